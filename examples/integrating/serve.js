@@ -1,15 +1,15 @@
-/** Serves the files of browser/ on a developer's machine: `node examples/integrating/serve.js [port]`. */
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { basename, extname } from 'node:path';
+/** Serves the pages of browser/ and second-device/ on a developer's machine: `node examples/integrating/serve.js [port]`. */
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import express from 'express';
+import { moveRooms } from './second-device/relay.js';
 
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript' };
+const folderOf = (name) => dirname(fileURLToPath(import.meta.resolve(name)));
+const app = express().use('/rooms', moveRooms());
+for (const name of ['browser', 'second-device']) app.use(`/${name}`, express.static(`${import.meta.dirname}/${name}`));
+for (const name of ['browser-client', 'qr']) app.use(`/${name}`, express.static(folderOf(name)));
+app.get('/', (_request, response) => response.redirect('/browser/'));
 
-const server = createServer(async ({ url }, response) => {
-  const name = basename(url) || 'index.html';
-  const content = await readFile(new URL(`browser/${name}`, import.meta.url)).catch(() => null);
-  response.writeHead(content ? 200 : 404, { 'Content-Type': TYPES[extname(name)] ?? 'text/plain' }).end(content);
-});
-server.listen(Number(process.argv[2] ?? 8080), 'localhost', () => {
+const server = app.listen(Number(process.argv[2] ?? 8080), 'localhost', () => {
   process.stdout.write(`Open http://localhost:${server.address().port}\n`);
 });

@@ -33,10 +33,15 @@ describe.each([
     await page.getByText('Get a customer token by a grant').waitFor();
     const shown = await page.locator('.opblock-summary-path').allInnerTexts();
     const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: object };
+    expect(shown[0]?.replaceAll('\u200b', '').trim()).toMatch(/^\/v2\/customer\//);
     expect(new Set(shown.map((path) => path.replaceAll('\u200b', '').trim()))).toEqual(new Set(Object.keys(paths)));
     await page.getByText('Get a customer token by a grant').click();
     await page.getByRole('button', { name: 'Try it out' }).click();
     await page.getByRole('button', { name: 'Execute' }).waitFor();
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.locator(colorScheme === 'dark' ? 'html.dark-mode' : 'html:not(.dark-mode)').waitFor();
+    }
     if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/docs-${port}.png` });
     expect(problems).toEqual([]);
   });

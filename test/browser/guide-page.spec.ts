@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
 import { guideFile } from '../support/guide-site.js';
-import { testRegistry } from '../support/test-registry.js';
+import { rememberingRegistry } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 /** The file with the URL of the service and the ids. */
@@ -22,10 +22,11 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'guide-'));
   cpSync('examples/integrating', folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   server = spawn(process.execPath, [join(folder, 'serve.js'), '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(server.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
   page = /http:\S+/.exec(line.toString())?.[0] as string;
-  const registry = testRegistry();
+  const registry = rememberingRegistry();
   registry.clients = registry.clients.map((client) => ({ ...client, origins: [new URL(page).origin] }));
   service = await startTestService({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
   const options = guideFile(OPTIONS_FILE, service.url.replace('127.0.0.1', 'localhost'));
@@ -78,4 +79,44 @@ it('the page browser/index.html reloads if its customer has changed in another t
   })()`);
   await Promise.all([other.waitForEvent('load'), other.getByRole('button', { name: 'Call an API' }).click()]);
   expect([first, second]).not.toContain(await shownCustomer(other));
+});
+
+/** Opens second-device/computer.html and the link of its QR code in another browser, and compares the codes. */
+async function beginMove(computer: Page, phone: Page): Promise<void> {
+  await computer.getByRole('link', { name: 'Continue on your phone' }).click();
+  const link = computer.locator('#link', { hasText: '#room=' });
+  await link.waitFor();
+  expect(await computer.locator('#code svg').count()).toBe(1);
+  await phone.goto(await link.innerText());
+  await phone.getByRole('button', { name: 'Continue' }).click();
+  await computer.getByText('Does your phone show').waitFor();
+  const [code] = /\d{4} \d{4} \d{4}/.exec(await computer.locator('#text').innerText()) ?? [];
+  expect(await phone.locator('#text').innerText()).toContain(`show ${code}?`);
+}
+
+it('second-device/computer.html moves its customer to second-device/phone.html, which has no customer before', async () => {
+  const [computer, phone] = [await browser.newPage(), await browser.newPage()];
+  await computer.goto(page);
+  const customer = await shownCustomer(computer);
+  await beginMove(computer, phone);
+  expect(await phone.context().cookies()).toEqual([]);
+  await computer.getByRole('button', { name: 'Yes, move it' }).click();
+  expect(await shownCustomer(phone)).toBe(customer);
+  await computer.getByText('Look at your phone.').waitFor();
+});
+
+it('second-device/phone.html asks before it replaces a customer, and says so if the move is denied', async () => {
+  const [computer, phone] = [await browser.newPage(), await browser.newPage()];
+  for (const tab of [computer, phone]) await tab.goto(page);
+  const [customer, own] = [await shownCustomer(computer), await shownCustomer(phone)];
+  expect(own).not.toBe(customer);
+  await beginMove(computer, phone);
+  await computer.getByRole('button', { name: 'No' }).click();
+  await phone.getByText('The move was denied').waitFor();
+  await computer.goto(page);
+  await beginMove(computer, phone);
+  await computer.getByRole('button', { name: 'Yes, move it' }).click();
+  await phone.getByText('Replace it?').waitFor();
+  await phone.getByRole('button', { name: 'Continue' }).click();
+  expect(await shownCustomer(phone)).toBe(customer);
 });

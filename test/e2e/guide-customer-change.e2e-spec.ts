@@ -1,13 +1,13 @@
+import { RequestError, TokenClient } from 'browser-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/skipped-waits.js';
 
-const { TokenClient } = await loadExample('browser/token-client.js');
-const { TokenClient: TokenClientOfOtherTab } = await loadExample('browser/token-client.js?tab=2');
+const OTHER_TAB = '../../packages/browser-client/src/token-client.ts?tab=2';
+const { TokenClient: TokenClientOfOtherTab } = (await import(OTHER_TAB)) as { TokenClient: typeof TokenClient };
 const { errorText } = await loadExample('browser/error-text.js');
-const { RequestError } = await loadExample('browser/request.js');
 
 skipWaits();
 stubPageGlobals();
@@ -23,7 +23,7 @@ function clientOf(customers: string[], Client = TokenClient, expires_in = 3600) 
   const tokens = new Client({ url: 'http://any', clientId: 'any', organizationId: 'any', onCustomerChange });
   const requestToken = vi.spyOn(tokens, 'requestToken').mockImplementation(async () => {
     const entity_id = customers.length > 1 ? customers.shift() : customers[0];
-    return { access_token: `dev:${entity_id}`, entity_id, expires_in };
+    return { access_token: `dev:${entity_id}`, entity_id: entity_id as string, expires_in, token_type: 'Bearer' };
   });
   return { tokens, onCustomerChange, requestToken };
 }
@@ -35,7 +35,7 @@ async function startApi(script: ScriptedStep[]): Promise<string> {
 }
 const CHANGED = { name: 'RequestError', error: 'customer_changed', isTemporary: false, mayHaveSucceeded: false };
 
-describe('browser/token-client.js when the browser has another customer than before', () => {
+describe('a TokenClient when the browser has another customer than before', () => {
   it('does not repeat a call that got 401, and calls onCustomerChange once', async () => {
     const { tokens, onCustomerChange } = clientOf(['old', 'new']);
     const api = await startApi([401, 200]);
@@ -71,7 +71,7 @@ describe('browser/token-client.js when the browser has another customer than bef
   });
 });
 
-describe('browser/token-client.js after a tab has left its customer', () => {
+describe('a TokenClient after a tab has left its customer', () => {
   it('calls onCustomerChange in the other tabs, and not in the tab that has left', async () => {
     const leaving = clientOf(['old', 'new']);
     const other = clientOf(['old', 'new'], TokenClientOfOtherTab);
@@ -99,7 +99,9 @@ describe('browser/token-client.js after a tab has left its customer', () => {
 describe('browser/error-text.js', () => {
   it.each([
     [{ error: 'customer_changed' }, 'Reload the page'],
-    [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 30 }, '30 seconds'],
+    [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 30 }, '30 seconds.'],
+    [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 1 }, '1 second.'],
+    [{ error: 'cookies_blocked' }, 'Allow them'],
     [{ error: 'no_response' }, 'not reachable'],
     [{ status: 400, error: 'invalid_request', requestId: 'an-id' }, 'an-id'],
   ])('has a text for %j', (fields, text) => {

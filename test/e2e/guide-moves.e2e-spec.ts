@@ -1,13 +1,13 @@
+import { codeOf, NewBrowser, TokenClient } from 'browser-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
-import { ACME_SITE } from '../support/test-registry.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
-const { codeOf, NewBrowser } = await loadExample('second-device/new-browser.js');
 
 skipWaits();
 stubPageGlobals();
@@ -18,7 +18,8 @@ afterEach(async () => {
 });
 
 const appAt = (url: string, store: object = secureStorage()) => new AppSession({ url, clientId: ACME_SITE, store });
-const browserAt = (url: string, _store?: object) => new NewBrowser({ url, clientId: ACME_SITE });
+const browserAt = (url: string, _store?: object) =>
+  new NewBrowser(new TokenClient({ url, clientId: ACME_SITE, organizationId: ACME }));
 
 it('the code of a challenge has 12 digits in groups of 4', () => {
   expect(codeOf('LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE')).toBe('9637 2802 5382');
@@ -28,7 +29,7 @@ it('the code of a challenge has 12 digits in groups of 4', () => {
 
 describe.each([
   ['second-device/app.js', appAt],
-  ['second-device/new-browser.js', browserAt],
+  ['NewBrowser of browser-client', browserAt],
 ] as const)('%s receives a customer', (_, deviceAt) => {
   it.each<[string, ScriptedStep[], number, object]>([
     ['repeats an exchange after 429 and 503', [503, 429, 400], 3, { status: 400 }],
@@ -78,7 +79,7 @@ describe.each([
   });
 });
 
-describe('second-device/new-browser.js in several tabs', () => {
+describe('NewBrowser of browser-client in several tabs', () => {
   it('has one challenge, and removes the verifier from all tabs before it sends the exchange', async () => {
     server = await startScriptedServer(['closed', 200]);
     const [tab, scannedTab] = [browserAt(server.url), browserAt(server.url)];

@@ -1,3 +1,4 @@
+import { approveMove, endMove } from 'browser-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
@@ -11,7 +12,6 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
-const { approveMove, endMove } = await loadExample('second-device/old-device.js');
 
 skipWaits();
 stubPageGlobals();
@@ -24,7 +24,7 @@ afterAll(() => service?.stop());
 const tokensAt = (url: string) => pageTokens(service, url);
 const phone = () => new AppSession({ url: service.url, clientId: ACME_SITE, store: secureStorage() });
 
-describe('second-device/old-device.js', () => {
+describe('approveMove and endMove of browser-client', () => {
   it('repeats the request for a transfer token after a lost response, 429 and 503', async () => {
     const server = await startScriptedServer(['closed', 429, 503, 200]);
     expect(await approveMove(tokensAt(server.url), ACME_SITE, 'any')).toHaveProperty('bearer');

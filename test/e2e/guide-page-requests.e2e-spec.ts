@@ -1,12 +1,8 @@
+import { leaveThisBrowser, logOutEverywhere, request, TokenClient } from 'browser-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/skipped-waits.js';
-
-const { request } = await loadExample('browser/request.js');
-const { TokenClient } = await loadExample('browser/token-client.js');
-const { leaveThisBrowser, logOutEverywhere } = await loadExample('browser/leave.js');
 
 const waits = skipWaits();
 stubPageGlobals();
@@ -16,7 +12,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-describe('browser/request.js', () => {
+describe('request of browser-client', () => {
   it.each<[string, ScriptedStep[], number, object]>([
     ['repeats a request after a lost response, an error of a proxy, 429 and 503', ['closed', 'proxy', 429, 503], 4, {}],
     ['does not repeat a request that was rejected for good', [400], 1, { isTemporary: false, mayHaveSucceeded: false }],
@@ -30,17 +26,12 @@ describe('browser/request.js', () => {
   });
 });
 
-describe('browser/leave.js', () => {
+describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
   const discardInAllTabs = vi.fn();
   const requestToken = vi.fn(async () => ({ access_token: 'dev:new' }));
   const expectNewCustomer = vi.fn();
-  const tokensAt = ({ url }: ScriptedServer) => ({
-    url,
-    validToken: 'dev:any',
-    requestToken,
-    expectNewCustomer,
-    discardInAllTabs,
-  });
+  const fields = { validToken: 'dev:any', requestToken, expectNewCustomer, discardInAllTabs };
+  const tokensAt = ({ url }: ScriptedServer) => ({ url, ...fields }) as unknown as TokenClient;
   beforeEach(() => void vi.clearAllMocks());
 
   it.each([
@@ -79,11 +70,16 @@ describe('browser/leave.js', () => {
   });
 });
 
-describe('the function fetch of browser/token-client.js', () => {
+describe('the function fetch of a TokenClient', () => {
   async function callWith(script: ScriptedStep[]) {
     server = await startScriptedServer(script);
     const tokens = new TokenClient({ url: server.url, clientId: 'any', organizationId: 'any' });
-    vi.spyOn(tokens, 'requestToken').mockResolvedValue({ access_token: 'dev:any', entity_id: 'a', expires_in: 60 });
+    vi.spyOn(tokens, 'requestToken').mockResolvedValue({
+      access_token: 'dev:any',
+      entity_id: 'a',
+      expires_in: 60,
+      token_type: 'Bearer',
+    });
     const discard = vi.spyOn(tokens, 'discard');
     const { status } = await tokens.fetch(server.url, { headers: new Headers({ Accept: 'text/plain' }) });
     return { status, requests: server.requests(), discards: discard.mock.calls.length };

@@ -1,6 +1,17 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import {
+  closeRoom,
+  endMove,
+  type Move,
+  type NewDevice,
+  openRoom,
+  type Room,
+  receiveMove,
+  sendMove,
+  type TokenResponse,
+} from 'browser-client';
 import express from 'express';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
@@ -15,9 +26,7 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO } from '../support/transfers.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
-const { endMove } = await loadExample('second-device/old-device.js');
 const { moveRooms } = await loadExample('second-device/relay.js');
-const { closeRoom, openRoom, receiveMove, sendMove } = await loadExample('second-device/room.js');
 
 skipWaits();
 stubPageGlobals();
@@ -52,12 +61,12 @@ function phone() {
 }
 
 /** A device that scans the QR code of a room. */
-const receive = (room: { url: string }, device: unknown = phone(), options: object = {}) =>
+const receive = (room: Room, device: NewDevice = phone(), options: object = {}) =>
   receiveMove(room.url, device, { showCode: () => undefined, ...options });
 
 const agree = async () => true;
 
-describe('second-device/room.js with relay.js', () => {
+describe('the rooms of browser-client with second-device/relay.js', () => {
   it('moves a customer from a computer to a phone, and both show the same code', async () => {
     const [showCode, askUser] = [vi.fn(), vi.fn(agree)];
     const tokens = tokensAt(service.url);
@@ -65,7 +74,7 @@ describe('second-device/room.js with relay.js', () => {
     const move = sendMove(room, tokens, askUser);
     const { access_token } = await receive(room, phone(), { showCode });
     expect(showCode.mock.lastCall).toEqual(askUser.mock.lastCall);
-    const { bearer } = await move;
+    const { bearer } = (await move) as Move;
     const infoOf = (each: string) => service.send('GET', INFO, { authorization: `Bearer ${each}` });
     expect((await infoOf(access_token)).body.entity_id).toBe((await infoOf(bearer)).body.entity_id);
     await endMove(tokens, bearer);
@@ -82,7 +91,7 @@ describe('second-device/room.js with relay.js', () => {
     const device = {
       clientId: ACME_SITE,
       beginMove: async () => 'a'.repeat(43),
-      finishMove: async (code: string) => code,
+      finishMove: async (code: string) => code as unknown as TokenResponse,
     };
     const received = receive(room, device).catch(({ error }: { error: string }) => error);
     const send = () => sendMove(room, tokensAt(server.url), askUser);

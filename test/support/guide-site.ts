@@ -7,17 +7,27 @@ import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
 import { ACME_PAGE, ACME_SITE, testRegistry } from './test-registry.js';
 import { startTestService, type TestService } from './test-service.js';
 
-const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
+const PROJECT = join(import.meta.dirname, '../..');
+const CLIENT = '/browser-client/';
 const DEMO_CLIENT = '9cbf3a968289727cb3cdfe83ab1d9836';
 const SERVICE = 'https://auth.example';
 
-/** A file of examples/integrating, such as browser/chat.js or browser/request.js, for a service and a client of a test. */
+/** A file of examples/integrating/browser, for a service and a client of a test. */
 export const guideFile = (name: string, url: string): string =>
-  readFileSync(join(EXAMPLES, 'browser', name), 'utf8')
+  readFileSync(join(PROJECT, 'examples/integrating/browser', name), 'utf8')
     .replace('http://localhost:3000', url)
     .replace(DEMO_CLIENT, ACME_SITE);
 
-/** Pages of another site than the service, with the files of examples/integrating/browser next to them. */
+/** The script at a path of a page: a file of the built package browser-client, or of examples/integrating/browser. */
+export function scriptOf(path: string): string | undefined {
+  if (!path.endsWith('.js')) return undefined;
+  const name = path.split('/').at(-1) as string;
+  return path.includes(CLIENT)
+    ? readFileSync(join(PROJECT, 'packages/browser-client/dist', name), 'utf8')
+    : guideFile(name, SERVICE).replaceAll("'browser-client'", `'.${CLIENT}index.js'`);
+}
+
+/** Pages of another site than the service, with the package browser-client and examples/integrating/browser. */
 export class GuideSite {
   private constructor(
     readonly service: TestService,
@@ -27,9 +37,7 @@ export class GuideSite {
 
   static async start(environment: Record<string, string> = {}, registry = testRegistry()): Promise<GuideSite> {
     const service = await startTestService({ environment, registry });
-    const front = await startHttpsProxy('auth.example', service.url, {}, (path) =>
-      path.endsWith('.js') ? guideFile(path.split('/').at(-1) as string, SERVICE) : undefined,
-    );
+    const front = await startHttpsProxy('auth.example', service.url, {}, scriptOf);
     return new GuideSite(service, front, await CustomerBrowser.open({ httpsPort: front.port }));
   }
 
@@ -58,10 +66,10 @@ export class GuideSite {
 export function runInPage<Result>(tab: Page, body: string, page = ACME_PAGE, url = SERVICE): Promise<Result> {
   return tab.evaluate(`(async () => {
     const SERVICE = '${url}';
-    const names = ['chat.js', 'groups.js', 'token-client.js', 'leave.js', 'sign-in.js'];
+    const names = ['chat.js', 'groups.js', 'browser-client/index.js'];
     const modules = await Promise.all(names.map((name) => import('${page}' + name)));
     const { tokens, TokenClient, leaveThisBrowser, logOutEverywhere, ...exports } = Object.assign({}, ...modules);
-    const { groups, logOutOfAllGroups, signIn, signOut } = exports;
+    const { groups, logOutOfAllGroups, signIn, signOut, approveMove, NewBrowser, receiveMove } = exports;
     const customer = async (client = tokens) =>
       (await (await client.fetch(SERVICE + '/v2/customer/info')).json()).entity_id;
     ${body}

@@ -1,4 +1,4 @@
-import { TokenClient } from './token-client.js';
+import { TokenClient } from 'browser-client';
 
 export const options = {
   url: 'http://localhost:3000',

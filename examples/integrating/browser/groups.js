@@ -1,6 +1,5 @@
+import { logOutEverywhere, TokenClient } from 'browser-client';
 import { options } from './chat.js';
-import { logOutEverywhere } from './leave.js';
-import { TokenClient } from './token-client.js';
 
 /** One client per group. `groups.support.fetch(url)` calls an API as the customer of the group `support`. */
 export const groups = {

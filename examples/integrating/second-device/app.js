@@ -1,5 +1,4 @@
-import { RequestError, request } from '../browser/request.js';
-import { challengeOf, createVerifier, exchangeOnce, VERIFIER_TTL_MS } from './new-browser.js';
+import { challengeOf, createVerifier, exchangeOnce, RequestError, request, VERIFIER_TTL_MS } from 'browser-client';
 
 const RENEWAL_MARGIN_MS = 60_000;
 const REFRESH_TOKEN = 'refresh-token';
@@ -70,7 +69,7 @@ export class AppSession {
   #exchange(transferToken, move) {
     const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: move.verifier };
     const body = { ...proof, client_id: this.clientId, remember: 'refresh_token' };
-    return exchangeOnce(`${this.url}/token`, { body }, () => this.#useStore('write', MOVE, JSON.stringify(move)));
+    return exchangeOnce(`${this.url}/token`, body, () => this.#useStore('write', MOVE, JSON.stringify(move)));
   }
 
   async #renew() {

@@ -4,9 +4,10 @@
 import { DEMO, fragmentOf, SECOND_BROWSER_URL, takeFragment } from './demo.js';
 import { byId, code, element, onClick, onSubmit, showResult } from './dom.js';
 import { linkView } from './link-view.js';
-import { challengeIn, checkCode } from './pkce.js';
+import { challengeIn } from './links.js';
 import { send } from './service.js';
 import { helper, runStep } from './session.js';
+import { codeOf } from './verifier.js';
 
 /** @type {string | undefined} */
 let challenge;
@@ -33,7 +34,7 @@ function receive(fragment) {
     return showResult(byId('move-result'), 'problem', hint);
   }
   byId('move-result').replaceChildren();
-  byId('approval-code').textContent = checkCode(challenge);
+  byId('approval-code').textContent = codeOf(challenge);
   byId('approval-title').focus();
 }
 

@@ -5,9 +5,10 @@ import { DEMO, fragmentOf, hasDemoOrigin, lastCustomer, TOKEN_PATH, takeFragment
 import { byId, code, element, onClick, onSubmit, showResult } from './dom.js';
 import { showIdentity } from './identity-view.js';
 import { linkView } from './link-view.js';
-import { challengeOf, checkCode, codeIn, newVerifier } from './pkce.js';
+import { codeIn } from './links.js';
 import { send } from './service.js';
 import { helper, runStep } from './session.js';
+import { challengeOf, codeOf, createVerifier } from './verifier.js';
 
 /** Stored until the code is redeemed, because a scanned link opens another tab. It is useless without the code. */
 const VERIFIER_ITEM = 'try-it verifier';
@@ -17,13 +18,13 @@ const CONFLICT_STATUS = 409;
 let receivedCode;
 
 async function ask() {
-  const verifier = localStorage.getItem(VERIFIER_ITEM) ?? newVerifier();
+  const verifier = localStorage.getItem(VERIFIER_ITEM) ?? createVerifier();
   localStorage.setItem(VERIFIER_ITEM, verifier);
   const challenge = await challengeOf(verifier);
   byId('ask-link').replaceChildren(
     linkView(`${DEMO.authUrl}/try#challenge=${challenge}`, 'link for the first browser'),
   );
-  byId('ask-code').textContent = checkCode(challenge);
+  byId('ask-code').textContent = codeOf(challenge);
   const text = `code_verifier:  stays in this browser\n\ncode_challenge: BASE64URL(SHA-256(code_verifier))\n= ${challenge}`;
   byId('ask-wire').replaceChildren(element('pre', {}, text));
 }

@@ -45,6 +45,10 @@ const shownHeaders = (headers) => Object.fromEntries([...headers].filter(([name]
 /** @param {Exchange} exchange */
 export const succeeded = ({ response }) => response?.status === 200;
 
+/** @param {number} seconds */
+const tooManyRequests = (seconds) =>
+  `There were too many requests. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`;
+
 /**
  * What went wrong, as a sentence.
  * @param {Exchange} exchange
@@ -52,7 +56,7 @@ export const succeeded = ({ response }) => response?.status === 200;
 export function problemOf({ response }) {
   if (!response) return 'The service did not respond. Is it still running?';
   const { status, headers, body } = response;
-  if (status === 429) return `There were too many requests. Try again in ${headers['retry-after']} seconds.`;
+  if (status === 429) return tooManyRequests(Number(headers['retry-after']));
   const reason = body.error_hint ?? body.error_description ?? '';
   return `The service responded with ${status} ${body.error ?? ''}: ${reason}`;
 }

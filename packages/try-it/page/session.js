@@ -30,6 +30,7 @@ export const helper = new TokenHelper(async () => {
 export async function runStep(name, action) {
   const shown = /** @type {Exchange[]} */ ([]);
   const result = byId(`${name}-result`);
+  result.replaceChildren();
   requests.length = 0;
   const show = (/** @type {Exchange} */ exchange) => {
     shown.push(exchange);

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomSecret } from 'customer-authorization-service/grant';
 import { stringify } from 'yaml';
@@ -29,18 +29,29 @@ const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
  * The path of a demo registry with an organization, its web, server and native application, a resource server, an agent
- * and the agent of the backend. The first start writes the file with random secrets (mode 0600). Later starts do not
- * change it.
+ * and the agent of the backend. The first start writes the file with random secrets (mode 0600). A later start at another
+ * URL only replaces the URL of the try-it page.
  *
  * @param grantTypes grants of an extension that the web application may use too
  */
 export function demoRegistry(folder: string, authUrl: string, grantTypes: string[] = []): string {
   const path = join(folder, 'demo-registry.yaml');
-  if (existsSync(path)) return path;
+  if (existsSync(path)) {
+    moveTryItPage(path, authUrl);
+    return path;
+  }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const text = stringify(demoEntries(authUrl, grantTypes), { aliasDuplicateObjects: false });
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return path;
+}
+
+/** Replaces the URL of the try-it page in a demo registry, after a start on another port. */
+function moveTryItPage(path: string, authUrl: string): void {
+  const text = readFileSync(path, 'utf8');
+  const [, earlierUrl] = /(https?:\/\/localhost:\d+)\/try\/signed-in/.exec(text) ?? [];
+  if (earlierUrl === undefined || earlierUrl === authUrl) return;
+  writeFileSync(path, text.replaceAll(new RegExp(`${earlierUrl}(?!\\d)`, 'g'), authUrl));
 }
 
 /** An organization, a web and a server application, and an agent, with random secrets. */

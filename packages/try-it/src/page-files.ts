@@ -19,6 +19,7 @@ export interface PageFile {
 export function readPageFiles(): Map<string, PageFile> {
   const names = readdirSync(FOLDER).filter((name) => MEDIA_TYPES[extname(name)] !== undefined);
   const files = new Map(names.map((name) => [name, readPageFile(name, join(FOLDER, name))]));
+  files.set('verifier.js', readPageFile('verifier.js', join(FOLDER, '../dist/verifier.js')));
   return files.set('qr.js', readPageFile('qr.js', fileURLToPath(import.meta.resolve('qr'))));
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { type Extension, runService } from 'customer-authorization-service';
 import type { Configuration } from 'customer-authorization-service/grant';
 import { demoRegistry } from './demo-registry.js';
@@ -13,8 +15,10 @@ import { welcome } from './welcome.js';
  * @param page the page of the extension, to which the try-it page links
  */
 export async function runTryIt(extension: Extension = {}, page?: ExtensionPage): Promise<void> {
-  const { TRY_IT, TRY_IT_FILE, NODE_ENV } = process.env;
+  const { TRY_IT, TRY_IT_FILE, NODE_ENV, PORT, AUTH_URL } = process.env;
   if (!TRY_IT && !TRY_IT_FILE && NODE_ENV !== 'production') process.env.TRY_IT = 'true';
+  // the demo registry contains the URL of the page, so the port must be known before the service listens
+  if (PORT?.trim() === '0' && !AUTH_URL) process.env.PORT = String(await freePort());
   let isDemo = false;
   const service = await runService({
     ...extension,
@@ -25,6 +29,16 @@ export async function runTryIt(extension: Extension = {}, page?: ExtensionPage):
     },
   });
   if (isDemo) process.stdout.write(welcome(service));
+}
+
+/** A port on which no process listens at the moment. */
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0);
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
 }
 
 /** Whether only the embedded database is there to use. */

@@ -15,20 +15,12 @@ export function welcome(service: Service): string {
       ...(hasOrganization && { organization_id: DEMO.organizationId }),
     });
   return `
-${TRY_IT ? `Try the service in a browser: ${AUTH_URL}/try\n` : ''}
-Clients, their origins, agents and passwords: ${resolve(DATA_DIR, 'demo-registry.yaml')}
-The service applies changes of this file without a restart.
-
-Paste these:
-
+${TRY_IT ? `Try the service in a browser: ${AUTH_URL}/try\n` : ''}Clients, agents and passwords: ${resolve(DATA_DIR, 'demo-registry.yaml')} (changes apply without a restart)
 # a new customer
 curl -s -c cookies.txt ${customerUrl}/token -d '${body(true)}'
-
 # the same customer, returning
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/token -d '${body(true)}'
-
 # the same browser in a group: an identity of its own
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/${DEMO.organizationId}/support/token -d '${body(false)}'
-
 `;
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -26,11 +26,47 @@ describe('protocol §11: a first npm start', () => {
     }
   });
 
+  it('prints at most twelve lines, and none for a migration, an entry of the demo registry or a file of the page', async () => {
+    const service = await startServiceProcess({ DATA_DIR: join(root, 'lines') }, undefined, START);
+    try {
+      await service.process.says(/^# the same browser in a group/m);
+      await request(`${service.url}/try`, {});
+      await service.process.says(/support\/token .*\n/);
+      const beforeRequests =
+        service.process.stdout
+          .split(/^.*request_id/m)[0]
+          ?.trimEnd()
+          .split('\n') ?? [];
+      expect(beforeRequests.filter((line) => line !== '').length).toBeLessThanOrEqual(12);
+      expect(service.process.stdout).not.toContain('"stream":"audit"');
+    } finally {
+      await service.terminate();
+    }
+  });
+
+  it('with PORT=0 prints the real port, and a later start on another port still has the page', async () => {
+    const DATA_DIR = join(root, 'ports');
+    const urls: string[] = [];
+    for (const PORT of ['0', '0', String(await freePort())]) {
+      const service = await startServiceProcess({ PORT, DATA_DIR }, undefined, START);
+      const url = `http://localhost:${new URL(service.url).port}`;
+      try {
+        await service.process.says(new RegExp(`^Try the service in a browser: ${url}/try$`, 'm'));
+        expect((await request(`${service.url}/try`, {})).text).not.toContain('was made for another AUTH_URL');
+        urls.push(url);
+      } finally {
+        await service.terminate();
+      }
+    }
+    const registry = readFileSync(join(DATA_DIR, 'demo-registry.yaml'), 'utf8');
+    expect(urls.filter((url) => registry.includes(`${url}/try/signed-in`))).toEqual(urls.slice(-1));
+  });
+
   it('prints the path of the registry file, in which a developer changes clients and origins', async () => {
     const service = await startServiceProcess({ DATA_DIR: join(root, 'registry') }, undefined, START);
     try {
       await expect.poll(() => service.process.stdout).toContain(join(root, 'registry', 'demo-registry.yaml'));
-      expect(service.process.stdout).toContain('Clients, their origins');
+      expect(service.process.stdout).toContain('Clients, agents and passwords');
     } finally {
       await service.terminate();
     }
@@ -38,7 +74,7 @@ describe('protocol §11: a first npm start', () => {
 
   it('with TRY_IT=false has no try-it page and prints no URL of one', async () => {
     const service = await startServiceProcess({ TRY_IT: 'false', DATA_DIR: join(root, 'without') }, undefined, START);
-    await service.process.says(/Clients, their origins/);
+    await service.process.says(/Clients, agents and passwords/);
     try {
       expect((await request(`${service.url}/try`, {})).status).toBe(404);
       expect(service.process.stdout).not.toContain('Try the service');

@@ -77,13 +77,22 @@ describe('the try-it page in a real browser', () => {
 
   it('says what to do if the service does not respond, has too many requests, or is at another origin', async () => {
     const page = await site.current.open();
-    await page.route('**/v2/customer/token', (route) => route.abort());
+    let retryAfter: string | undefined;
+    await page.route('**/v2/customer/token', (route) =>
+      retryAfter === undefined
+        ? route.abort()
+        : route.fulfill({
+            status: 429,
+            headers: { 'Retry-After': retryAfter },
+            json: { error: 'temporarily_unavailable' },
+          }),
+    );
     expect(await clickIn(page, 'new', 'Get a token')).toBe('The service did not respond. Is it still running?');
     site.current.problems.splice(0); // the browser logs the connection that the test has cut
-    await page.unroute('**/v2/customer/token');
-    const limited = { status: 429, headers: { 'Retry-After': '7' }, json: { error: 'temporarily_unavailable' } };
-    await page.route('**/v2/customer/token', (route) => route.fulfill(limited));
-    expect(await clickIn(page, 'new', 'Get a token')).toContain('Try again in 7 seconds');
+    for (const [seconds, text] of Object.entries({ 7: '7 seconds.', 1: '1 second.' })) {
+      retryAfter = seconds;
+      expect(await clickIn(page, 'new', 'Get a token')).toContain(`Try again in ${text}`);
+    }
     await page.goto(`${site.current.url.replace('localhost', '127.0.0.1')}/try`);
     expect(await page.locator('#other-origin').innerText()).toContain(`works at ${site.current.url}/try only`);
     site.current.problems.splice(0); // the other origin is intended here

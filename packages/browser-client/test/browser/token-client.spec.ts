@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { customerOf, GuideSite, runInPage } from '../support/guide-site.js';
+import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 
 /** No further token within this time, so that a test need not wait. */
 const ONE_TOKEN_PER_HOUR = { RATE_LIMIT: 'tokens=1/3600' };
@@ -9,7 +9,7 @@ const NEARLY_EXPIRED = 'const now = Date.now; Date.now = () => now() + (8 * 3600
 let site: GuideSite;
 afterEach(() => site?.stop());
 
-describe('browser/token-client.js, with browser/request.js and browser/chat.js, on a page of another site', () => {
+describe('TokenClient of browser/chat.js on a page of another site', () => {
   beforeEach(async () => {
     site = await GuideSite.start();
   });
@@ -88,7 +88,7 @@ describe('browser/token-client.js, with browser/request.js and browser/chat.js, 
   });
 });
 
-describe('browser/token-client.js while the service rejects its requests', () => {
+describe('TokenClient while the service rejects its requests', () => {
   it('returns the old token while it is valid, and asks again only after Retry-After', async () => {
     site = await GuideSite.start(ONE_TOKEN_PER_HOUR);
     const tab = await site.openPage();

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { JWT_BEARER } from '../support/assertion-issuer.js';
-import { customerOf, GuideSite, runInPage } from '../support/guide-site.js';
-import { loadExample } from '../support/load-example.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from '../support/test-registry.js';
+import { JWT_BEARER } from '../../../../test/support/assertion-issuer.js';
+import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
+import { loadExample } from '../../../../test/support/load-example.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from '../../../../test/support/test-registry.js';
 
 const ISSUER = 'https://login.acme.example';
 const AUTH_URL = 'https://auth.example';
@@ -61,7 +61,7 @@ async function openPage(session: { userId?: string }): Promise<Page> {
 const signIn = (tab: Page) => runInPage(tab, `await signIn(tokens, '${ACME_ORIGIN}');`);
 const signOut = (tab: Page) => runInPage(tab, `await signOut(tokens, '${ACME_ORIGIN}');`);
 
-describe('browser/sign-in.js of the guide', () => {
+describe('signIn and signOut, with backend/assertion.js of the guide', () => {
   it('makes the browser the user’s from the first visit to the sign-out and the next visitor', async () => {
     const session: { userId?: string } = {};
     const [tab, second] = [await openPage(session), await openPage(session)];

@@ -1,17 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { CustomerBrowser } from '../support/customer-browser.js';
-import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
-import { rememberingRegistry } from '../support/remember.js';
-import { ACME, ACME_PAGE, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { cookieBody, TOKEN } from '../../../../test/support/cookie-grant.js';
+import { CustomerBrowser } from '../../../../test/support/customer-browser.js';
+import { scriptOf } from '../../../../test/support/guide-site.js';
+import { type HttpsProxy, startHttpsProxy } from '../../../../test/support/https-proxy.js';
+import { rememberingRegistry } from '../../../../test/support/remember.js';
+import { ACME, ACME_PAGE, ACME_SITE } from '../../../../test/support/test-registry.js';
+import { startTestService, type TestService } from '../../../../test/support/test-service.js';
 
-const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
-const FILES = ['new-browser', 'old-device'].map((name) => `second-device/${name}.js`);
-FILES.push('browser/request.js', 'browser/token-client.js');
 const OPTIONS = JSON.stringify({ url: 'https://auth.example', clientId: ACME_SITE, organizationId: ACME });
 
 let service: TestService;
@@ -19,10 +15,7 @@ let front: HttpsProxy;
 const browsers: CustomerBrowser[] = [];
 beforeAll(async () => {
   service = await startTestService({ registry: rememberingRegistry() });
-  front = await startHttpsProxy('auth.example', service.url, {}, (path) => {
-    const file = FILES.find((name) => path.endsWith(name));
-    return file && readFileSync(join(EXAMPLES, file), 'utf8');
-  });
+  front = await startHttpsProxy('auth.example', service.url, {}, scriptOf);
 });
 afterEach(async () => {
   for (const browser of browsers.splice(0)) await browser.close();
@@ -41,10 +34,9 @@ async function openDevice() {
   const run = async <Result>(expression: string, tab?: Page): Promise<Result> => {
     const page = tab ?? (await browser.goTo(ACME_PAGE));
     return page.evaluate(`(async () => {
-      const { TokenClient } = await import('${ACME_PAGE}browser/token-client.js');
-      const { NewBrowser } = await import('${ACME_PAGE}second-device/new-browser.js');
-      const { approveMove } = await import('${ACME_PAGE}second-device/old-device.js');
-      const [tokens, device] = [new TokenClient(${OPTIONS}), new NewBrowser(${OPTIONS})];
+      const { approveMove, NewBrowser, TokenClient } = await import('${ACME_PAGE}browser-client/index.js');
+      const tokens = new TokenClient(${OPTIONS});
+      const device = new NewBrowser(tokens);
       return ${expression};
     })()`);
   };
@@ -64,7 +56,7 @@ async function approve(from: Device, to: Device) {
 /** The fields of the error with which an expression rejects. */
 const errorOf = (expression: string) => `${expression}.then(() => undefined, ({ ...fields }) => fields)`;
 
-describe('the files of docs/integrating/second-device.md, on pages of another site', () => {
+describe('NewBrowser and approveMove on pages of another site', () => {
   it('move a customer to a second browser, where it stays', async () => {
     const [phone, laptop] = [await openDevice(), await openDevice()];
     const { entity_id } = await phone.visit();
@@ -87,7 +79,8 @@ describe('the files of docs/integrating/second-device.md, on pages of another si
     const finish = await approve(phone, laptop);
     expect(await laptop.run(errorOf(finish()))).toMatchObject({ status: 409, error: 'identity_conflict' });
     expect(await laptop.visit()).toMatchObject({ entity_id: known.entity_id });
-    expect(await laptop.run(finish('{ replace: true }'))).toMatchObject({ entity_id });
+    const replace = `tokens.get().then(() => ${finish('{ replace: true }')}).then(() => tokens.entityId())`;
+    expect(await laptop.run(replace)).toBe(entity_id);
     expect(await laptop.visit()).toMatchObject({ entity_id });
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { customerOf, GuideSite, runInPage } from '../support/guide-site.js';
+import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 
 const INFO = '/v2/customer/info';
 const LEAVING = /\/v2\/customer\/(forget|end_sessions)$/;
@@ -14,7 +14,7 @@ afterEach(() => site?.stop());
 const statusOf = async (token: string) =>
   (await site.service.send('GET', INFO, { authorization: `Bearer ${token}` })).status;
 
-describe('browser/leave.js of the guide', () => {
+describe('leaveThisBrowser and logOutEverywhere', () => {
   it('leaves on this browser: all its open pages get a token of a new customer, and the old token does not end', async () => {
     const [tab, other] = [await site.openPage(), await site.openPage()];
     const [before, token] = [await customerOf(tab), await runInPage<string>(tab, 'return tokens.get();')];

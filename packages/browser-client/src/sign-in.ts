@@ -1,32 +1,48 @@
 import { leaveThisBrowser } from './leave.js';
-import { request, wait } from './request.js';
+import { MAX_DELAY_SECONDS, request, wait } from './request.js';
+import type { RequestError } from './request-error.js';
+import type { TokenClient } from './token-client.js';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const MAX_ATTEMPTS = 3;
-const MAX_DELAY_SECONDS = 5;
+
+export interface SignInOptions {
+  /** Whether the customer of a visitor becomes that of a new user. The organization needs `link_browsers: true`. */
+  link?: boolean;
+}
 
 /**
  * Signs this browser in as the user of your session. The tokens of all tabs are the user's then. Each attempt needs an
  * assertion of its own, because a lost response may have used it up.
  */
-export async function signIn(tokens, backendUrl) {
+export async function signIn(
+  tokens: TokenClient,
+  backendUrl: string,
+  { link = true }: SignInOptions = {},
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
-      const body = { grant_type: GRANT, ...tokens.client, assertion, remember: 'browser', link: 'browser' };
+      const body = {
+        grant_type: GRANT,
+        ...tokens.client,
+        assertion,
+        remember: 'browser',
+        ...(link && { link: 'browser' }),
+      };
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
       await request(`${tokens.url}/token`, { body, withCookies: true, maxAttempts: 1 });
       return tokens.discardInAllTabs();
     } catch (error) {
-      const delaySeconds = error.retryAfterSeconds ?? 1;
-      if (!error.isTemporary || attempt >= MAX_ATTEMPTS || delaySeconds > MAX_DELAY_SECONDS) throw error;
+      const { isTemporary, retryAfterSeconds: delaySeconds = 1 } = error as RequestError;
+      if (!isTemporary || attempt >= MAX_ATTEMPTS || delaySeconds > MAX_DELAY_SECONDS) throw error;
       await wait(delaySeconds);
     }
   }
 }
 
 /** Signs out of your site and of this browser. The next visitor is a new customer. */
-export async function signOut(tokens, backendUrl) {
+export async function signOut(tokens: TokenClient, backendUrl: string): Promise<void> {
   await request(`${backendUrl}/sign-out`, { credentials: 'include' });
   await leaveThisBrowser(tokens);
 }

@@ -1,0 +1,17 @@
+export { leaveThisBrowser, logOutEverywhere } from './leave.js';
+export {
+  approveMove,
+  endMove,
+  exchangeOnce,
+  type FinishOptions,
+  type Move,
+  NewBrowser,
+  type NewDevice,
+  type TokenSource,
+} from './move.js';
+export { request } from './request.js';
+export { RequestError } from './request-error.js';
+export { closeRoom, openRoom, type ReceiveOptions, type Room, receiveMove, sendMove } from './room.js';
+export { type SignInOptions, signIn, signOut } from './sign-in.js';
+export { TokenClient, type TokenClientOptions, type TokenResponse } from './token-client.js';
+export { challengeOf, codeOf, createVerifier, VERIFIER_TTL_MS } from './verifier.js';

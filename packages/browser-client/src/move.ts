@@ -1,0 +1,135 @@
+import { request } from './request.js';
+import { RequestError, withRequestErrors } from './request-error.js';
+import type { TokenClient, TokenResponse } from './token-client.js';
+import { challengeOf, createVerifier, VERIFIER_TTL_MS } from './verifier.js';
+
+const ITEM = 'move-verifier';
+
+interface PendingMove {
+  verifier?: string;
+  expiresAtMs?: number;
+}
+
+export interface FinishOptions {
+  /** Replaces the customer of this device, after its user has agreed. For `identity_conflict`. */
+  replace?: boolean | undefined;
+}
+
+/** A device that receives a customer. */
+export interface NewDevice {
+  readonly clientId: string;
+  /** Step 1. Resolves to the challenge. */
+  beginMove(): Promise<string>;
+  /** Step 4. */
+  finishMove(transferToken: string, options?: FinishOptions): Promise<TokenResponse>;
+}
+
+/** A browser that receives a customer. */
+export class NewBrowser implements NewDevice {
+  readonly clientId: string;
+  readonly #tokens: TokenClient;
+
+  constructor(tokens: TokenClient) {
+    this.clientId = tokens.clientId;
+    this.#tokens = tokens;
+  }
+
+  /** Step 1. Resolves to the challenge. Returns the same challenge again until the verifier is sent or an hour old. */
+  beginMove(): Promise<string> {
+    return withRequestErrors(async () => {
+      let { verifier, expiresAtMs = 0 } = readMove();
+      if (!verifier || Date.now() >= expiresAtMs) {
+        verifier = createVerifier();
+        writeMove({ verifier, expiresAtMs: Date.now() + VERIFIER_TTL_MS });
+      }
+      return challengeOf(verifier);
+    });
+  }
+
+  /** Step 4. The tokens of all tabs are those of the received customer then. */
+  finishMove(transferToken: string, { replace }: FinishOptions = {}): Promise<TokenResponse> {
+    return withRequestErrors(async () => {
+      const move = readMove();
+      if (!move.verifier) throw new RequestError({ error: 'move_not_begun' });
+      if (Date.now() >= (move.expiresAtMs ?? 0)) throw new RequestError({ error: 'move_expired' });
+      localStorage.removeItem(ITEM); // before the exchange: after a reload, a second exchange would end the move
+      const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: move.verifier };
+      const body = { ...proof, client_id: this.clientId, remember: 'browser', replace };
+      const response = await exchangeOnce(`${this.#tokens.url}/token`, body, () => writeMove(move));
+      this.#tokens.discardInAllTabs();
+      return response;
+    });
+  }
+}
+
+/** Sends the exchange once, by a browser with its cookies. Calls `restore` if the transfer token can still be exchanged. */
+export async function exchangeOnce<Response = TokenResponse>(
+  url: string,
+  body: { remember: string },
+  restore: () => Promise<void> | void,
+): Promise<Response> {
+  try {
+    return await request<Response>(url, { body, withCookies: body.remember === 'browser', isRepeatable: false });
+  } catch (error) {
+    const failure = error as RequestError;
+    if (failure.mayHaveSucceeded) failure.error = 'move_uncertain';
+    else if (failure.error !== 'invalid_grant') await restore();
+    throw failure;
+  }
+}
+
+/** The tokens of the old device: a `TokenClient`, or those of a page that gets its tokens from its backend. */
+export interface TokenSource {
+  /** The URL of the routes for customers. */
+  readonly url: string;
+  /** Resolves to the token that the page uses. */
+  get(): Promise<string>;
+  /** Resolves to a further token of the same customer. */
+  requestToken(): Promise<{ access_token: string }>;
+}
+
+/** What the old device sends to the new one, and keeps. */
+export interface Move {
+  transferToken: string;
+  expiresInSeconds: number;
+  /** For `endMove`. */
+  bearer: string;
+}
+
+/**
+ * Step 3, on the old device, after its user has agreed. `clientId` and `challenge` are those of the new device. If the
+ * transfer token expires, call the function again.
+ */
+export function approveMove(tokens: TokenSource, clientId: string, challenge: string): Promise<Move> {
+  return withRequestErrors(async () => {
+    const customerId = customerOf(await tokens.get());
+    const { access_token: bearer } = await tokens.requestToken(); // of its own: a log-out does not end it
+    if (customerOf(bearer) !== customerId) throw new RequestError({ error: 'other_customer' }); // the browser keeps no cookies
+    const body = { bearer_type: 'customer', client_id: clientId, code_challenge: challenge };
+    const result = await request<{ identity_transfer_token: string; expires_in: number }>(
+      `${tokens.url}/identity_transfer`,
+      { body, bearer },
+    );
+    return { transferToken: result.identity_transfer_token, expiresInSeconds: result.expires_in, bearer };
+  });
+}
+
+/** Ends what the new device received. `bearer` is that of `approveMove`, and may have expired. */
+export async function endMove(tokens: Pick<TokenSource, 'url'>, bearer: string): Promise<void> {
+  await request(`${tokens.url}/token`, { method: 'DELETE', bearer });
+}
+
+function customerOf(token: string): string {
+  const [, claims = ''] = token.split('.');
+  return JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))).sub;
+}
+
+/** The storage is shared by all tabs, because a scanned link opens another one. */
+function readMove(): PendingMove {
+  const text = localStorage.getItem(ITEM);
+  return text ? JSON.parse(text) : {};
+}
+
+function writeMove(move: PendingMove): void {
+  localStorage.setItem(ITEM, JSON.stringify(move));
+}

@@ -1,0 +1,83 @@
+import { RequestError, withRequestErrors } from './request-error.js';
+
+const TIMEOUT_MS = 5_000;
+const MAX_ATTEMPTS = 4;
+const DEFAULT_DELAY_SECONDS = 2;
+export const MAX_DELAY_SECONDS = 5;
+
+interface RequestOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  credentials?: 'include';
+  body?: object | undefined;
+  bearer?: string;
+  /** Sends and stores the identity cookies, one request of all tabs at a time. */
+  withCookies?: boolean;
+  isRepeatable?: boolean;
+  maxAttempts?: number;
+}
+
+interface ErrorBody {
+  error: string;
+  error_hint?: string;
+  request_id?: string;
+}
+
+/**
+ * Resolves to the JSON of the response, or rejects with a `RequestError`. Repeats the request after temporary errors.
+ * With `isRepeatable: false`, only if the error has `Retry-After`: then the service did not carry out the request.
+ */
+export function request<Result = Record<string, unknown>>(url: string, options: RequestOptions): Promise<Result> {
+  const { isRepeatable = true, maxAttempts = MAX_ATTEMPTS, withCookies, ...init } = options;
+  const attemptOnce = () => send<Result>(url, withCookies ? { ...init, credentials: 'include' } : init);
+  return withRequestErrors(async () => {
+    let mayHaveSucceeded = false;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await (withCookies ? oneTabAtATime(attemptOnce) : attemptOnce());
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error;
+        mayHaveSucceeded ||= error.mayHaveSucceeded;
+        error.mayHaveSucceeded = mayHaveSucceeded;
+        const delaySeconds = error.retryAfterSeconds ?? DEFAULT_DELAY_SECONDS;
+        const mayRepeat = error.isTemporary && (isRepeatable || !mayHaveSucceeded);
+        if (!mayRepeat || attempt >= maxAttempts || delaySeconds > MAX_DELAY_SECONDS) throw error;
+        await wait(delaySeconds);
+      }
+    }
+  });
+}
+
+async function send<Result>(url: string, { bearer, body, headers, ...init }: RequestOptions): Promise<Result> {
+  const authorization = bearer ? { Authorization: `Bearer ${bearer}` } : undefined;
+  let status = 0;
+  let retryAfterSeconds: number | undefined;
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, ...authorization },
+      body: body ? JSON.stringify(body) : null,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...init,
+    });
+    status = response.status;
+    retryAfterSeconds = Number(response.headers.get('Retry-After')) || undefined;
+    const result = (await response.json()) as Result & ErrorBody; // rejects if a proxy responds with HTML
+    if (response.ok) return result;
+    const { error, error_hint: hint, request_id: requestId } = result;
+    throw new RequestError({ status, error, hint, requestId, retryAfterSeconds });
+  } catch (cause) {
+    if (cause instanceof RequestError) throw cause;
+    throw new RequestError({ status, error: 'no_response', retryAfterSeconds, cause });
+  }
+}
+
+/** Waits for these seconds and a random part, so that many clients do not return at the same moment. */
+export function wait(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * (1 + Math.random()) * 1000));
+}
+
+/** Two tabs that open together would otherwise create two customers. Pages without https have no locks. */
+function oneTabAtATime<Result>(work: () => Promise<Result>): Promise<Result> {
+  return navigator.locks ? navigator.locks.request('customer-token', work) : work();
+}

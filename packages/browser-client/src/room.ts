@@ -1,0 +1,102 @@
+import { approveMove, type FinishOptions, type Move, type NewDevice, type TokenSource } from './move.js';
+import { request } from './request.js';
+import { RequestError, withRequestErrors } from './request-error.js';
+import type { TokenResponse } from './token-client.js';
+import { codeOf } from './verifier.js';
+
+const POLL_INTERVAL_MS = 2_000;
+
+/** A room of your backend, which connects a computer and a phone. */
+export interface Room {
+  /** The page shows the id in a QR code. */
+  id: string;
+  /** @internal */
+  url: string;
+  /** @internal */
+  headers: Record<string, string>;
+  /** @internal */
+  isApproved?: boolean;
+  /** @internal */
+  move?: Move;
+}
+
+/** On the computer. */
+export async function openRoom(roomsUrl: string): Promise<Room> {
+  const { room: id, ownerSecret } = await request<{ room: string; ownerSecret: string }>(roomsUrl, {});
+  return { id, url: `${roomsUrl}/${id}`, headers: { 'X-Owner-Secret': ownerSecret } };
+}
+
+/**
+ * On the computer. `askUser` gets the code of the phone, and resolves to true if the user agrees. Resolves to the
+ * result of `approveMove`, or to undefined if the user denies the move. After a temporary error the room stays open:
+ * the page may call the function again with the same room.
+ */
+export function sendMove(
+  room: Room,
+  tokens: TokenSource,
+  askUser: (code: string) => Promise<boolean>,
+): Promise<Move | undefined> {
+  return withRequestErrors(async () => {
+    const { clientId, challenge } = await waitFor(room.url, 'challenge');
+    try {
+      room.isApproved ||= await askUser(codeOf(challenge));
+      if (room.isApproved) room.move ??= await approveMove(tokens, clientId, challenge);
+    } catch (error) {
+      if (!(error instanceof RequestError && error.isTemporary)) await closeRoom(room);
+      throw error;
+    }
+    if (!room.move) await closeRoom(room);
+    else await setTransferToken(room, room.move.transferToken);
+    return room.move;
+  });
+}
+
+/** Cancels a move on the computer. The phone gets `room_closed`. */
+export async function closeRoom(room: Room): Promise<void> {
+  await setTransferToken(room, undefined).catch(() => undefined); // the room also closes after 10 minutes
+}
+
+function setTransferToken({ url, headers }: Room, transferToken: string | undefined) {
+  return request(`${url}/transfer-token`, { method: 'PUT', headers, body: { transferToken } });
+}
+
+export interface ReceiveOptions extends FinishOptions {
+  /** Gets the code that the user compares with that of the computer. */
+  showCode: (code: string) => void;
+  /** Cancels the wait for the computer. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * On the phone, after its user has agreed. The page or app may call the function again after a reload, a restart or a
+ * temporary error.
+ */
+export function receiveMove(
+  roomUrl: string,
+  device: NewDevice,
+  { showCode, replace, signal }: ReceiveOptions,
+): Promise<TokenResponse> {
+  return withRequestErrors(async () => {
+    const challenge = await device.beginMove();
+    showCode(codeOf(challenge));
+    await request(`${roomUrl}/challenge`, { method: 'PUT', body: { challenge, clientId: device.clientId } });
+    const { transferToken } = await waitFor(roomUrl, 'transferToken', signal);
+    return device.finishMove(transferToken, { replace });
+  });
+}
+
+interface RoomContent {
+  clientId: string;
+  challenge: string;
+  transferToken: string;
+}
+
+/** Resolves when the room has the field. Rejects with `room_closed` when the room is closed or 10 minutes old. */
+async function waitFor(roomUrl: string, field: keyof RoomContent, signal?: AbortSignal): Promise<RoomContent> {
+  for (;;) {
+    if (signal?.aborted) throw new RequestError({ error: 'move_cancelled' });
+    const room = await request<RoomContent>(roomUrl, { method: 'GET' });
+    if (room[field]) return room;
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}

@@ -1,0 +1,164 @@
+import { MAX_DELAY_SECONDS, request, wait } from './request.js';
+import { RequestError, withRequestErrors } from './request-error.js';
+
+const MAX_ATTEMPTS = 3;
+const RENEWAL_PAUSE_SECONDS = 2;
+
+export interface TokenClientOptions {
+  /** The URL of the service. */
+  url: string;
+  clientId: string;
+  organizationId: string;
+  /** Only for organizations with `chat_between_groups: false`. */
+  groupId?: string | undefined;
+  /** Is called when a token belongs to another customer than the token before it. */
+  onCustomerChange?: ((entityId: string) => void) | undefined;
+}
+
+/** The response to a token request. */
+export interface TokenResponse {
+  access_token: string;
+  entity_id: string;
+  expires_in: number;
+  token_type: string;
+}
+
+const clientsOfThisTab = new Set<TokenClient>();
+let otherTabs: ReturnType<typeof openChannel>;
+
+/** Customer tokens for a page. A call in the last minute of a token renews it. Never sends two requests at once. */
+export class TokenClient {
+  readonly clientId: string;
+  /** The URL of the routes for customers. */
+  readonly url: string;
+  /** @internal */
+  readonly client: { client_id: string; organization_id: string };
+  readonly #path: string;
+  readonly #onCustomerChange: (entityId: string) => void;
+  #last: { token: string; entityId: string } | undefined;
+  #renewAtMs = 0;
+  #expiresAtMs = 0;
+  #pending: Promise<{ token: string; entityId: string }> | undefined;
+
+  constructor({ url, clientId, organizationId, groupId, onCustomerChange = () => undefined }: TokenClientOptions) {
+    this.clientId = clientId;
+    this.url = `${url}/v2/customer`;
+    this.client = { client_id: clientId, organization_id: organizationId };
+    this.#path = groupId ? `${organizationId}/${groupId}/token` : 'token';
+    this.#onCustomerChange = onCustomerChange;
+    clientsOfThisTab.add(this);
+    otherTabs ??= openChannel();
+  }
+
+  /**
+   * Calls an API. Repeats the call with a new token after 401, and after a short `Retry-After` of 429 and 503. Rejects
+   * with `customer_changed`, and sends nothing more, if the next token belongs to another customer.
+   */
+  fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    return withRequestErrors(async () => {
+      let customer = this.#last?.entityId;
+      for (let attempt = 1; ; attempt++) {
+        const { token, entityId } = await this.#current();
+        customer ??= entityId;
+        if (entityId !== customer) throw new RequestError({ error: 'customer_changed' });
+        const headers = new Headers(init.headers);
+        headers.set('Authorization', `Bearer ${token}`);
+        const response = await fetch(url, { ...init, headers }).catch((cause) => {
+          throw new RequestError({ error: 'no_response', cause });
+        });
+        const delaySeconds = Number(response.headers.get('Retry-After')) || Infinity;
+        const isBusy = [429, 503].includes(response.status) && delaySeconds <= MAX_DELAY_SECONDS;
+        if (response.status === 401 && attempt === 1) this.discard(token);
+        else if (isBusy && attempt < MAX_ATTEMPTS) await wait(delaySeconds);
+        else return response;
+      }
+    });
+  }
+
+  /** Resolves to a token. Calls at the same time share one request. */
+  async get(): Promise<string> {
+    return (await this.#current()).token;
+  }
+
+  /** Resolves to the id of the customer. */
+  async entityId(): Promise<string> {
+    return (await this.#current()).entityId;
+  }
+
+  /** The token if it has not expired. */
+  get validToken(): string | undefined {
+    return Date.now() < this.#expiresAtMs ? this.#last?.token : undefined;
+  }
+
+  /** Drops a token that an API has rejected. Without an argument it drops any token. */
+  discard(token: string | undefined = this.#last?.token): void {
+    if (token === this.#last?.token) this.#renewAtMs = this.#expiresAtMs = 0;
+  }
+
+  /** Resolves to the response with a further token, which `get` never returns. */
+  async requestToken(options: { maxAttempts?: number } = {}): Promise<TokenResponse> {
+    const body = { grant_type: 'cookie', response_type: 'token', ...this.client };
+    const result = await request<TokenResponse>(`${this.url}/${this.#path}`, { body, withCookies: true, ...options });
+    if (typeof result?.access_token === 'string') return result;
+    throw new RequestError({ error: 'no_response' }); // the JSON is of a network's sign-in page
+  }
+
+  /** @internal Drops the token. The next one may belong to another customer, and does not cause `onCustomerChange`. */
+  expectNewCustomer(): void {
+    this.discard();
+    this.#last = undefined;
+  }
+
+  /** @internal After this tab has left its customer: drops the tokens here, and makes the other tabs check theirs. */
+  discardInAllTabs(): void {
+    for (const client of clientsOfThisTab) client.expectNewCustomer();
+    otherTabs?.postMessage('discard');
+  }
+
+  /** @internal Requests a new token if the page has had one. So `onCustomerChange` is called if it has changed. */
+  checkCustomer(): void {
+    this.discard();
+    if (this.#last) this.#current().catch(() => undefined); // then the next call checks the customer
+  }
+
+  async #current(): Promise<{ token: string; entityId: string }> {
+    if (this.#last && Date.now() < this.#renewAtMs) return this.#last;
+    this.#pending ??= this.#renew().finally(() => {
+      this.#pending = undefined;
+    });
+    return this.#pending;
+  }
+
+  async #renew(): Promise<{ token: string; entityId: string }> {
+    const last = this.#last;
+    try {
+      const result = await this.requestToken(this.validToken ? { maxAttempts: 1 } : {});
+      const { access_token: token, entity_id: entityId, expires_in } = result;
+      const marginSeconds = Math.min(60, expires_in / 10);
+      this.#expiresAtMs = Date.now() + expires_in * 1000;
+      this.#renewAtMs = this.#expiresAtMs - marginSeconds * 1000;
+      const hasChanged = this.#last && this.#last.entityId !== entityId;
+      this.#last = { token, entityId };
+      if (hasChanged) queueMicrotask(() => this.#onCustomerChange(entityId));
+      return this.#last;
+    } catch (error) {
+      if (!last || !this.validToken) throw error;
+      const pauseSeconds = (error as RequestError).retryAfterSeconds ?? RENEWAL_PAUSE_SECONDS;
+      this.#renewAtMs = Math.min(this.#expiresAtMs, Date.now() + pauseSeconds * 1000);
+      return last;
+    }
+  }
+}
+
+/** A browser that blocks the storage of the page may refuse the channel. Then its token requests reject too. */
+function openChannel() {
+  try {
+    const channel = new BroadcastChannel('customer-token');
+    channel.onmessage = () => {
+      for (const client of clientsOfThisTab) client.checkCustomer();
+    };
+    return channel;
+  } catch {
+    return undefined;
+  }
+}

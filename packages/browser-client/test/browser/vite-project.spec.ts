@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import ts from 'typescript';
+import { build, type PreviewServer, preview, type Rolldown } from 'vite';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { launchBrowser } from '../../../../test/support/browser-launch.js';
+import { ACME, ACME_SITE, testRegistry } from '../../../../test/support/test-registry.js';
+import { startTestService, type TestService } from '../../../../test/support/test-service.js';
+
+const PACKAGE = join(import.meta.dirname, '../..');
+const MAX_SIZE_BYTES = 5 * 1024;
+
+/** A project outside of this one, in which the packed package is installed. */
+let folder: string;
+let server: PreviewServer | undefined;
+let service: TestService | undefined;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vite-project-'));
+  cpSync(join(PACKAGE, 'test/vite-project'), folder, { recursive: true });
+  const target = join(folder, 'node_modules/browser-client');
+  mkdirSync(target, { recursive: true });
+  execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: PACKAGE, stdio: 'pipe' });
+  const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
+  execFileSync('tar', ['-xzf', join(folder, tarball), '--strip-components=1', '-C', target]);
+});
+afterAll(async () => {
+  await server?.close();
+  await service?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+it('a strict TypeScript project compiles with the types of the package', () => {
+  const { config } = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile);
+  const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, folder);
+  const diagnostics = ts.getPreEmitDiagnostics(ts.createProgram(fileNames, options));
+  expect(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([]);
+});
+
+it('the project that Vite has built gets a customer in a browser, and keeps it after a reload', async () => {
+  await build({ root: folder, logLevel: 'error' });
+  server = await preview({ root: folder, logLevel: 'error', preview: { port: 0, host: 'localhost' } });
+  const page = server.resolvedUrls?.local[0] as string;
+  const registry = testRegistry();
+  registry.clients = registry.clients.map((client) => ({ ...client, origins: [new URL(page).origin] }));
+  service = await startTestService({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
+  const browser = await launchBrowser();
+  try {
+    const tab = await browser.newPage();
+    const output = tab.locator('output');
+    const url = service.url.replace('127.0.0.1', 'localhost'); // the host of the cookies
+    const query = (clientId: string) => new URLSearchParams({ url, clientId, organizationId: ACME }).toString();
+    await tab.goto(`${page}?${query(ACME_SITE)}`);
+    await expect.poll(() => output.innerText()).toMatch(/^[\w-]{36}$/);
+    const customer = await output.innerText();
+    await tab.reload();
+    await expect.poll(() => output.innerText()).toBe(customer);
+    await tab.goto(`${page}?${query('nobody')}`);
+    await expect.poll(() => output.innerText()).toContain('400 invalid_request');
+  } finally {
+    await browser.close();
+  }
+});
+
+it('all exports have at most 5 KB in a compressed bundle', async () => {
+  const entry = join(folder, 'all.js');
+  writeFileSync(entry, "export * from 'browser-client';");
+  const [bundle] = (await build({
+    root: folder,
+    logLevel: 'error',
+    build: { write: false, target: 'es2022', minify: true, lib: { entry, formats: ['es'], fileName: 'all' } },
+  })) as Rolldown.RolldownOutput[];
+  const code = bundle?.output[0].code ?? '';
+  expect(code).toContain('customer_changed');
+  expect(gzipSync(code).length).toBeLessThanOrEqual(MAX_SIZE_BYTES);
+});
