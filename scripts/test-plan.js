@@ -1,6 +1,16 @@
 // @ts-check
 import { statfsSync } from 'node:fs';
-import { CHROMIUM, FIREFOX, KUSTOMIZE, MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, REDIS } from './test-programs.js';
+import {
+  CHROMIUM,
+  FIREFOX,
+  KUSTOMIZE,
+  MARIADB,
+  MARIADB_BACKUP,
+  NGINX,
+  PROMTOOL,
+  PYTHON,
+  REDIS,
+} from './test-programs.js';
 
 /** @typedef {import('./test-programs.js').TestProgram} TestProgram */
 
@@ -13,7 +23,7 @@ export const TEST_COMMANDS = {
   },
   'npm run test:processes': {
     projects: ['processes', 'processes-mariadb'],
-    programs: [MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, KUSTOMIZE],
+    programs: [MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, KUSTOMIZE, PYTHON],
     minutes: 4,
   },
   'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
@@ -47,6 +57,7 @@ const SKIPPED = new Map([
   [NGINX, 'The tests of the nginx configuration did NOT run: no nginx was found.'],
   [KUSTOMIZE, 'The Kubernetes manifests were NOT built: neither kustomize nor kubectl was found.'],
   [PROMTOOL, 'The tests of the alerts did NOT run: no promtool was found.'],
+  [PYTHON, 'The Python examples did NOT run: there is no Python with their packages.'],
 ]);
 
 /** @param {TestProgram} program */

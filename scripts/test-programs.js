@@ -4,6 +4,12 @@ import { join } from 'node:path';
 import { CACHE, fetchMysql, findMysql } from '../test/cluster/servers/mysql-server.js';
 import { canInstallPackages, findProgram, installCommand, installPackages } from './debian-packages.js';
 import { cacheFolder, fetchFromSid } from './debian-sid.js';
+import {
+  canInstallPythonPackages,
+  findPythonWithPackages,
+  installPythonPackages,
+  pythonCommand,
+} from './python-packages.js';
 
 const SBIN = ['/usr/sbin'];
 const GALERA_PROVIDERS = ['/usr/lib/galera', '/usr/lib64/galera-4', '/usr/lib/galera-4'];
@@ -97,6 +103,18 @@ export const KUSTOMIZE = {
   find: findKustomize,
   canInstall: hasApt,
   install: () => fetchFromSid('kubectl', KUBECTL_CACHE, { leftOut: /^lib/ }),
+};
+
+/** @type {TestProgram} */
+export const PYTHON = {
+  name: 'Python with requests and PyJWT',
+  get command() {
+    return pythonCommand();
+  },
+  alternative: 'TEST_PYTHON=/path/to/python  (with the packages)',
+  find: findPythonWithPackages,
+  canInstall: canInstallPythonPackages,
+  install: installPythonPackages,
 };
 
 /** Builds and runs the image: the engine, a runtime, and the program that makes a base image. */

@@ -11,7 +11,7 @@ import { startMariadb } from './mariadb.js';
 import { runVitest } from './run-vitest.js';
 import { coverageProblem } from './statement-coverage.js';
 import { databaseFolder, planLines, possibleProjects, skippedGroups, skippedLine, TEST_COMMANDS } from './test-plan.js';
-import { CHROMIUM, FIREFOX, MARIADB, REDIS } from './test-programs.js';
+import { CHROMIUM, FIREFOX, MARIADB, PYTHON, REDIS } from './test-programs.js';
 
 /** The arguments of `npm run test:processes` and of `npm run test:firefox`. */
 const PROCESSES = '--processes';
@@ -54,6 +54,7 @@ async function main(args) {
       TEST_CHROMIUM: path(CHROMIUM),
       TEST_FIREFOX: programs.includes(FIREFOX) ? path(FIREFOX) : undefined, // several times slower than Chromium
       TEST_REDIS_SERVER: path(REDIS),
+      TEST_PYTHON: path(PYTHON),
       TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
       TEST_DATABASE_FOLDER: databaseFolder(),
       TEST_STATEMENTS_FILE: recordsStatements ? statements : undefined,

@@ -1,0 +1,93 @@
+"""The customers of a backend: tokens, the check of a token, and the rights of users."""
+
+import time
+
+from service_requests import Bearer, ServiceError, send
+
+MARGIN_SECONDS = 60
+
+
+class Customers:
+    """`session` has a function `token(rejected)`, as an AgentSession. A job can set `max_wait_seconds` to more than 10."""
+
+    def __init__(self, url, client_id, session, max_wait_seconds=10):
+        self.url = f'{url}/v2/customer'
+        self.client_id = client_id
+        self.session = session
+        self.max_wait_seconds = max_wait_seconds
+        self._cache = {}  # without a size limit
+
+    def request_token(self, user_id):
+        """Returns the token response for a user. 17 and '17' are one user: give two kinds of ids a prefix each."""
+        grant = {'grant_type': 'agent_token', 'response_type': 'token', 'client_id': self.client_id}
+        return self._send('token', {**grant, 'external_id': external_id(user_id)})
+
+    def call(self, user_id, send_call):
+        """Calls `send_call(token)`, which requests the Customer Chat API. After 401 calls it again with a new token."""
+        response = send_call(self._token(user_id))
+        if response.status_code != 401:
+            return response
+        self._cache.pop(user_id, None)
+        return send_call(self._token(user_id))
+
+    def check(self, token, organization_id):
+        """Returns the id of the customer if a page's token is valid for this organization, otherwise None."""
+        try:
+            info = send('GET', f'{self.url}/info', 'token not checked', auth=Bearer(token))
+        except ServiceError as error:
+            if error.status == 401:
+                return None
+            raise
+        return info['entity_id'] if info['organization_id'] == organization_id else None
+
+    def export(self, user_id):
+        """Returns everything that the service stores about a user: rows, by the name of their table."""
+        tables, after = {}, None
+        while True:
+            body = {'external_id': external_id(user_id), **({'after': after} if after else {})}
+            page = self._send('export', body)
+            for name, rows in page['tables'].items():
+                tables.setdefault(name, []).extend(rows)
+            after = page.get('next')
+            if not after:
+                return tables
+
+    def sign_out_everywhere(self, user_id):
+        """Ends all tokens of a user, in all browsers and on all devices."""
+        self._send('end_sessions', {'external_id': external_id(user_id), 'browsers': True})
+
+    def erase(self, user_id):
+        """Erases a user. An erased user has no external_id, so a repetition needs the customer_id."""
+        try:
+            page = self._send('export', {'external_id': external_id(user_id)})
+            self._send('erase', {'customer_id': page['entity_id']})
+        except ServiceError as error:
+            if error.hint != 'external_id: unknown':  # erased before, or never a customer
+                raise
+
+    def _token(self, user_id):
+        token, expires_at = self._cache.get(user_id, (None, 0))
+        if time.time() >= expires_at - MARGIN_SECONDS:
+            response = self.request_token(user_id)
+            token = response['access_token']
+            self._cache[user_id] = (token, time.time() + response['expires_in'])
+        return token
+
+    def _send(self, action, body):
+        token = self.session.token()
+        try:
+            return self._post(action, body, token)
+        except ServiceError as error:
+            if error.status != 401:
+                raise
+        return self._post(action, body, self.session.token(token))
+
+    def _post(self, action, body, token):
+        return send('POST', f'{self.url}/{action}', action, self.max_wait_seconds, json=body, auth=Bearer(token))
+
+
+def external_id(user_id):
+    """The text of an id. None or an empty text would create customers that belong to no user, or to all."""
+    if isinstance(user_id, bool) or not isinstance(user_id, (int, str)) or user_id == '':
+        raise TypeError('user_id: no text and no integer')
+    return str(user_id)

@@ -1,0 +1,65 @@
+"""What a backend responds to the page of its signed-in user, in any web framework: status, headers and JSON."""
+
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import jwt
+from service_requests import is_temporary, log_error
+
+MARGIN_SECONDS = 60
+MAX_WAIT_SECONDS = 4
+DEFAULT_DELAY_SECONDS = 2
+ASSERTION_LIFETIME_SECONDS = 60
+NO_STORE = {'Cache-Control': 'no-store'}
+waiting = ThreadPoolExecutor(max_workers=32)
+
+
+def chat_token(customers, session, page_origin, method='POST', query=(), on_error=log_error):
+    """
+    The customer token of a signed-in user, for a page that the operator has registered for the client. `session` is the
+    user's sign-in at your site, a dictionary with `user_id`. Each sign-in has a token of its own. `query` has `renew`
+    after a 401 of the Customer Chat API, and `separate` for a move to a second device.
+    """
+    cors = {'Access-Control-Allow-Origin': page_origin, 'Access-Control-Allow-Credentials': 'true'}
+    headers = {**cors, 'Access-Control-Expose-Headers': 'Retry-After', **NO_STORE}
+    if method == 'OPTIONS':  # before the check of the session: a preflight has no cookies
+        return 204, headers, None
+    if session.get('user_id') is None:
+        return 401, headers, {'error': 'signed_out'}
+    try:
+        token = session.get('chat_token')
+        is_usable = token is not None and time.time() < token['expires_at'] - MARGIN_SECONDS
+        if not is_usable or 'renew' in query or 'separate' in query:
+            # a renewal of the agent token may take longer, and goes on
+            response = waiting.submit(customers.request_token, session['user_id']).result(MAX_WAIT_SECONDS)
+            token = {name: response[name] for name in ('access_token', 'entity_id')}
+            token['expires_at'] = time.time() + response['expires_in']
+            if 'separate' not in query:
+                session['chat_token'] = token
+        expires_in = int(token['expires_at'] - time.time())
+        return 200, headers, {'access_token': token['access_token'], 'expires_in': expires_in}
+    except Exception as error:
+        on_error(error)
+        if not is_temporary(error):
+            return 500, headers, {'error': 'server_error'}
+        delay = getattr(error, 'retry_after_seconds', None) or DEFAULT_DELAY_SECONDS
+        return 503, {**headers, 'Retry-After': str(delay)}, {'error': 'temporarily_unavailable'}
+
+
+def assertion(session, *, issuer, audience, client_id, organization_id, key_id, private_key):
+    """The assertion of a signed-in user, for `signIn` of the page. `private_key` is an EC key (P-256) as PEM."""
+    if session.get('user_id') is None:
+        return 401, NO_STORE, {'error': 'signed_out'}
+    now = int(time.time())
+    claims = {
+        'iss': issuer,
+        'aud': audience,
+        'sub': str(session['user_id']),
+        'client_id': client_id,
+        'organization_id': organization_id,
+        'jti': str(uuid.uuid4()),
+        'iat': now,
+        'exp': now + ASSERTION_LIFETIME_SECONDS,
+    }
+    return 200, NO_STORE, {'assertion': jwt.encode(claims, private_key, algorithm='ES256', headers={'kid': key_id})}

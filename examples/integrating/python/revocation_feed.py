@@ -1,0 +1,118 @@
+"""Follows the revocation feed of the service: which tokens have ended before they expire."""
+
+import threading
+import time
+from datetime import datetime
+from urllib.parse import quote_plus
+
+import requests
+
+MAX_WAIT_SECONDS = 25
+TIMEOUT_SECONDS = 5
+MIN_INTERVAL_SECONDS = 0.2
+PURGE_INTERVAL_SECONDS = 60
+# Entries stay so long after their end, because the clock may be set back.
+EXPIRY_MARGIN_SECONDS = 60
+# More than the service lets customers cause. In Python an entry takes about 300 bytes.
+MAX_ENTRIES = 5_000_000
+LIMITS = {'jti': 'issued_before', 'family': 'issued_before', 'client': 'issued_before', 'subject': 'generation'}
+
+
+class RevocationFeed:
+    """Create one in each process, after a fork."""
+
+    def __init__(self, url, resource_server_id, secret, max_age_seconds=60):
+        self.url = url
+        self.credentials = (quote_plus(resource_server_id), quote_plus(secret))  # RFC 6749 §2.3.1
+        self.max_age_seconds = max_age_seconds
+        self._ended = {}  # (kind, value) → (time or generation, expiry)
+        self._cursor = None
+        self._is_caught_up = False
+        self._synced_at = None
+        self._purged_at = 0
+        self._incomplete_until = 0
+        self._ready = threading.Event()
+
+    def start(self, timeout_seconds=30):
+        """Returns when the list was read once. Otherwise raises: let the process end with an error."""
+        threading.Thread(target=self._follow, daemon=True).start()
+        if not self._ready.wait(timeout_seconds):
+            raise TimeoutError('the revocations were not read')
+
+    @property
+    def is_current(self):
+        """Whether the list is complete, and not older than `max_age_seconds`."""
+        if self._synced_at is None or time.time() < max(self._incomplete_until, self._purged_at - EXPIRY_MARGIN_SECONDS):
+            return False
+        return time.monotonic() - self._synced_at <= self.max_age_seconds
+
+    def has_ended(self, claims):
+        """Whether an entry ends a token: its own id, family, client or generation, those of its agent, or an ancestor."""
+        ids = [claims['jti'], claims['jti'].split('.')[0], *claims.get('ancestors', [])]
+        if any(('id', value) in self._ended for value in ids):
+            return True
+        if claims['iat'] <= self._ended.get(('client', claims['client_id']), (-1, 0))[0]:
+            return True
+        act = claims.get('act', {})  # an agent of a trusted issuer has no generation here
+        speakers = [(claims['sub'], claims.get('gen', 0))] + ([(act['sub'], act['gen'])] if 'gen' in act else [])
+        return any(generation < self._ended.get(('subject', sub), (0, 0))[0] for sub, generation in speakers)
+
+    def _follow(self):
+        failures = 0
+        while True:
+            try:
+                delay = self._read_page()
+                failures = 0
+            except (requests.RequestException, KeyError, TypeError, ValueError) as error:
+                failures += 1
+                self._is_caught_up = False  # the next request does not wait, so that its response ends the outage
+                response = getattr(error, 'response', None)
+                if response is not None and response.status_code in (400, 410):
+                    self._cursor = None  # the service does not know the cursor: read everything again
+                retry_after = '' if response is None else response.headers.get('Retry-After', '')
+                delay = max(min(2**failures / 4, 30), int(retry_after) if retry_after.isdecimal() else 0)
+            time.sleep(delay)
+
+    def _read_page(self):
+        """Returns the seconds until the next request."""
+        if time.time() < self._purged_at - EXPIRY_MARGIN_SECONDS:  # the clock was set back: deleted entries hold again
+            self._cursor, self._is_caught_up, self._synced_at, self._purged_at = None, False, None, 0
+        wait = min(MAX_WAIT_SECONDS, int(self.max_age_seconds / 2)) if self._is_caught_up else 0
+        parameters = {'wait': wait, **({'after': self._cursor} if self._cursor else {})}
+        timeout = (TIMEOUT_SECONDS, wait + TIMEOUT_SECONDS)
+        response = requests.get(self.url, parameters, auth=self.credentials, timeout=timeout, allow_redirects=False)
+        response.raise_for_status()
+        page = response.json()
+        self._purge()
+        for entry in page['revocations']:
+            self._add(entry)
+        has_advanced = page['cursor'] != self._cursor
+        self._cursor, self._is_caught_up = page['cursor'], page['complete']
+        if not self._is_caught_up:
+            return 0 if has_advanced else 1
+        self._synced_at = time.monotonic()
+        self._ready.set()
+        return MIN_INTERVAL_SECONDS if has_advanced or response.elapsed.total_seconds() > wait / 2 else 1
+
+    def _add(self, entry):
+        expires_at = datetime.fromisoformat(entry['expires_at'].replace('Z', '+00:00')).timestamp()
+        limit = LIMITS.get(entry['kind'])
+        key = (entry['kind'] if entry['kind'] in ('client', 'subject') else 'id', entry['value'])
+        is_full = len(self._ended) >= MAX_ENTRIES and key not in self._ended
+        if set(entry) != {'kind', 'value', 'expires_at', limit} or is_full:  # what it ends is not known, or not stored
+            self._incomplete_until = max(self._incomplete_until, expires_at)
+            return
+        value = entry[limit]
+        if limit == 'issued_before':
+            value = datetime.fromisoformat(value.replace('Z', '+00:00')).timestamp()
+        known = self._ended.get(key, (0, 0))
+        self._ended[key] = (max(known[0], value), max(known[1], expires_at))
+
+    def _purge(self):
+        now = time.time()
+        if now - self._purged_at < PURGE_INTERVAL_SECONDS:
+            return
+        self._purged_at = now
+        for key, (_, expires_at) in list(self._ended.items()):
+            if expires_at < now - EXPIRY_MARGIN_SECONDS:
+                del self._ended[key]

@@ -1,0 +1,101 @@
+"""Verifies access tokens without a request per token."""
+
+import re
+import threading
+import time
+
+import jwt
+import requests
+
+REFRESH_AFTER_SECONDS = 300
+MAX_KEY_AGE_SECONDS = 3600
+# How long after a fetch an unknown key, or after a failed fetch any key, causes no other fetch
+UNKNOWN_KEY_PAUSE_SECONDS = 30
+FAILURE_PAUSE_SECONDS = 1
+TIMEOUT_SECONDS = 5
+# How far the clock of the service may be ahead. There is no tolerance for `exp`.
+CLOCK_SKEW_SECONDS = 30
+MAX_TOKEN_CHARACTERS = 8192
+# A region, which standard libraries do not accept, and a JWS
+TOKEN = re.compile(r'(?:[A-Za-z0-9-]{1,16}:)?([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)')
+REQUIRED = ['iss', 'aud', 'sub', 'client_id', 'organization_id', 'iat', 'exp', 'jti']
+
+
+class InvalidToken(Exception):
+    """Respond with 401."""
+
+
+class NotChecked(Exception):
+    """Respond with 503: the keys or the revocations are not known. A 401 would make callers drop valid tokens."""
+
+
+class TokenVerifier:
+    """`issuer` is the AUTH_URL of the service. Without `feed`, ended tokens are accepted until they expire."""
+
+    def __init__(self, issuer, jwks_url=None, feed=None, audience='customer-api', accepts_stale=False):
+        self.issuer = issuer
+        self.jwks_url = jwks_url or f'{issuer}/.well-known/jwks.json'
+        self.feed = feed
+        self.audience = audience
+        self.accepts_stale = accepts_stale  # whether a token is accepted while the list of ended tokens is too old
+        self._keys = {}
+        self._fetched_at = self._failed_at = float('-inf')
+        self._lock = threading.Lock()
+
+    def verify(self, token):
+        """Returns the claims of a valid token. If `act` is among them, this agent speaks, and not the customer."""
+        match = TOKEN.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
+        if not match:
+            raise InvalidToken('malformed')
+        jws = match[1]  # without the region prefix
+        try:
+            header = jwt.get_unverified_header(jws)
+            if header.get('typ') != 'at+jwt' or header.get('alg') != 'ES256':
+                raise InvalidToken('not an access token')
+            key = self._key(header.get('kid'))
+            options = {'require': REQUIRED, 'verify_iat': False, 'verify_nbf': False}
+            names = {'audience': self.audience, 'issuer': self.issuer}
+            claims = jwt.decode(jws, key, algorithms=['ES256'], options=options, **names)
+        except jwt.InvalidTokenError as error:
+            raise InvalidToken(type(error).__name__) from error
+        if max(claims['iat'], claims.get('nbf', 0)) > time.time() + CLOCK_SKEW_SECONDS:
+            raise InvalidToken('not yet valid')
+        if self.feed:
+            if self.feed.has_ended(claims):
+                raise InvalidToken('ended')
+            if not self.accepts_stale and not self.feed.is_current:
+                raise NotChecked('the revocations are too old')
+        return claims
+
+    def fetch_keys(self):
+        """Call this once before the process serves requests."""
+        try:
+            response = requests.get(self.jwks_url, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+            response.raise_for_status()
+            self._keys = {key.key_id: key.key for key in jwt.PyJWKSet.from_dict(response.json()).keys}
+            self._fetched_at = time.monotonic()
+        except (requests.RequestException, jwt.PyJWTError, AttributeError) as error:
+            self._failed_at = time.monotonic()
+            raise NotChecked('the keys cannot be fetched') from error
+
+    def _key(self, key_id):
+        age = time.monotonic() - self._fetched_at
+        if age >= MAX_KEY_AGE_SECONDS or (key_id not in self._keys and age >= UNKNOWN_KEY_PAUSE_SECONDS):
+            self._fetch_once(age)
+        elif age >= REFRESH_AFTER_SECONDS:  # the service may have removed a key that leaked
+            try:
+                self._fetch_once(age)
+            except NotChecked:
+                pass  # the known keys hold
+        if key_id not in self._keys:
+            raise InvalidToken('unknown key')
+        return self._keys[key_id]
+
+    def _fetch_once(self, age):
+        """Threads that want newer keys at the same time share one fetch."""
+        with self._lock:
+            if time.monotonic() - self._fetched_at < age:
+                return
+            if time.monotonic() - self._failed_at < FAILURE_PAUSE_SECONDS:
+                raise NotChecked('the keys cannot be fetched')
+            self.fetch_keys()

@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { hasPython, PythonServer, runPython } from '../support/python.js';
+import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
+import { ACME, testRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const ORIGIN = 'http://localhost:8080';
+const id = 'customer-server';
+
+describe.skipIf(!hasPython)('the Python examples of the guide for resource servers (skipped without Python)', () => {
+  let service: TestService;
+  let api: PythonServer;
+  let agentToken: string;
+  let environment: Record<string, string>;
+  beforeAll(async () => {
+    service = await startTestService({ registry: { ...testRegistry(), resource_servers: FEED_SERVERS } });
+    agentToken = await issueAgentToken(service);
+    environment = {
+      AUTH_URL: 'https://auth.example',
+      JWKS_URL: `${service.url}/.well-known/jwks.json`,
+      REVOCATIONS_URL: `${service.managementUrl}/oauth2/revocations`,
+      INTROSPECTION_URL: `${service.managementUrl}/oauth2/introspect`,
+      RESOURCE_SERVER_ID: id,
+      RESOURCE_SERVER_SECRET: FEED_SECRET,
+      PORT: '0',
+    };
+    api = await PythonServer.start('chat_api.py', environment);
+  });
+  afterAll(async () => {
+    await api?.stop();
+    await service?.stop();
+  });
+
+  const chats = (token: string | undefined, { organization = ACME, headers = {}, method = 'GET' } = {}) =>
+    request(`${api.url}/organizations/${organization}/chats`, {
+      method,
+      headers: { ...(token && bearer(token)), ...headers },
+    });
+  const statusOf = async (token: string) => (await chats(token)).status;
+  const until = (token: string, status: number) =>
+    vi.waitFor(async () => expect(await statusOf(token)).toBe(status), { timeout: 60_000, interval: 200 });
+  async function tokenByAgent(more: object = {}) {
+    const { body } = await service.post(TOKEN, agentTokenBody(more), bearer(agentToken));
+    return { token: body.access_token as string, customer: body.entity_id as string };
+  }
+
+  describe('python/chat_api.py', () => {
+    it('names the customer, or the agent that speaks for it, in the audit', async () => {
+      const { access_token, entity_id } = await newCustomer(service);
+      const { token, customer } = await tokenByAgent();
+      expect((await chats(access_token)).body).toEqual({ customer: entity_id, organization: ACME });
+      expect((await chats(token)).body).toEqual({ customer, organization: ACME });
+      const { sub } = claimsOf(agentToken);
+      await vi.waitFor(() => {
+        expect(api.stderr).toContain(`audit: customer ${entity_id} read chats (cookie)\n`);
+        expect(api.stderr).toContain(`audit: agent ${sub} for customer ${customer} read chats (agent_token)\n`);
+      });
+    });
+
+    it('rejects agent tokens, damaged tokens and other texts with 401', async () => {
+      const { access_token: token } = await newCustomer(service);
+      const [head = '', claims = '', signature = ''] = token.split('.');
+      const [, , other = ''] = (await newCustomer(service)).access_token.split('.');
+      const damaged = [`${head}.${claims}.${other}`, `${head}.${claims}.`, `${token}x${signature}`];
+      const none = [head, Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')].map((each) =>
+        [each, claims, ''].join('.'),
+      );
+      for (const wrong of [agentToken, ...damaged, ...none, 'dev:x', 'x', `x${'y'.repeat(9_000)}`]) {
+        const { status, headers } = await chats(wrong);
+        expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer error="invalid_token"']);
+      }
+      const { status, headers, body } = await chats(undefined);
+      expect([status, headers.get('www-authenticate'), body]).toEqual([401, 'Bearer', {}]);
+    });
+
+    it('responds with 404 for another organization, and lets the pages of its origins read each response', async () => {
+      const { access_token } = await newCustomer(service);
+      expect((await chats(access_token, { organization: 'another' })).status).toBe(404);
+      const headers = { origin: ORIGIN };
+      const responses = [
+        await chats(undefined, { headers }),
+        await chats(undefined, { headers, method: 'OPTIONS' }),
+        await chats(undefined, { headers: { origin: 'https://other.example' } }),
+      ];
+      expect(responses.map(({ status }) => status)).toEqual([401, 204, 401]);
+      const origins = responses.map((each) => each.headers.get('access-control-allow-origin'));
+      expect(origins).toEqual([ORIGIN, ORIGIN, null]);
+    });
+
+    it('notices the end of a token, of its ancestors, of a generation and of the agent', async () => {
+      const first = await newCustomer(service);
+      const moved = (await redeem(service, await transferToken(service, first.access_token))).body.access_token;
+      const sessions = await newCustomer(service);
+      const [ended, kept] = [await tokenByAgent({ external_id: 'user-1' }), await newCustomer(service)];
+      const tokens = [first.access_token, moved, sessions.access_token, ended.token, kept.access_token];
+      expect(await Promise.all(tokens.map(statusOf))).toEqual([200, 200, 200, 200, 200]);
+      await service.send('DELETE', '/v2/customer/token', bearer(first.access_token));
+      await until(first.access_token, 401);
+      await until(moved, 401);
+      await service.post('/v2/customer/end_sessions', {}, bearer(sessions.access_token));
+      await until(sessions.access_token, 401);
+      await service.send('DELETE', '/v2/token', bearer(agentToken));
+      await until(ended.token, 401);
+      expect(await statusOf(kept.access_token)).toBe(200);
+      agentToken = await issueAgentToken(service);
+    });
+  });
+
+  /** Runs statements with a feed that is not followed, but has these entries. */
+  const withEntries = (entries: object[], statements: string) =>
+    runPython(
+      `from revocation_feed import RevocationFeed
+feed = RevocationFeed('http://localhost', 'id', 'secret')
+feed._synced_at = __import__('time').monotonic()
+for entry in given['entries']: feed._add(entry)
+${statements}`,
+      { entries },
+    );
+  const inFuture = { expires_at: '2099-01-01T00:00:00.000Z' };
+
+  describe('python/revocation_feed.py', () => {
+    it('applies entries of each kind only to the tokens that they end', async () => {
+      const forever = { issued_before: '9999-12-31T00:00:00.000Z', ...inFuture };
+      const entries = [
+        { kind: 'jti', value: 'token-1', ...forever },
+        { kind: 'family', value: 'family-1', ...forever },
+        { kind: 'client', value: 'client-1', issued_before: '2026-01-01T00:00:00.500Z', ...inFuture },
+        { kind: 'subject', value: 'sub-1', generation: 2, ...inFuture },
+        { kind: 'subject', value: 'sub-1', generation: 1, ...inFuture },
+      ];
+      const statements = `
+usual = {'jti': 'other', 'sub': 'other', 'client_id': 'other', 'iat': 1767225600}
+cases = [{}, {'jti': 'token-1'}, {'jti': 'family-1.2'}, {'jti': 'other', 'ancestors': ['x', 'family-1']},
+  {'client_id': 'client-1'}, {'client_id': 'client-1', 'iat': 1767225601}, {'sub': 'sub-1'}, {'sub': 'sub-1', 'gen': 2},
+  {'sub': 'sub-1', 'gen': 1}, {'act': {'sub': 'sub-1', 'gen': 1}}, {'act': {'sub': 'sub-1', 'gen': 2}}, {'act': {'sub': 'sub-1'}}]
+result = [feed.has_ended({**usual, **case}) for case in cases] + [feed.is_current]`;
+      const ended = [false, true, true, true, true, false, true, false, true, true, false, false];
+      expect(await withEntries(entries, statements)).toEqual([...ended, true]);
+    });
+
+    it.each([
+      ['a kind', { kind: 'other', value: 'x', issued_before: '2026-01-01T00:00:00.000Z', ...inFuture }],
+      ['a field', { kind: 'subject', value: 'x', generation: 1, only: 'x', ...inFuture }],
+      ['the limit of another kind', { kind: 'client', value: 'x', generation: 1, ...inFuture }],
+    ])('is not current after an entry with %s that it does not know', async (_, entry) => {
+      expect(await withEntries([entry], 'result = feed.is_current')).toBe(false);
+    });
+
+    it('is not current if the list is full, if it is too old, or if the clock was set back', async () => {
+      const entry = { kind: 'subject', value: 'x', generation: 1, ...inFuture };
+      const full = `import revocation_feed
+revocation_feed.MAX_ENTRIES = 1
+feed._add({**given['entries'][0], 'generation': 2})
+before = feed.is_current
+feed._add({**given['entries'][0], 'value': 'y'})
+result = [before, feed.is_current]`;
+      expect(await withEntries([entry], full)).toEqual([true, false]);
+      expect(await withEntries([], 'feed._synced_at -= 61\nresult = feed.is_current')).toBe(false);
+      const setBack = 'feed._purge()\nfeed._purged_at += 61\nresult = feed.is_current';
+      expect(await withEntries([], setBack)).toBe(false);
+    });
+
+    it('forgets entries a minute after their end', async () => {
+      const entry = { kind: 'subject', value: 'x', generation: 1, expires_at: '2026-01-01T00:00:00.000Z' };
+      const statements = `import time
+from datetime import datetime, timezone
+added = len(feed._ended)
+for key in feed._ended: feed._ended[key] = (1, time.time() - 59)
+feed._purge()
+kept = len(feed._ended)
+for key in feed._ended: feed._ended[key] = (1, time.time() - 61)
+feed._purged_at -= 61
+feed._purge()
+result = [added, kept, len(feed._ended)]`;
+      expect(await withEntries([entry], statements)).toEqual([1, 1, 0]);
+    });
+  });
+
+  /** A verifier that has fetched the keys, and the statements after it. */
+  const verifying = (statements: string, given: object, feed = 'None') =>
+    runPython(
+      `import time, requests, token_verifier
+from token_verifier import InvalidToken, NotChecked, TokenVerifier
+from revocation_feed import RevocationFeed
+def outcome(token):
+    try: return verifier.verify(token)['sub']
+    except (InvalidToken, NotChecked) as error: return type(error).__name__
+verifier = TokenVerifier('https://auth.example', given['jwks'], ${feed})
+${statements}`,
+      { jwks: environment.JWKS_URL, ...given },
+    );
+
+  describe('python/token_verifier.py', () => {
+    it('accepts known keys while the keys cannot be fetched, for an hour, and decides nothing without keys', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const statements = `
+verifier.jwks_url, url = 'http://127.0.0.1:1', verifier.jwks_url
+first = outcome(given['token'])
+verifier.jwks_url, verifier._failed_at = url, 0
+known = outcome(given['token'])
+verifier.jwks_url = 'http://127.0.0.1:1'
+verifier._fetched_at -= 3000
+during_outage = outcome(given['token'])
+verifier._fetched_at -= 700
+result = [first, known, during_outage, outcome(given['token'])]`;
+      const expected = ['NotChecked', entity_id, entity_id, 'NotChecked'];
+      expect(await verifying(statements, { token })).toEqual(expected);
+    });
+
+    it('fetches the keys again for an unknown key, at most every 30 s', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const statements = `
+verifier.fetch_keys()
+verifier._keys = {}
+paused = outcome(given['token'])
+verifier._fetched_at -= 31
+result = [paused, outcome(given['token'])]`;
+      expect(await verifying(statements, { token })).toEqual(['InvalidToken', entity_id]);
+    });
+
+    it('accepts an iat that is 30 s ahead, and no expired token', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      service.clock.advance({ seconds: 25 });
+      const ahead = (await newCustomer(service)).access_token;
+      service.clock.advance({ seconds: 25 });
+      const tooFar = (await newCustomer(service)).access_token;
+      service.clock.reset();
+      service.clock.advance({ seconds: -28_800 });
+      const expired = (await newCustomer(service)).access_token;
+      service.clock.reset();
+      const statements = "result = [outcome(each) for each in given['tokens']]";
+      const tokens = [token, ahead, tooFar, expired];
+      const outcomes = await verifying(statements, { tokens });
+      expect([outcomes[0], outcomes[1] === 'InvalidToken', ...outcomes.slice(2)]).toEqual([
+        entity_id,
+        false,
+        'InvalidToken',
+        'InvalidToken',
+      ]);
+    });
+
+    it('decides nothing while the list of ended tokens is too old, unless it accepts this', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const statements = `
+rejected = outcome(given['token'])
+verifier.accepts_stale = True
+result = [rejected, outcome(given['token'])]`;
+      const feed = "RevocationFeed('http://127.0.0.1:1', 'id', 'secret')";
+      expect(await verifying(statements, { token }, feed)).toEqual(['NotChecked', entity_id]);
+    });
+  });
+
+  it('python/introspection.py returns the claims of a valid token, and nothing for an ended one', async () => {
+    const { access_token: token, entity_id } = await newCustomer(service);
+    const ask = () =>
+      runPython(
+        `import os
+os.environ.update(given['environment'])
+from introspection import introspect
+result = introspect(given['token'])`,
+        { token, environment },
+      );
+    expect(await ask()).toMatchObject({ sub: entity_id, gty: 'cookie' });
+    await service.send('DELETE', '/v2/customer/token', bearer(token));
+    expect(await ask()).toBeNull();
+  });
+});

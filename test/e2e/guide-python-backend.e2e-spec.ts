@@ -1,0 +1,264 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { claimsOf } from '../support/agent-tokens.js';
+import { JWT_BEARER, signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
+import { BACKEND_CALLBACK } from '../support/authorization-page.js';
+import { identitiesOf } from '../support/identities.js';
+import { managerToken, managingRegistry } from '../support/managed-customers.js';
+import { hasPython, runPython } from '../support/python.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { authorizationCode, infoStatus, newCustomer } from '../support/transfers.js';
+
+const ISSUER = 'https://login.acme.example';
+const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const jwks = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'key-1' }] };
+
+/** The registry with a client that may export and erase, and whose page signs users in. */
+function registry() {
+  const { organizations, clients, ...others } = managingRegistry() as Record<string, object[]>;
+  const grants = { [JWT_BEARER]: { issuer: ISSUER, jwks } };
+  return {
+    ...others,
+    organizations: organizations?.map((each) => ('id' in each && each.id === ACME ? { ...each, grants } : each)) ?? [],
+    clients:
+      clients?.map((each) =>
+        'client_id' in each && each.client_id === ACME_SITE
+          ? { ...each, grant_types: ['cookie', 'agent_token', JWT_BEARER] }
+          : each,
+      ) ?? [],
+  };
+}
+
+describe.skipIf(!hasPython)('the Python examples of the guide for backends (skipped without Python)', () => {
+  let service: TestService;
+  const folder = mkdtempSync(join(tmpdir(), 'python-backend-'));
+  beforeAll(async () => {
+    service = await startTestService({ registry: registry() });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  let store: string;
+  let number = 0;
+  beforeEach(() => {
+    store = join(folder, `tokens-${number++}.sqlite`);
+  });
+
+  /** Runs statements with a session of the store. */
+  const withSession = (statements: string, given: object = {}) =>
+    runPython(
+      `import json, sqlite3, time
+from agent_session import AgentSession
+from token_store import TokenStore
+from service_requests import ServiceError, is_temporary
+store = TokenStore(given['store'])
+session = AgentSession(given['url'], given['client'], given['secret'], store)
+${statements}`,
+      { url: service.url, client: ACME_BACKEND, secret: BACKEND_SECRET, store, ...given },
+    );
+  const signedIn = async () =>
+    withSession("result = session.sign_in(given['code'], given['redirect_uri'])", {
+      code: await authorizationCode(service),
+      redirect_uri: BACKEND_CALLBACK,
+    });
+
+  describe('python/agent_session.py and python/token_store.py', () => {
+    it('exchange the code of a sign-in, and store the tokens where only this user can read them', async () => {
+      const agent = await signedIn();
+      const tokens = await withSession('result = store.read()');
+      expect(claimsOf(tokens.access_token).sub).toBe(agent);
+      expect(statSync(store).mode & 0o077).toBe(0);
+    });
+
+    it('renew once for the parallel calls of two processes', async () => {
+      await signedIn();
+      const before = await withSession(
+        "tokens = {**store.read(), 'expires_at': 0}\nstore.fill(tokens)\nresult = tokens",
+      );
+      const calls = `from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(10) as pool: result = list(pool.map(lambda _: session.token(), range(10)))`;
+      const used = new Set((await Promise.all([withSession(calls), withSession(calls)])).flat());
+      const after = await withSession('result = store.read()');
+      expect([...used]).toEqual([after.access_token]);
+      expect(after.refresh_token).not.toBe(before.refresh_token);
+    });
+
+    it('repeat the renewal of a process that crashed before it stored the new tokens', async () => {
+      await signedIn();
+      const statements = `store.fill({**store.read(), 'expires_at': 0})
+try:
+    store.update(lambda tokens: session._renew(tokens) and 1 / 0)
+except ZeroDivisionError:
+    crashed = store.read()['expires_at']
+errors = []
+session.start(lambda *error: errors.append(str(error)))
+result = [crashed, store.read()['expires_at'] > time.time(), errors]`;
+      expect(await withSession(statements)).toEqual([0, true, []]);
+    });
+
+    it('keep the old token while a renewal fails, and report that a person must sign in again', async () => {
+      await signedIn();
+      const statements = `tokens = {**store.read(), 'refresh_token': 'dev:unknown', 'expires_at': time.time() + 30}
+store.fill(tokens)
+errors = []
+session.start(lambda error, seconds: errors.append([is_temporary(error), error.status, error.error]))
+kept = session.token() == tokens['access_token']
+try:
+    session.token(tokens['access_token'])
+except ServiceError as error:
+    result = [kept, errors, str(error)]`;
+      const expected = [true, [[false, 400, 'invalid_grant']]];
+      const [kept, errors, message] = await withSession(statements);
+      expect([kept, errors]).toEqual(expected);
+      expect(message).toContain('no agent token: 400 invalid_grant');
+    });
+
+    it('report that no person has signed in yet', async () => {
+      const statements = `try:
+    session.token()
+except LookupError as error:
+    result = [str(error), is_temporary(error)]`;
+      expect(await withSession(statements)).toEqual(['no agent token: a person must sign in first', false]);
+    });
+  });
+
+  /** Runs statements with the customers of an agent that may export and erase. */
+  const withCustomers = async (statements: string, given: object = {}) =>
+    runPython(
+      `import time
+from customers import Customers
+from service_requests import ServiceError
+class Session:
+    def token(self, rejected=None): return given['agent'] if rejected else given.get('first', given['agent'])
+customers = Customers(given['url'], given['client'], Session(), given.get('wait', 10))
+${statements}`,
+      { url: service.url, client: ACME_SITE, agent: await managerToken(service), ...given },
+    );
+
+  describe('python/customers.py', () => {
+    it('gets the same customer for 17 and "17", and another one for a prefixed id', async () => {
+      const ids = "result = [customers.request_token(each)['entity_id'] for each in (17, '17', 'guest-17')]";
+      const [number, text, prefixed] = await withCustomers(ids);
+      expect(text).toBe(number);
+      expect(prefixed).not.toBe(number);
+    });
+
+    it('sends no request for a user without an id', async () => {
+      const count = await identitiesOf(service).count();
+      const statements = `result = []
+for each in (None, '', True, 1.5):
+    try: customers.request_token(each)
+    except TypeError as error: result.append(str(error))`;
+      expect(await withCustomers(statements)).toEqual(Array(4).fill('user_id: no text and no integer'));
+      expect(await identitiesOf(service).count()).toBe(count);
+    });
+
+    it('gets a new agent token after a 401, and a new customer token after a 401 of the API', async () => {
+      const statements = `class Response:
+    def __init__(self, status_code): self.status_code = status_code
+seen = []
+def call(token):
+    seen.append(token)
+    return Response(401 if len(seen) == 2 else 200)
+statuses = [customers.call('user-1', call).status_code for _ in range(2)]
+result = [statuses, [seen.index(token) for token in seen]]`;
+      expect(await withCustomers(statements, { first: 'dev:x' })).toEqual([
+        [200, 200],
+        [0, 0, 2],
+      ]);
+    });
+
+    it('checks the token of a page: valid, and of this organization', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const check = (organization: string) =>
+        withCustomers("result = customers.check(given['token'], given['organization'])", { token, organization });
+      expect([await check(ACME), await check(RIVAL)]).toEqual([entity_id, null]);
+      await service.send('DELETE', '/v2/customer/token', bearer(token));
+      expect(await check(ACME)).toBeNull();
+    });
+
+    it('exports a user, ends the sessions and erases the data, also a second time', async () => {
+      const statements = `token = customers.request_token('user-2')
+tables = customers.export('user-2')
+customers.sign_out_everywhere('user-2')
+for _ in range(2): customers.erase('user-2')
+result = [token, tables]`;
+      const [{ access_token, entity_id }, { customer }] = await withCustomers(statements);
+      expect(customer).toEqual([expect.objectContaining({ entity_id })]);
+      expect(await infoStatus(service, access_token)).toBe(401);
+      const again = await withCustomers("result = customers.request_token('user-2')");
+      expect(again.entity_id).not.toBe(entity_id);
+    });
+
+    it('reports status, hint and request id of an error, and a missing response', async () => {
+      const statements = `from service_requests import is_temporary
+result = []
+for customers.url in (customers.url, 'http://127.0.0.1:1'):
+    try: customers.export('a\\nb')
+    except ServiceError as error: result.append([error.status, error.hint, error.request_id is not None, is_temporary(error)])`;
+      const [response, missing] = await withCustomers(statements, { wait: 5 });
+      expect(response).toEqual([400, expect.stringMatching(/^external_id: must be 1 to 255/), true, false]);
+      expect(missing).toEqual([null, null, false, true]);
+    });
+  });
+
+  describe('python/page_routes.py', () => {
+    it('gives each sign-in a token of its own, replaces it on request, and separates a token for a move', async () => {
+      const statements = `from page_routes import chat_token
+one, two = {'user_id': 'user-3'}, {'user_id': 'user-3'}
+ask = lambda session, **more: chat_token(customers, session, given['origin'], **more)
+first, again, other = ask(one), ask(one), ask(two)
+separate, kept = ask(one, query={'separate': ''}), ask(one)
+renewed = ask(one, query={'renew': ''})
+result = [[each[2]['access_token'] for each in (first, again, other, separate, kept, renewed)], first]`;
+      const [tokens, [status, headers, body]] = await withCustomers(statements, { origin: ACME_ORIGIN });
+      const [first, again, other, separate, kept, renewed] = tokens;
+      expect([again, kept]).toEqual([first, first]);
+      expect(new Set([first, other, separate, renewed]).size).toBe(4);
+      expect(status).toBe(200);
+      expect(body.expires_in).toBeGreaterThan(28_000);
+      expect(headers['Cache-Control']).toBe('no-store');
+      expect(await infoStatus(service, first)).toBe(200);
+    });
+
+    it('lets the page read the 401 of a visitor, and responds to a preflight and to errors', async () => {
+      const statements = `from page_routes import chat_token
+ask = lambda user, **more: chat_token(customers, {'user_id': user}, 'https://page.example', on_error=lambda error: None, **more)
+result = [ask(None), ask(None, method='OPTIONS'), ask('a\\nb')]
+customers.url = 'http://127.0.0.1:1'
+result.append(ask('user-4'))`;
+      const responses = await withCustomers(statements, { wait: 5 });
+      expect(responses.map(([status]: [number]) => status)).toEqual([401, 204, 500, 503]);
+      for (const [, headers] of responses) expect(headers['Access-Control-Allow-Origin']).toBe('https://page.example');
+      expect(responses[3][1]['Retry-After']).toBe('2');
+    });
+
+    it('signs an assertion that the service accepts once, and none without a session', async () => {
+      const statements = `from page_routes import assertion
+settings = given['settings']
+result = [assertion({'user_id': 'user-5'}, **settings), assertion({}, **settings)]`;
+      const ids = { client_id: ACME_SITE, organization_id: ACME, key_id: 'key-1' };
+      const settings = {
+        ...ids,
+        issuer: ISSUER,
+        audience: 'https://auth.example',
+        private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      };
+      const [[status, headers, { assertion }], [signedOut]] = await withCustomers(statements, { settings });
+      expect([status, headers['Cache-Control'], signedOut]).toEqual([200, 'no-store', 401]);
+      const { client_id } = ids;
+      const statuses = [
+        (await signIn(service, assertion, { client_id })).status,
+        (await signIn(service, assertion, { client_id })).status,
+      ];
+      expect(statuses).toEqual([200, 400]);
+    });
+  });
+});
