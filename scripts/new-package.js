@@ -12,6 +12,14 @@ import { fillIn, grantNames } from './grant-names.js';
 const TEMPLATES = join(import.meta.dirname, 'new-package');
 const SERVICE = JSON.parse(readFileSync(join(dirname(import.meta.dirname), 'package.json'), 'utf8'));
 const USAGE = 'usage: customer-authorization-service new-package NAME [--route] [--grant-type URI]';
+const HELP = `${USAGE}
+
+Writes the package NAME-grant into the folder NAME, which must not exist.
+
+  --route           the grant redeems codes that a route of the package creates;
+                    without it, the grant verifies proofs that another system issues
+  --grant-type URI  the grant_type of the grant; by default NAME in snake case, such as magic_link
+  -h, --help        prints this text`;
 /** The packages that a generated package imports itself, in the versions of the service. */
 const DEPENDENCIES = ['@nestjs/common', '@nestjs/typeorm', 'class-validator', 'typeorm'];
 const DEVELOPMENT_DEPENDENCIES = ['@types/node', 'conformance-kit', 'typescript', 'vitest'];
@@ -25,9 +33,14 @@ try {
 
 /** @param {string[]} args */
 function newPackage(args) {
-  const options = /** @type {const} */ ({ route: { type: 'boolean' }, 'grant-type': { type: 'string' } });
+  const options = /** @type {const} */ ({
+    route: { type: 'boolean' },
+    'grant-type': { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  });
   const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
   const [command, name, ...more] = positionals;
+  if (values.help) return HELP;
   if (command !== 'new-package' || !name || more.length > 0) throw new Error(USAGE);
   const names = grantNames(name, values['grant-type']);
   if (existsSync(names.name))

@@ -52,5 +52,6 @@ describeRoute(`POST ${ROUTES}/decide`, {
     device_code: deviceCodes.get((body as Codes).user_code),
   }),
   callers: ['customer'],
+  actsOn: 'own organization',
   guessable: { parameter: 'user_code', limit: 10 },
 });

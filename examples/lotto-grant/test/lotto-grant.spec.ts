@@ -12,5 +12,6 @@ describeGrant(LottoGrant, {
   singleUse: true,
   boundToClient: false,
   lifetime: false,
+  endsWithCaller: false,
   guessable: false,
 });

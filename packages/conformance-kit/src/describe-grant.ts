@@ -20,6 +20,7 @@ export function describeGrant(grant: Type, kit: GrantKit): void {
     let context: GrantTestContext;
     beforeAll(async () => {
       context = await GrantTestContext.open(grant, kit);
+      await context.prepare();
     }, RULE_TIMEOUT_MS);
     afterAll(() => context?.close());
     for (const rule of applicableRules(declared, kit)) it(rule.title, () => context.check(rule), RULE_TIMEOUT_MS);

@@ -25,8 +25,8 @@ export interface GrantKit extends Extension {
    */
   endsWithSessions?: boolean;
   /**
-   * Whether a proof ends with each bearer token that `valid` sends to the service; `true` if omitted. `false` if these
-   * tokens do not create the proof.
+   * Whether a proof ends with each bearer token that `valid` sends to the service; `true` if omitted. `false` if no
+   * bearer token creates the proof.
    */
   endsWithCaller?: boolean;
   /**
@@ -58,7 +58,7 @@ export interface Customer {
   cookie: string;
 }
 
-/** The service in which the grant is tested, for `valid` and `caller`. */
+/** The service in which a grant or a route is tested, with an organization, its client, customers and agents. */
 export interface TestEnvironment {
   /** The client of the requests: a private client of the organization, whose pages have the origin `origin`. */
   readonly clientId: string;
@@ -70,4 +70,6 @@ export interface TestEnvironment {
   newCustomer(): Promise<Customer>;
   /** Signs a token of an agent of the organization, with one scope. */
   agentToken(scope: string): Promise<string>;
+  /** The same of another organization, whose callers must see and change nothing of this one. */
+  readonly other: TestEnvironment;
 }

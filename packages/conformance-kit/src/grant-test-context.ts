@@ -6,6 +6,7 @@ import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under
 import { request, type TestResponse } from './http-client.js';
 import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import { OutputCapture } from './output-capture.js';
+import { assertDeclared, prepare } from './preparation.js';
 import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
 import { KitEnvironment, TOKEN } from './test-environment.js';
@@ -50,6 +51,15 @@ export class GrantTestContext {
       await service.stop();
       throw error;
     }
+  }
+
+  /** @throws Error if a valid request gets no token, so that no rule can be checked */
+  prepare(): Promise<void> {
+    return prepare(this.output, async () => {
+      const parameters = await this.body();
+      assertDeclared(parameters, this.declared.body);
+      await this.expectToken(parameters);
+    });
   }
 
   /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the grant breaks the rule */

@@ -1,9 +1,8 @@
 import type { Type } from '@nestjs/common';
-import type { Extension } from 'customer-authorization-service';
 import { GrantDecorator, type GrantMetadata, GrantRegistry } from 'customer-authorization-service/testing-host';
 import type { GrantKit } from './grant-kit.js';
 import { kitRegistry } from './kit-registry.js';
-import type { TestService, TestServiceOptions } from './test-service.js';
+import { extensionOf, type TestService, type TestServiceOptions } from './test-service.js';
 
 /** @throws Error if the class is not a grant */
 export function grantMetadataOf(grant: Type): GrantMetadata {
@@ -30,21 +29,4 @@ export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit):
     grantTypes: listed,
   });
   return { ...extensionOf(kit), registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
-}
-
-/** The kit without the options that only the kit itself reads. */
-function extensionOf({
-  settings: _settings,
-  environment: _environment,
-  valid: _valid,
-  caller: _caller,
-  singleUse: _singleUse,
-  boundToClient: _boundToClient,
-  lifetime: _lifetime,
-  endsWithSessions: _endsWithSessions,
-  endsWithCaller: _endsWithCaller,
-  guessable: _guessable,
-  ...extension
-}: GrantKit): Extension {
-  return extension;
 }

@@ -11,6 +11,7 @@ export interface HttpClient {
   send(method: string, path: string, headers?: Record<string, string>): Promise<TestResponse>;
 }
 
+/** A response of the service under test, with its body as text and, if it is JSON, parsed. */
 export interface TestResponse {
   status: number;
   headers: Headers;

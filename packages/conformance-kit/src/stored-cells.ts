@@ -30,6 +30,17 @@ export async function columnsWith(service: TestService, isFound: (cell: string) 
   return [...found].sort();
 }
 
+/** The rows of all tables with one of the texts, as JSON with the name of their table. */
+export async function rowsWith(service: TestService, texts: string[]): Promise<string[]> {
+  const tables = new Set((await storedColumns(service)).map(({ table }) => table));
+  const found: string[] = [];
+  for (const table of tables) {
+    const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
+    found.push(...rows.map((row) => `${table} ${JSON.stringify(row)}`));
+  }
+  return found.filter((row) => texts.some((text) => row.includes(text)));
+}
+
 function textOf(cell: unknown): string {
   if (typeof cell === 'string') return cell;
   if (Buffer.isBuffer(cell)) return cell.toString('latin1');

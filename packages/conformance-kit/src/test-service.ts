@@ -16,6 +16,7 @@ import { validateResponsesOf } from './response-validation.js';
 import { TestClock } from './test-clock.js';
 import type { TestDatabase } from './test-database.js';
 
+/** The extension under test, and how its service starts. */
 export interface TestServiceOptions extends Extension {
   /** The registry of the service. If omitted, the registry of the conformance kit. */
   registry?: RegistryDocument;
@@ -27,6 +28,15 @@ export interface TestServiceOptions extends Extension {
   log?: Log;
   /** Shorter timeouts and lower limits for connections. @internal */
   connections?: Partial<ConnectionLimits>;
+}
+
+const EXTENSION_OPTIONS: Record<keyof Extension, true> = {
+  ...{ name: true, modules: true, migrations: true, registryFile: true, limits: true, auditSink: true },
+};
+
+/** The extension of a test, without the options that only the kit reads. */
+export function extensionOf(kit: Extension): Extension {
+  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in EXTENSION_OPTIONS));
 }
 
 /** The real service on random ports, with its own database and a clock that the test can set. */

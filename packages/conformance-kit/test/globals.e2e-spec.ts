@@ -111,7 +111,7 @@ describe('a shared replacement of a global method', () => {
   });
 });
 
-describeGrant(grant, { modules, valid });
+describeGrant(grant, { modules, valid, endsWithCaller: false });
 
 describe('after describeGrant', () => {
   it('fetch, console, Math.random and the standard streams are unchanged', expectUntouched);

@@ -105,6 +105,19 @@ describe('the conformance kit', () => {
     expect(Math.min(...remainingSeconds)).toBeGreaterThan(30);
   });
 
+  it.each([
+    [
+      () => ({ ticket: '123456', colour: 'red' }),
+      /^colour: sent by `valid`, not declared in TicketBody; give the property/,
+    ],
+    [() => ({ ticket: undefined }), /^ticket: `valid` returns undefined; did a request in `valid` fail\?/],
+    [() => ({ ticket: '654321' }), /^refused instead of a token/],
+  ])('checks no rule after an invalid request (%#)', async (invalid, message) => {
+    const { grant, modules } = grantThat(sound);
+    const context = await GrantTestContext.open(grant, { modules, valid: invalid });
+    await expect(context.prepare().finally(() => context.close())).rejects.toThrow(message);
+  });
+
   it('requires a class with the decorator', () => {
     class NoGrant {}
     expect(() => grantMetadataOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');

@@ -36,8 +36,13 @@ describe('the conformance kit detects a grant that', () => {
     expect(failures.get(rule)).toMatch(failure);
   });
 
-  it('has no mistake, by no rule', async () => {
-    const { grant, ...kit } = passGrant();
-    expect(await failuresOf(grant, kit)).toEqual(new Map());
+  it.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('has no mistake, by no rule, with TZ=%s', async (zone) => {
+    vi.stubEnv('TZ', zone);
+    try {
+      const { grant, ...kit } = passGrant();
+      expect(await failuresOf(grant, kit)).toEqual(new Map());
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 });

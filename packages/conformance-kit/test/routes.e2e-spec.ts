@@ -13,6 +13,7 @@ import { BADGE, badgeGrant, badgeRoute } from './support/broken-routes/badge.rou
 import { BROKEN_ROUTES } from './support/broken-routes/broken-routes.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './support/broken-routes/customer-link.route.js';
 import { LINK, linkRoute } from './support/broken-routes/link.route.js';
+import { VISIT, visitRoute } from './support/broken-routes/visit.route.js';
 
 /** Returns the failures of all rules that a route violates, by their titles. */
 async function failuresOf(name: string, kit: RouteKit, interception?: Interception): Promise<Record<string, string>> {
@@ -41,7 +42,8 @@ describe('the conformance kit detects a route that', () => {
   it('breaks any of its rules, each by one case', () => {
     const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
     const { redeem: _redeem, ...withoutRedeem } = badgeRoute();
-    const badges = [badgeRoute(), withoutRedeem];
+    const { actsOn: _actsOn, ...withoutActsOn } = visitRoute();
+    const badges = [badgeRoute(), withoutRedeem, withoutActsOn];
     const kits = [approvalRoute(), withoutGuessable, linkRoute(), customerLinkRoute(), ...badges];
     const titles = new Set(kits.flatMap((kit) => applicableRouteRules(kit).map(({ title }) => title)));
     expect(BROKEN_ROUTES.map(({ rule }) => rule).sort()).toEqual([...titles].sort());
@@ -68,6 +70,14 @@ describe('the conformance kit detects a route that', () => {
       expect(failure).toMatch(/^an error response that discloses a secret: \d{6}/);
   });
 
+  it('takes from a limit that its extension does not declare, before any rule', async () => {
+    const { limits: _limits, ...kit } = customerLinkRoute();
+    const context = await RouteTestContext.open(CUSTOMER_LINK, kit);
+    await expect(context.prepare().finally(() => context.close())).rejects.toThrow(
+      /^no rule was checked: POST \/v2\/customer\/kit_customer_link responds with 500: Error: kit_links: no limit has this name; declare it in limits of the Extension$/,
+    );
+  });
+
   it('does not exist', async () => {
     await expect(RouteTestContext.open('POST /v2/customer/approval', approvalRoute())).rejects.toThrow(
       'POST /v2/customer/approval: no controller of the public port has this route; name its module in `modules`',
@@ -79,12 +89,17 @@ describe('the conformance kit accepts a correct route that', () => {
   it('has a customer as its caller and a path outside of the customer routes', async () => {
     @Module({ controllers: [DevicesOfCustomersController] })
     class DevicesModule {}
-    const kit: RouteKit = { modules: [DevicesModule], callers: ['customer'], anyOrganization: true, valid: () => ({}) };
+    const kit: RouteKit = {
+      modules: [DevicesModule],
+      callers: ['customer'],
+      actsOn: 'own organization',
+      valid: () => ({}),
+    };
     expect(await failuresOf('GET /devices_of_customers', kit)).toEqual({});
   });
 
   it('reads a body that may be empty', async () => {
-    const kit: RouteKit = { ...deviceExtension, callers: ['customer'], anyOrganization: true, valid: () => ({}) };
+    const kit: RouteKit = { ...deviceExtension, callers: ['customer'], actsOn: 'own organization', valid: () => ({}) };
     expect(await failuresOf(`POST ${DEVICE}/may_be_empty`, kit)).toEqual({});
   });
 
@@ -109,6 +124,7 @@ describeRoute(APPROVE, approvalRoute());
 describeRoute(LINK, linkRoute());
 describeRoute(CUSTOMER_LINK, customerLinkRoute());
 describeRoute(BADGE, badgeRoute());
+describeRoute(VISIT, visitRoute());
 
 const { grant, ...badgeKit } = badgeGrant();
 describeGrant(grant, badgeKit);

@@ -1,10 +1,10 @@
 import { routeBodyRules } from './body-rules.js';
 import { routeCallerRules } from './caller-rules.js';
 import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
-import { routeCustomerRules } from './customer-rules.js';
 import { routeEndedCallerRules } from './ended-caller-rules.js';
 import { routeHttpRules } from './http-rules.js';
 import { routeLimitRules } from './limit-rules.js';
+import { routeOrganizationRules } from './organization-rules.js';
 import type { RouteKit } from './route-kit.js';
 import { grantsOf } from './route-registry.js';
 import type { RouteRule } from './route-rule.js';
@@ -14,7 +14,7 @@ import { routeSecretRules } from './secret-rules.js';
 export function applicableRouteRules(kit: RouteKit): RouteRule[] {
   return [
     ...[...routeHttpRules, ...routeBodyRules, ...routeClientRules],
-    ...[...routeCallerRules(kit), ...routeCustomerRules(kit), ...routeLimitRules(kit), ...routeSecretRules(kit)],
+    ...[...routeCallerRules(kit), ...routeOrganizationRules(kit), ...routeLimitRules(kit), ...routeSecretRules(kit)],
     ...routeEndedCallerRules(kit),
     ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
   ];

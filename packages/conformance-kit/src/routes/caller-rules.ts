@@ -1,18 +1,12 @@
-import { FOREIGN_ORGANIZATION, FOREIGN_SITE } from '../kit-registry.js';
 import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext } from './route-test-context.js';
 
 /** The bearer token of the caller (protocol §2.6). */
-export function routeCallerRules({ callers, agentScope, anyOrganization }: RouteKit): RouteRule[] {
+export function routeCallerRules({ callers, agentScope }: RouteKit): RouteRule[] {
   if (callers.length === 0) return [];
-  return [
-    ...[INVALID_BEARERS, ENDED_BEARER],
-    ...(agentScope === undefined ? [] : [MISSING_SCOPE]),
-    ...(anyOrganization ? [] : [OTHER_ORGANIZATION]),
-  ];
+  return [INVALID_BEARERS, ENDED_BEARER, ...(agentScope === undefined ? [] : [MISSING_SCOPE])];
 }
 
 const INVALID_BEARERS: RouteRule = {
@@ -64,25 +58,6 @@ const MISSING_SCOPE: RouteRule = {
     if (body.error !== 'insufficient_scope') throw new Error(`not refused with insufficient_scope: ${body.error}`);
   },
 };
-
-const OTHER_ORGANIZATION: RouteRule = {
-  title: 'refuses the same request with a bearer token of another organization',
-  async check(context) {
-    const sent = await context.valid();
-    const bearer = await foreignBearer(context);
-    await context.expectError([400, 401, 403, 404], withBearer(sent, bearer));
-    await about('its own caller, after another one tried', () => context.expectSuccess(sent));
-  },
-};
-
-/** The bearer token of a caller of another organization. */
-export async function foreignBearer({ environment, kit }: RouteTestContext, agentClient?: string): Promise<string> {
-  if (!kit.callers.includes('customer'))
-    return `Bearer ${await environment.agentToken(kit.agentScope ?? 'customers:own', FOREIGN_ORGANIZATION, agentClient)}`;
-  const parameters = { grant_type: 'cookie', response_type: 'token', client_id: FOREIGN_SITE };
-  const { body } = await environment.service.post(TOKEN, { ...parameters, organization_id: FOREIGN_ORGANIZATION });
-  return `Bearer ${body.access_token}`;
-}
 
 function withBearer<Sent extends { headers: Record<string, string> }>(sent: Sent, authorization?: string): Sent {
   const { authorization: _removed, ...headers } = sent.headers;

@@ -17,6 +17,7 @@ export function describeRoute(name: `${'GET' | 'POST' | 'DELETE'} /${string}`, k
     let context: RouteTestContext;
     beforeAll(async () => {
       context = await RouteTestContext.open(name, kit);
+      await context.prepare();
     }, RULE_TIMEOUT_MS);
     afterAll(() => context?.close());
     for (const rule of applicableRouteRules(kit)) it(rule.title, () => context.check(rule), RULE_TIMEOUT_MS);

@@ -18,8 +18,12 @@ export interface RouteKit extends Extension {
    * The kit adds the client. It is required if the route takes a bearer token and the extension has a grant.
    */
   redeem?: ((request: RouteRequest, response: TestResponse) => object | Promise<object>) | false;
-  /** Whether callers of every organization may send the same request, and name customers of every organization. */
-  anyOrganization?: boolean;
+  /**
+   * What the route acts on: what belongs to the organization of its caller; a customer of this organization that a
+   * parameter of the body or the path names; or the same for callers of all organizations. It is required if the route
+   * takes a bearer token.
+   */
+  actsOn?: 'own organization' | { customer: string } | 'all organizations';
   /**
    * The parameter that a caller could guess, and the number of wrong guesses that the route admits; `false` if guessing
    * a short text is harmless. It is required if each request has short texts of its own.

@@ -19,9 +19,10 @@ export function routeRegistry({ settings = {}, ...kit }: RouteKit) {
 
 /** The grants that the modules of the extension provide. */
 export function grantsOf({ modules = [] }: Pick<RouteKit, 'modules'>): GrantMetadata[] {
-  const providers = modules.flatMap(
-    (module): unknown[] => Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? [],
-  );
+  const providers = modules.flatMap((each): unknown[] => {
+    const { module, providers = [] } = 'module' in each ? each : { module: each };
+    return [...(Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? []), ...providers];
+  });
   return providers.flatMap((provider) => {
     const declared = typeof provider === 'function' && Reflect.getMetadata(GrantDecorator.KEY, provider as Type);
     return declared ? [declared as GrantMetadata] : [];

@@ -4,9 +4,10 @@ import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-auth
 import { violationOfErrorResponse } from '../error-response.js';
 import { request, type TestResponse } from '../http-client.js';
 import { OutputCapture } from '../output-capture.js';
+import { assertDeclared, prepare } from '../preparation.js';
 import { containsSecret, secretsIn } from '../secret-search.js';
 import { KitEnvironment } from '../test-environment.js';
-import { startTestService, type TestService } from '../test-service.js';
+import { extensionOf, startTestService, type TestService, type TestServiceOptions } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit, RouteRequest } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
@@ -16,6 +17,8 @@ export interface SentRequest {
   method?: string;
   url?: string;
   path: string;
+  /** The path as the route declares it, with the names of its parameters. */
+  route: string;
   headers: Record<string, string>;
   body: Parameters | string | undefined;
 }
@@ -47,6 +50,15 @@ export class RouteTestContext {
     throw new Error(`${name}: no controller of the public port has this route; name its module in \`modules\``);
   }
 
+  /** @throws Error if a valid request fails, so that no rule can be checked */
+  prepare(): Promise<void> {
+    return prepare(this.output, async () => {
+      const sent = await this.valid();
+      if (this.body && typeof sent.body === 'object') assertDeclared(sent.body, this.body.declared.body);
+      await this.expectSuccess(sent);
+    });
+  }
+
   /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the route breaks the rule */
   check(rule: { title: string; check(context: RouteTestContext): Promise<void> }): Promise<void> {
     return this.output.during(() => rule.check(this));
@@ -70,7 +82,7 @@ export class RouteTestContext {
   async valid(more: Parameters = {}): Promise<SentRequest> {
     const { path = this.route.path, headers = {}, body } = (await this.kit.valid(this.environment)) as RouteRequest;
     const bearer = 'authorization' in headers ? {} : await this.bearer();
-    return { path, headers: { ...bearer, ...headers }, body: body && { ...body, ...more } };
+    return { path, route: this.route.path, headers: { ...bearer, ...headers }, body: body && { ...body, ...more } };
   }
 
   /** @throws Error if the response violates the protocol */
@@ -103,25 +115,21 @@ export class RouteTestContext {
     throw new Error(`not refused with ${wanted}\nresponse: ${response.status} ${response.text}`);
   }
 
-  private async bearer(): Promise<Record<string, string>> {
+  /** The bearer token of a caller of an organization. */
+  async bearer(environment = this.environment): Promise<Record<string, string>> {
     const [caller] = this.kit.callers;
     if (caller === undefined) return {};
     const token =
       caller === 'customer'
-        ? (await this.environment.newCustomer()).accessToken
-        : await this.environment.agentToken(this.kit.agentScope ?? 'customers:own');
+        ? (await environment.newCustomer()).accessToken
+        : await environment.agentToken(this.kit.agentScope ?? 'customers:own');
     return { authorization: `Bearer ${token}` };
   }
 }
 
-function optionsOf(kit: RouteKit) {
-  const { valid: _v, callers: _c, agentScope: _s, anyOrganization: _o, guessable: _g, ...others } = kit;
-  const { anyClient: _a, redeem: _r, settings: _t, otherLimits: _l, ...rest } = others;
-  return {
-    ...rest,
-    registry: routeRegistry(kit),
-    environment: { ...rest.environment, AUTH_URL: 'https://auth.example' },
-  };
+function optionsOf(kit: RouteKit): TestServiceOptions {
+  const environment = { ...kit.environment, AUTH_URL: 'https://auth.example' };
+  return { ...extensionOf(kit), registry: routeRegistry(kit), environment };
 }
 
 const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;

@@ -1,6 +1,7 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
 import type { GrantTestContext } from '../grant-test-context.js';
+import { assertDeclared } from '../preparation.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import { required, textsOf, typeOf, typesOf } from './body-schema.js';
@@ -16,9 +17,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
     {
       title: 'declares every parameter of a valid request in its body class',
       async check(context) {
-        const parameters = await context.body();
-        const unknown = Object.keys(parameters).filter((name) => !declared.includes(name));
-        if (unknown.length > 0) throw new Error(`${unknown}: sent by \`valid\`, not declared in ${body.name}`);
+        assertDeclared(await context.body(), body);
       },
     },
     {

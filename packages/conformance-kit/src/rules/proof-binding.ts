@@ -7,6 +7,8 @@ import { about, type Rule, type RuleSet } from '../rule.js';
 const VALID_RATIO = 0.9;
 /** The age of a used proof that never expires, when the kit tries it again. */
 const OLD_PROOF_SECONDS = 400 * 86_400;
+/** West and east of Greenwich: a time that a grant reads without its zone is hours late, or early. */
+const ZONES = ['America/New_York', 'Asia/Kolkata'];
 const REFUSED = ['invalid_grant', 'expired_token', 'invalid_request', 'unauthorized_client'];
 
 /** To which client, and for how long, a proof belongs. */
@@ -56,15 +58,31 @@ function expiresAfter(lifetime: number): Rule {
   return {
     title: `gives no token after the lifetime of the proof, because the test declares \`lifetime\``,
     async check(context) {
-      const [young, old] = [await context.body(), await context.body()];
-      await atAge(context, lifetime * VALID_RATIO, () =>
-        about(`before its lifetime of ${lifetime} s`, () => context.expectToken(young)),
-      );
-      await atAge(context, lifetime + 1, () =>
-        about(`after its lifetime of ${lifetime} s`, () => context.expectError({ error: REFUSED }, old)),
-      );
+      for (const zone of ZONES) await about(`in the time zone ${zone}`, () => inZone(zone, () => expires(context)));
     },
   };
+
+  async function expires(context: GrantTestContext): Promise<void> {
+    const [young, old] = [await context.body(), await context.body()];
+    await atAge(context, lifetime * VALID_RATIO, () =>
+      about(`before its lifetime of ${lifetime} s`, () => context.expectToken(young)),
+    );
+    await atAge(context, lifetime + 1, () =>
+      about(`after its lifetime of ${lifetime} s`, () => context.expectError({ error: REFUSED }, old)),
+    );
+  }
+}
+
+/** Does work while the process has another time zone. A thread of its own keeps that of its process. */
+async function inZone(zone: string, work: () => Promise<void>): Promise<void> {
+  const { TZ } = process.env;
+  process.env.TZ = zone;
+  try {
+    await work();
+  } finally {
+    if (TZ === undefined) delete process.env.TZ;
+    else process.env.TZ = TZ;
+  }
 }
 
 /** Does work with the service's clock set forward. */

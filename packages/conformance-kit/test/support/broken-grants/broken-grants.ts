@@ -315,6 +315,12 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     rule: 'gives no token after the bearer token that created the proof has ended',
     failure: /^not refused with invalid_grant; store `descent\(\)` of the caller with the proof/,
   },
+  {
+    description: 'has a test that does not say that no bearer token creates the proof',
+    ...grantThat(sound),
+    rule: 'gives no token after the bearer token that created the proof has ended',
+    failure: /^`valid` sends no bearer token to the service; .* declare `endsWithCaller: false` in the test$/,
+  },
 ];
 
 const memories = new WeakMap<object, Behaviour>();

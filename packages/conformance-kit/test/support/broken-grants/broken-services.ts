@@ -1,8 +1,7 @@
 import { IsString } from 'class-validator';
 import { GrantBody, type Principal } from 'customer-authorization-service/grant';
 import { Audit } from '../../../../../src/audit/audit.js';
-import { BearerAuthentication } from '../../../../../src/bearer/bearer-authentication.js';
-import { requestContext } from '../../../../../src/platform/request-context/request-context.js';
+import { BearerAuthentication } from '../../../../../src/bearer/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/kit-registry.js';
@@ -60,8 +59,8 @@ const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
       isFromTrustedIssuer: false,
       descent: () => '',
     };
-    BearerAuthentication.prototype.authenticate = async () => {
-      requestContext.set({ principal });
+    BearerAuthentication.prototype.authenticate = async (request) => {
+      request.user = principal;
       return principal;
     };
   },

@@ -30,7 +30,6 @@ import {
   writeStatement,
 } from 'customer-authorization-service/grant';
 import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
-import { timeOf } from '../../../../../src/platform/database/sql-time.js';
 import type { GrantKit, TestEnvironment } from '../../../src/grant-kit.js';
 
 /** Seconds for which a pass is valid, and wrong codes that a pass admits. */
@@ -40,6 +39,7 @@ export const WRONG_CODE_COUNT = 3;
 /** A mistake of a grant author. The grant without a mistake satisfies every rule. */
 export type PassMistake =
   | 'ignores the expiry'
+  | 'reads its expiry as a local time'
   | 'ignores the client'
   | 'counts no guesses'
   | 'counts guesses by reading and writing'
@@ -58,7 +58,8 @@ interface PassRow {
   client_id: string;
   customer: string;
   generation: number;
-  expires_at: Date | string;
+  expires_at: Date;
+  expiry_text: string;
 }
 
 class PassBody extends GrantBody {
@@ -154,7 +155,8 @@ class PassNotes1795400000001 implements MigrationInterface {
 /** An attempt number that only a used pass has. */
 const USED_COUNT = 1_000;
 const FIND = selectStatement<[pass: string], PassRow>(
-  'SELECT client_id, customer, generation, expires_at FROM pass WHERE pass = ?',
+  `SELECT client_id, customer, generation, expires_at, CAST(expires_at AS CHAR) AS expiry_text
+  FROM pass WHERE pass = ?`,
 );
 const ATTEMPTS = selectStatement<[pass: string], { attempts: number }>('SELECT attempts FROM pass WHERE pass = ?');
 const SET_ATTEMPTS = writeStatement<[attempts: number, pass: string]>(
@@ -245,7 +247,8 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
       if (!row) throw OAuthError.invalidGrant('pass: unknown');
       if (row.client_id !== client.clientId && mistake !== 'ignores the client')
         throw OAuthError.invalidGrant('pass: of another client');
-      if (timeOf(row.expires_at) <= clock.now() && mistake !== 'ignores the expiry')
+      const expiry = mistake === 'reads its expiry as a local time' ? new Date(row.expiry_text) : row.expires_at;
+      if (expiry.getTime() <= clock.now() && mistake !== 'ignores the expiry')
         throw OAuthError.invalidGrant('pass: expired');
       const entityId = decoded(row.customer);
       const organizationId = organization?.id ?? client.organizationId ?? '';
@@ -315,6 +318,7 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
     singleUse: true,
     boundToClient: true,
     lifetime: PASS_LIFETIME_SECONDS,
+    endsWithCaller: false,
     guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },
   };
 }

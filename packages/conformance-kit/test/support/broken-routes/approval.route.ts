@@ -120,6 +120,7 @@ export function approvalRoute(mistake?: RouteMistake): RouteKit {
   return {
     modules: [ApprovalModule],
     callers: ['customer'],
+    actsOn: 'own organization',
     guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },
     valid: ({ organizationId }) => {
       const code = String(randomInt(100_000, 1_000_000));

@@ -81,7 +81,7 @@ export function badgeRoute(mistake?: BadgeMistake): RouteKit {
   return {
     modules,
     callers: ['customer'],
-    anyOrganization: true,
+    actsOn: 'own organization',
     anyClient: true,
     valid: () => ({}),
     redeem: (_request, { body }) => ({ grant_type: 'kit_badge', badge: body.badge }),

@@ -6,6 +6,7 @@ import { APPROVE, approvalRoute } from './approval.route.js';
 import { BADGE, badgeRoute } from './badge.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './customer-link.route.js';
 import { LINK, linkRoute } from './link.route.js';
+import { VISIT, visitRoute } from './visit.route.js';
 
 /** A route that violates one rule, by itself or because the service is broken, and the expected report of the kit. */
 interface BrokenRoute {
@@ -18,6 +19,7 @@ interface BrokenRoute {
 }
 
 const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
+const { actsOn: _actsOn, ...withoutActsOn } = visitRoute();
 const { redeem: _redeem, ...withoutRedeem } = badgeRoute();
 const approve = { name: APPROVE, kit: approvalRoute() };
 const link = { name: LINK, kit: linkRoute() };
@@ -34,7 +36,7 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
   {
     description: 'rejects a valid request',
     name: APPROVE,
-    kit: { ...approvalRoute(), anyOrganization: true, valid: () => ({ body: { code: '000000' } }) },
+    kit: { ...approvalRoute(), actsOn: 'all organizations', valid: () => ({ body: { code: '000000' } }) },
     rule: 'responds to a valid request with success, as the OpenAPI document describes',
     failure: /^refused: 400/,
   },
@@ -161,15 +163,29 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     description: 'admits any organization',
     name: APPROVE,
     kit: approvalRoute('admits any organization'),
-    rule: 'refuses the same request with a bearer token of another organization',
-    failure: /^not refused with 400 or 401 or 403 or 404/,
+    rule: 'responds to what belongs to another organization as to what does not exist',
+    failure: /^code: of another organization 200\nunknown 400 invalid_request code: unknown\nlook it up/,
+  },
+  {
+    description: 'shows the visitors of all organizations',
+    name: VISIT,
+    kit: visitRoute('shows the visitors of all organizations'),
+    rule: 'shows and changes nothing of another organization',
+    failure: /^shows visitor-\d+ of another organization; look it up/,
+  },
+  {
+    description: 'has a test that does not say for whom it acts',
+    name: VISIT,
+    kit: withoutActsOn,
+    rule: 'has a test that declares `actsOn`, because the route takes a bearer token',
+    failure: /^actsOn: declare 'own organization', \{ customer: … \}/,
   },
   {
     description: 'creates a link for any customer id',
     name: CUSTOMER_LINK,
     kit: customerLinkRoute('does not look up the customer'),
-    rule: 'responds to a customer of another organization as to a customer that does not exist',
-    failure: /^for another organization's customer 200 [\s\S]*\nfor no customer 200 [\s\S]*Identities\.find/,
+    rule: 'refuses a customer of another organization as a customer that does not exist',
+    failure: /^for another organization's customer 200\nfor no customer 200\n.*Identities\.find/,
   },
   {
     description: 'declares a limit and does not take from it',

@@ -68,6 +68,7 @@ export function customerLinkRoute(mistake?: CustomerLinkMistake): RouteKit {
     modules: [CustomerLinkModule],
     limits: LIMITS,
     callers: ['agent'],
+    actsOn: { customer: 'entity_id' },
     agentScope: 'links:create',
     valid: async ({ clientId, newCustomer }) => ({
       body: { client_id: clientId, entity_id: (await newCustomer()).entityId },

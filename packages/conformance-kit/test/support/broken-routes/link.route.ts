@@ -65,7 +65,7 @@ export function linkRoute(mistake?: LinkMistake): RouteKit {
     modules: [LinkModule],
     callers: ['agent'],
     agentScope: SCOPE,
-    ...(isUnchecked && { anyOrganization: true }),
+    actsOn: 'own organization',
     valid: ({ clientId }) => ({ body: { client_id: clientId } }),
   };
 }

@@ -1,0 +1,149 @@
+import { uuidv7 } from 'customer-authorization-service/grant';
+import { GuessValues } from '../guess-values.js';
+import type { TestResponse } from '../http-client.js';
+import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
+import { about } from '../rule.js';
+import { rowsWith } from '../stored-cells.js';
+import { wrongValue } from '../text-guesses.js';
+import type { Parameters } from '../token-request.js';
+import type { RouteKit } from './route-kit.js';
+import type { RouteRule } from './route-rule.js';
+import type { RouteTestContext, SentRequest } from './route-test-context.js';
+
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+const COMMON_TEXTS = [OWN_ORGANIZATION, SITE, ORIGIN];
+const LOOK_UP = "look it up together with the caller's `organizationId`";
+
+/** A caller acts for its own organization only (protocol §2.6). */
+export function routeOrganizationRules({ callers, actsOn }: RouteKit): RouteRule[] {
+  if (callers.length === 0 || actsOn === 'all organizations') return [];
+  if (actsOn === undefined) return [DECLARES_ACTS_ON];
+  return [UNKNOWN_TO_OTHERS, KEPT_APART, ...(typeof actsOn === 'object' ? [actsOnCustomer(actsOn.customer)] : [])];
+}
+
+const DECLARES_ACTS_ON: RouteRule = {
+  title: 'has a test that declares `actsOn`, because the route takes a bearer token',
+  async check() {
+    const options =
+      "'own organization', { customer: … } with the parameter that names a customer, or 'all organizations'";
+    throw new Error(`actsOn: declare ${options}`);
+  },
+};
+
+const UNKNOWN_TO_OTHERS: RouteRule = {
+  title: 'responds to what belongs to another organization as to what does not exist',
+  async check(context) {
+    const [sent, other] = [await context.valid(), await context.valid()];
+    for (const [name, value] of ownTexts(sent, other)) {
+      if (context.environment.isCustomer(value)) {
+        if (typeof context.kit.actsOn === 'object') continue;
+        throw new Error(`${name}: names a customer; declare actsOn: { customer: '${name}' } in the test`);
+      }
+      const own = await context.valid();
+      const texts = new Map(ownTexts(own, other));
+      const right = await fromOther(context, own);
+      const wrong = await fromOther(context, withText(own, texts.get(name) ?? '', wrongText(context, own, name)));
+      const [ofOwn, ofUnknown] = [statusOf(await context.send(right)), statusOf(await context.send(wrong))];
+      if (ofOwn !== ofUnknown)
+        throw new Error(`${name}: of another organization ${ofOwn}\nunknown ${ofUnknown}\n${LOOK_UP}`);
+    }
+  },
+};
+
+const KEPT_APART: RouteRule = {
+  title: 'shows and changes nothing of another organization',
+  async check(context) {
+    const { service, customersOf } = context.environment;
+    const used = await context.valid();
+    await context.expectSuccess(used);
+    const unused = await context.valid();
+    const own = [OWN_ORGANIZATION, SITE, ...customersOf(OWN_ORGANIZATION)];
+    const before = await rowsWith(service, own);
+    const hidden = [...own, ...ownTexts(used, unused).map(([, value]) => value)];
+    for (const sent of [unused, used]) {
+      const foreign = await fromOther(context, sent);
+      for (const each of [foreign, { ...sent, headers: foreign.headers }]) {
+        const { status, text } = await context.send(each);
+        const request = JSON.stringify(each);
+        const shown = hidden.find((value) => !request.includes(value) && text.includes(value));
+        if (status < 400 && sent === unused && shown !== undefined)
+          throw new Error(`shows ${shown} of another organization; ${LOOK_UP}\n${text}`);
+      }
+    }
+    const after = await rowsWith(service, own);
+    const changed = after.find((row) => !before.includes(row)) ?? before.find((row) => !after.includes(row));
+    if (changed !== undefined) throw new Error(`changes a row of another organization; ${LOOK_UP}\n${changed}`);
+    await about('its own caller, after another one tried', () => context.expectSuccess(unused));
+  },
+};
+
+function actsOnCustomer(parameter: string): RouteRule {
+  return {
+    title: 'refuses a customer of another organization as a customer that does not exist',
+    async check(context) {
+      const [sent, other] = [await context.valid(), await context.valid()];
+      const customer = new Map(ownTexts(sent, other)).get(parameter) ?? '';
+      if (!context.environment.isCustomer(customer))
+        throw new Error(`${parameter}: send the id of a customer of \`newCustomer()\` in \`valid\``);
+      const unknown = uuidv7(context.environment.service.clock.now());
+      const ofOther = await context.send(await fromOther(context, sent));
+      const ofUnknown = await context.send(await fromOther(context, withText(sent, customer, unknown)));
+      if (ofOther.status >= 400 && statusOf(ofOther) === statusOf(ofUnknown)) return;
+      const solution = 'look up the customer by `Identities.find(entityId, organizationId)` of the caller';
+      throw new Error(
+        `for another organization's customer ${statusOf(ofOther)}\nfor no customer ${statusOf(ofUnknown)}\n${solution}`,
+      );
+    },
+  };
+}
+
+/** The texts of a request that another one does not have, by the names of parameters of the body or the path. */
+function ownTexts(sent: SentRequest, other: SentRequest): [name: string, value: string][] {
+  const body = Object.entries(parametersOf(sent)).filter(([name, value]) => parametersOf(other)[name] !== value);
+  const names = namesInPath(sent);
+  const otherPath = namesInPath(other);
+  return [...body, ...Object.entries(names).filter(([name, value]) => otherPath[name] !== value)].filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && !COMMON_TEXTS.includes(entry[1]),
+  );
+}
+
+/** The parts of the path, by the names of its parameters, and those of the query. */
+function namesInPath({ path, route }: SentRequest): Record<string, string> {
+  const { pathname, searchParams } = new URL(path, 'http://kit');
+  const parts = pathname.split('/');
+  const named = route.split('/').flatMap((part, at) => (part.startsWith('{') ? [[part.slice(1, -1), parts[at]]] : []));
+  return { ...Object.fromEntries(named), ...Object.fromEntries(searchParams) };
+}
+
+/** A value that nothing has: of the same form, and accepted by the rules of the body. */
+function wrongText({ body, environment }: RouteTestContext, sent: SentRequest, name: string): string {
+  const parameters = parametersOf(sent);
+  const value = `${parameters[name] ?? namesInPath(sent)[name]}`;
+  if (UUID.test(value)) return uuidv7(environment.service.clock.now());
+  if (!body || !(name in parameters)) return wrongValue(value, 0);
+  return new GuessValues({ parameter: name, limit: 1 }, body.declared.body, parameters).take(1)[0] as string;
+}
+
+const withText = (sent: SentRequest, text: string, other: string): SentRequest =>
+  changed(sent, (all) => all.replaceAll(text, other));
+
+/** The request that a caller of the other organization sends with its own client. */
+async function fromOther(context: RouteTestContext, sent: SentRequest): Promise<SentRequest> {
+  const mapped = changed(sent, (text) =>
+    text
+      .replaceAll(OWN_ORGANIZATION, FOREIGN_ORGANIZATION)
+      .replaceAll(SITE, FOREIGN_SITE)
+      .replaceAll(ORIGIN, FOREIGN_ORIGIN),
+  );
+  return { ...mapped, headers: { ...mapped.headers, ...(await context.bearer(context.environment.other)) } };
+}
+
+function changed(sent: SentRequest, change: (text: string) => string): SentRequest {
+  return JSON.parse(change(JSON.stringify(sent)));
+}
+
+/** The status of a response, and its error. */
+const statusOf = ({ status, body }: TestResponse) =>
+  status < 400 ? `${status}` : `${status} ${body.error} ${body.error_hint}`;
+
+const parametersOf = ({ body }: SentRequest): Parameters => (typeof body === 'object' ? body : {});
