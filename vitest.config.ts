@@ -36,6 +36,7 @@ const PACKAGES = {
   'customer-authorization-service/grant': 'dist/public/grant.js',
   'customer-authorization-service/testing-host': 'dist/public/testing-host.js',
   'conformance-kit': 'packages/conformance-kit/src/index.ts',
+  'browser-client': 'packages/browser-client/src/index.ts',
   'token-verifier': 'packages/token-verifier/src/index.ts',
   'token-verifier/express': 'packages/token-verifier/src/express.ts',
   'token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 const PROJECT = dirname(import.meta.dirname);
 const TRY_IT = join(PROJECT, 'packages/try-it');
+const BROWSER_CLIENT = join(PROJECT, 'packages/browser-client');
+const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
 const CONFIGURATION_FILE = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 
 /** Compiles the service into dist/, if a source changed since the last build. Throws the compiler's output. */
@@ -14,11 +16,16 @@ export function buildIfStale() {
   compileIfStale(PROJECT, [nest, 'build'], copySwaggerUi);
 }
 
-/** Compiles the try-it page too, into packages/try-it/dist/. It compiles with the declarations of the built service. */
+/** Compiles the try-it page too, with the client that its scripts use and the declarations of the built service. */
 export function buildTryItIfStale() {
   buildIfStale();
-  const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
+  buildBrowserClientIfStale();
   compileIfStale(TRY_IT, [tsc, '-p', 'tsconfig.build.json']);
+  copyFileSync(join(BROWSER_CLIENT, 'dist/verifier.js'), join(TRY_IT, 'dist/verifier.js'));
+}
+
+function buildBrowserClientIfStale() {
+  compileIfStale(BROWSER_CLIENT, [tsc, '-p', 'tsconfig.build.json']);
 }
 
 /** @param {string} folder @param {string[]} command a program of a package, and its arguments @param {() => void} [copyFiles] */
@@ -63,6 +70,7 @@ function inputs(folder) {
 if (import.meta.filename === process.argv[1]) {
   try {
     if (process.argv.includes('--try-it')) buildTryItIfStale();
+    else if (process.argv.includes('--browser-client')) buildBrowserClientIfStale();
     else buildIfStale();
   } catch (error) {
     console.error(/** @type {Error} */ (error).message);

@@ -1,44 +1,23 @@
 // @ts-check
-/**
- * Writes docs/public-surface.md: the declarations that the service and its conformance kit export, and the declarations
- * that these mention.
- * `npm run check:surface` fails if the page is out of date. `npm run update:surface` updates it.
- */
-import { readFileSync, writeFileSync } from 'node:fs';
+/** Reads the declarations that the service and its conformance kit export, and the declarations that these mention. */
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { declarationOf, isDeclaration, programOver } from './declarations.js';
 
 const PROJECT = dirname(import.meta.dirname);
-const PAGE = join(PROJECT, 'docs/public-surface.md');
 /** The folders of the packages that authors of extensions install. */
 const PACKAGES = ['.', 'packages/conformance-kit'];
 /** The entry of the service that only the conformance kit may import (docs/decisions/0018). */
 const ENTRY_OF_THE_KIT = './testing-host';
-const HEAD = `# The public surface
 
-This page lists every name that another package can import, and every type that these names mention. Authors of
-extensions should read it. \`npm run update:surface\` generates it from the declarations of the build, and
-\`npm run check:surface\` compares it with them. [Decision 0018](decisions/0018-public-surface.md) says what may change in
-which release. Private members, and constructors that only Nest calls, are omitted. A comment names the classes that
-are exported as types only. They cannot be injected or extended.
-`;
+/** @typedef {{ name: string, purpose: string, members: string[], text: string, typeOnly: boolean }} Declaration */
 
-/** Above a class that is exported by `export type`. */
-const TYPE_ONLY_NOTE = '// Only a type: the class has no value at run time.\n';
-
-const page = report();
-if (process.argv.includes('--write')) {
-  writeFileSync(PAGE, page);
-} else if (readFileSync(PAGE, 'utf8') !== page) {
-  console.error(
-    'The declarations differ from docs/public-surface.md. If the change is intended (docs/decisions/0018), run:',
-  );
-  console.error('  npm run update:surface');
-  process.exitCode = 1;
-}
-
-function report() {
+/**
+ * The declarations of each entry, and those that these mention.
+ * @returns {{ title: string, declarations: Declaration[] }[]}
+ */
+export function publicSurface() {
   const entries = PACKAGES.flatMap(entriesOf);
   const program = programOver(entries.map(({ source }) => source));
   const checker = program.getTypeChecker();
@@ -51,13 +30,28 @@ function report() {
     const symbols = exported.map((symbol) => resolved(checker, symbol));
     for (const symbol of symbols) symbolsSeen.add(symbol);
     const typesOnly = new Set(symbols.filter((symbol, index) => isClass(symbol) && isTypeOnly(exported[index])));
-    return section(`\`${title}\``, symbols, typesOnly);
+    return { title, declarations: symbols.map((symbol) => described(checker, symbol, typesOnly.has(symbol))) };
   });
   const importable = symbolsSeen.size;
   // iterating over a Set includes elements that are added meanwhile, so this also finds indirect mentions
   for (const symbol of symbolsSeen) for (const other of mentionedBy(checker, symbol)) symbolsSeen.add(other);
   const mentioned = [...symbolsSeen].slice(importable);
-  return [HEAD, ...sections, section('Mentioned, and not importable', mentioned)].join('\n');
+  const declarations = mentioned.map((symbol) => described(checker, symbol, false));
+  return [...sections, { title: 'Mentioned, and not importable', declarations }];
+}
+
+/** @param {ts.TypeChecker} checker @param {ts.Symbol} symbol @param {boolean} typeOnly @returns {Declaration} */
+function described(checker, symbol, typeOnly) {
+  const comment = ts.displayPartsToString(symbol.getDocumentationComment(checker)).replaceAll(/\s+/g, ' ');
+  const [purpose = ''] = comment.split(/(?<=\.)\s+(?=[A-Z`])/);
+  const members = symbol.declarations?.flatMap((node) => membersOf(publicPart(node))) ?? [];
+  return { name: symbol.name, purpose, members, text: textOf(symbol), typeOnly };
+}
+
+/** The names of the members of a class or an interface. @param {ts.Node} node */
+function membersOf(node) {
+  if (!ts.isClassDeclaration(node) && !ts.isInterfaceDeclaration(node)) return [];
+  return node.members.flatMap(({ name }) => (name && ts.isIdentifier(name) ? [name.text] : []));
 }
 
 /** The entries of a package, with their sources. @param {string} folder */
@@ -69,15 +63,6 @@ function entriesOf(folder) {
     title: join(name, subpath),
     source: join(folder, types.replace('/dist/', '/src/').replace(/\.d\.ts$/, '.ts')),
   }));
-}
-
-/** @param {string} title @param {ts.Symbol[]} symbols @param {Set<ts.Symbol>} typesOnly classes that are only types */
-function section(title, symbols, typesOnly = new Set()) {
-  const texts = symbols
-    .map((symbol) => ({ note: typesOnly.has(symbol) ? TYPE_ONLY_NOTE : '', text: textOf(symbol) }))
-    .sort((one, other) => (one.text < other.text ? -1 : 1))
-    .map(({ note, text }) => note + text);
-  return `## ${title}\n\n\`\`\`ts\n${texts.join('\n\n')}\n\`\`\`\n`;
 }
 
 /** @param {ts.Symbol} symbol */
