@@ -6,12 +6,21 @@ import { join } from 'node:path';
 
 const DOCUMENT = join(import.meta.dirname, '../docs/performance.md');
 const LINE_WIDTH_CHARACTERS = 120;
+/** If other programs use the processors, the figures measure these programs too. */
+const RUNNING_PROCESS_COUNT = 1;
 const loadBefore = loadavg()[0] ?? 0;
 
 /** @typedef {Record<string, Record<string, string | number | undefined>>} Table rows by their names */
 
 /** Whether the program was started with `--save`. */
 export const isSaving = () => process.argv.includes('--save');
+
+if (isSaving() && loadBefore > RUNNING_PROCESS_COUNT) {
+  console.error(
+    `--save needs a load average of at most ${RUNNING_PROCESS_COUNT}, and it is ${loadBefore.toFixed(1)}. Wait until the machine is idle.`,
+  );
+  process.exit(1);
+}
 
 /**
  * One sentence with the command, the machine and the versions of the run.
