@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { approveMove, request } from 'browser-client';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pkce } from '../support/agent-tokens.js';
@@ -107,9 +108,8 @@ describe('backend/chat-token.js', () => {
   it('gives a separate token for a move, which moves the customer of the user and survives the log-out', async () => {
     sessions.set('moving', { userId: 'user-5' });
     const token = await tokenOf('moving');
-    const { approveMove } = await loadExample('second-device/old-device.js');
-    const { request } = await loadExample('browser/request.js');
-    const requestToken = () => request(`${url}?separate`, { headers: { cookie: 'moving', origin: ACME_ORIGIN } });
+    const requestToken = () =>
+      request<{ access_token: string }>(`${url}?separate`, { headers: { cookie: 'moving', origin: ACME_ORIGIN } });
     const { verifier, asked } = pkce();
     const tokens = { url: `${service.url}/v2/customer`, get: () => tokenOf('moving'), requestToken };
     const { transferToken } = await approveMove(tokens, ACME_SITE, asked.code_challenge);

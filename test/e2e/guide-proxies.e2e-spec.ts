@@ -35,6 +35,13 @@ describe('the configurations of proxies and Spring', () => {
     }
   });
 
+  it('resource-server/envoy.yaml and resource-server/apache.conf name the agent that speaks, and no agent that the caller names', () => {
+    const { claim_to_headers } = parse(example('envoy.yaml')).typed_config.providers.customers;
+    expect(claim_to_headers).toContainEqual({ header_name: 'X-Agent-Id', claim_name: 'act.sub' });
+    const lines = ['RequestHeader unset X-Act', 'RequestHeader set X-Act "%{OIDC_CLAIM_act}e" env=OIDC_CLAIM_act'];
+    expect(example('apache.conf')).toContain(lines.map((line) => `  ${line}\n`).join(''));
+  });
+
   it('resource-server/envoy.yaml has the issuer, keys, audience and region prefix of npm start', async () => {
     const { customers } = parse(example('envoy.yaml')).typed_config.providers;
     const { http_uri } = customers.remote_jwks;

@@ -37,7 +37,7 @@ describe('backend/user-data.js', () => {
 
   it('erases a user again, and one that never was a customer, without an error and without a customer', async () => {
     const count = await identitiesOf(service).count();
-    await eraseUser(options(), 'user-of-nobody');
+    await eraseUser(options(), 'unknown-user');
     expect(await identitiesOf(service).count()).toBe(count);
     const { entity_id } = await tokenOf('user-3');
     for (let repetition = 0; repetition < 2; repetition++) await eraseUser(options(), 'user-3');

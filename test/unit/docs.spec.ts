@@ -16,9 +16,12 @@ const quoted = [...pages.map((page) => `docs/${page}`), 'examples/device-approva
     .filter(({ file }) => file !== '')
     .map(({ file, text }) => ({ page: path.replace(/^docs\//, ''), file, text })),
 );
-const tests = readdirSync(join(PROJECT, 'test'), { recursive: true, encoding: 'utf8' })
+const tests = ['test', 'packages/browser-client/test']
+  .flatMap((folder) =>
+    readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  )
   .filter((name) => name.endsWith('spec.ts'))
-  .map((name) => read(join('test', name)))
+  .map(read)
   .join('\n');
 
 describe('the documentation', () => {
