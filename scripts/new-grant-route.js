@@ -49,5 +49,5 @@ function withMigration(list, className, path) {
   const end = list.indexOf(',\n];');
   if (end < 0) throw new Error(`${MIGRATIONS} has no list of migrations; add ${className} yourself`);
   const listed = `${list.slice(0, end)},\n  ${className}${list.slice(end)}`;
-  return listed.replace(/^(?=\nexport type MigrationClass)/m, `import { ${className} } from '${path}';\n`);
+  return listed.replace(/^(?=import )/m, `import { ${className} } from '${path}';\n`);
 }

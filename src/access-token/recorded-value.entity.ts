@@ -15,8 +15,8 @@ export type RecordedDay = 'idle_customers_purged_day';
 @Entity('recorded_value')
 export class RecordedValue {
   @PrimaryColumn('varchar', { length: 64 })
-  name: RecordedName;
+  name!: RecordedName;
 
   @Column('integer')
-  value: number;
+  value!: number;
 }

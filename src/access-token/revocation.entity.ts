@@ -19,23 +19,23 @@ export type RevocationAudience = Audience | 'none' | null;
 @Entity('revocation')
 export class Revocation {
   @PrimaryColumn('varchar', { length: 16 })
-  kind: RevocationKind;
+  kind!: RevocationKind;
 
   @PrimaryColumn('varchar', { length: 255 })
-  value: string;
+  value!: string;
 
   /** The row revokes tokens that were issued up to this time. */
   @Column('datetime', { name: 'issued_before', precision: 3 })
-  issuedBefore: Date;
+  issuedBefore!: Date;
 
   @Index('revocation_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 
   /** The position in the feed; `null` before the first publication. Later positions are higher (protocol §7.6). */
   @Index('revocation_position')
   @Column('bigint', { nullable: true })
-  position: number | null;
+  position!: number | null;
 
   /**
    * The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. A time without a
@@ -43,12 +43,12 @@ export class Revocation {
    */
   @Index('revocation_published_until')
   @Column('datetime', { name: 'published_until', precision: 3, nullable: true })
-  publishedUntil: Date | null;
+  publishedUntil!: Date | null;
 
   /** The generation of the subject; only in rows of the kind `generation`. */
   @Column('integer', { nullable: true })
-  generation: number | null;
+  generation!: number | null;
 
   @Column('varchar', { length: 16, nullable: true })
-  audience: RevocationAudience;
+  audience!: RevocationAudience;
 }

@@ -11,11 +11,11 @@ export type Audience = 'customer-api' | 'agent-api';
 export class Actor {
   @IsString()
   @ApiProperty('The id of the agent.', EXAMPLE.agentId)
-  sub: string;
+  sub!: string;
 
   @IsString()
   @ApiProperty("The client of the agent's token.", EXAMPLE.serverClientId)
-  client_id: string;
+  client_id!: string;
 
   @Optional()
   @IsInt()

@@ -23,15 +23,15 @@ class NewSecretBody {
 class NewSecret {
   @IsString()
   @ApiProperty('The id of the client.', EXAMPLE.serverClientId)
-  client_id: string;
+  client_id!: string;
 
   @IsString()
   @ApiProperty('The new secret. No other response contains it.', EXAMPLE.clientSecret)
-  client_secret: string;
+  client_secret!: string;
 
   @IsInt()
   @ApiProperty('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
-  old_valid_for: number;
+  old_valid_for!: number;
 }
 
 /** New secrets for clients. At each moment at least one of the old and the new secret is valid (protocol §9.1). */

@@ -35,19 +35,19 @@ export interface AgentGrant {
 export class AgentTokenResponse {
   @IsString()
   @ApiProperty('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
-  access_token: string;
+  access_token!: string;
 
   @IsIn(['Bearer'])
   @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
-  token_type: 'Bearer';
+  token_type!: 'Bearer';
 
   @IsInt()
   @ApiProperty('The seconds until the access token expires.', 28_800)
-  expires_in: number;
+  expires_in!: number;
 
   @IsString()
   @ApiProperty('The granted scopes, separated by spaces.', EXAMPLE.scope)
-  scope: string;
+  scope!: string;
 }
 
 /** Issues the access tokens of agents. */

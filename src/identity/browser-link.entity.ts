@@ -12,47 +12,47 @@ export type LinkOrigin = 'own' | 'sign-in' | 'transfer';
 @Index('browser_customer_of_customer', ['entityId', 'organizationId', 'beganIn'])
 export class BrowserLink {
   @PrimaryColumn('varchar', { name: 'browser_id', length: 36 })
-  browserId: string;
+  browserId!: string;
 
   @PrimaryColumn('varchar', { name: 'entity_id', length: 36 })
-  entityId: string;
+  entityId!: string;
 
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
-  organizationId: string | null;
+  organizationId!: string | null;
 
   /** Empty if the customer belongs to no group. */
   @Column('varchar', { name: 'group_id', length: 64, nullable: true })
-  groupId: string | null;
+  groupId!: string | null;
 
   @Column('varchar', { length: 16 })
-  origin: LinkOrigin;
+  origin!: LinkOrigin;
 
   /** The browser in which the link began. Copies of the link in later browsers have the same value. */
   @Column('varchar', { name: 'began_in', length: 36 })
-  beganIn: string;
+  beganIn!: string;
 
   /** Of the customer when the link began, or of the transfer. Copies have the same value. */
   @Column('integer')
-  generation: number;
+  generation!: number;
 
   /** The last day on which the browser used the link, in days since 1970 (UTC). */
   @Column('integer', { name: 'seen_day' })
-  seenDay: number;
+  seenDay!: number;
 
   /**
    * The last day of the sign-in, or of a link by transfer to a customer that a user has: `sign_in_days` after the day of
    * the last sign-in or of the redemption. Copies have the same value. `null` for other links.
    */
   @Column('integer', { name: 'signed_in_until', nullable: true })
-  signedInUntil: number | null;
+  signedInUntil!: number | null;
 
   /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
   @Column('varchar', { length: 128, nullable: true })
-  root: string | null;
+  root!: string | null;
 
   /** A `LinkLineage` as JSON: the lineage of the tokens that a link from a transfer gives. */
   @Column('text', { nullable: true })
-  lineage: string | null;
+  lineage!: string | null;
 }
 
 /**
@@ -62,13 +62,13 @@ export class BrowserLink {
 @Entity('link_ancestor')
 export class LinkAncestor {
   @PrimaryColumn('varchar', { name: 'entity_id', length: 36 })
-  entityId: string;
+  entityId!: string;
 
   @PrimaryColumn('varchar', { name: 'browser_id', length: 36 })
-  browserId: string;
+  browserId!: string;
 
   /** A `jti`, the id of a refresh family, or the id of the redemption that gave the link. */
   @Index('link_ancestor_ancestor_id')
   @PrimaryColumn('varchar', { name: 'ancestor_id', length: 128 })
-  ancestorId: string;
+  ancestorId!: string;
 }

@@ -29,11 +29,11 @@ import { RecognizedBrowsers } from './recognized-browsers.js';
 export class BrowserRecord {
   @IsString()
   @ApiProperty('The id of the browser.', EXAMPLE.browserId)
-  id: string;
+  id!: string;
 
   @IsISO8601()
   @ApiProperty('The last day on which the browser used the customer (UTC).', '2026-11-22')
-  last_seen_day: string;
+  last_seen_day!: string;
 }
 
 /** A page of the browsers that lead to a customer. */
@@ -42,7 +42,7 @@ export class BrowserPage {
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
   @ApiProperty('The browsers of the page, in the order of their ids.')
-  browsers: BrowserRecord[];
+  browsers!: BrowserRecord[];
 
   @Optional()
   @IsString()

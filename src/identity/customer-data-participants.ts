@@ -11,19 +11,19 @@ import { type ExportPage, parseCursor } from './export-page.js';
 export class RefreshFamilyRecord {
   @IsString()
   @ApiProperty('The id of the refresh family.', EXAMPLE.familyId)
-  id: string;
+  id!: string;
 
   @IsString()
   @ApiProperty('The client that uses the refresh token.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @IsISO8601()
   @ApiProperty('When the client used the refresh token last.', EXAMPLE.time)
-  last_used_at: string;
+  last_used_at!: string;
 
   @IsISO8601()
   @ApiProperty('When the refresh token expires unless it is used.', EXAMPLE.laterTime)
-  expires_at: string;
+  expires_at!: string;
 }
 
 /** The time that a participant has to delete its data in a purge. */

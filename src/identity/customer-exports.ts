@@ -54,18 +54,18 @@ const TABLES = [
 export class CustomerExport {
   @IsString()
   @ApiProperty('The id of the customer.', EXAMPLE.entityId)
-  entity_id: string;
+  entity_id!: string;
 
   @IsISO8601()
   @ApiProperty('When the service read the data.', EXAMPLE.time)
-  exported_at: string;
+  exported_at!: string;
 
   @IsObject()
   @ApiProperty(
     'The stored rows about the customer, by the name of their table, without secrets and hashes of secrets.',
     { customer: [{ entity_id: EXAMPLE.entityId, organization_id: EXAMPLE.organizationId }] },
   )
-  tables: ExportedRows;
+  tables!: ExportedRows;
 
   @Optional()
   @IsString()

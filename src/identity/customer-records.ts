@@ -19,11 +19,11 @@ export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer
 export class CustomerRecord {
   @IsString()
   @ApiProperty('The id of the customer.', EXAMPLE.entityId)
-  entity_id: string;
+  entity_id!: string;
 
   @IsString()
   @ApiProperty('The organization of the customer.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @Optional()
   @IsString()
@@ -32,23 +32,23 @@ export class CustomerRecord {
 
   @IsBoolean()
   @ApiProperty('Whether a browser created the customer; otherwise an agent or another grant did.', true)
-  browser: boolean;
+  browser!: boolean;
 
   @IsISO8601()
   @ApiProperty('When the customer was created.', EXAMPLE.time)
-  created_at: string;
+  created_at!: string;
 
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
   @ApiProperty('The browsers that lead to the customer, the one seen last first, at most 200.')
-  browsers: BrowserRecord[];
+  browsers!: BrowserRecord[];
 
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => RefreshFamilyRecord)
   @ApiProperty('The refresh families that lead to the customer, the one used last first.')
-  refresh_families: RefreshFamilyRecord[];
+  refresh_families!: RefreshFamilyRecord[];
 
   @Optional()
   @IsString({ each: true })

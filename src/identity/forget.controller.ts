@@ -19,11 +19,11 @@ import { IdentityCookies } from './identity-cookies.js';
 class ForgetBody {
   @IsString()
   @ApiProperty('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   @ApiProperty('The organization that forgets the browser.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @Optional()
   @Matches(GROUP_ID, { message: GROUP_ID_RULE })

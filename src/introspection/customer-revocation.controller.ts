@@ -17,11 +17,11 @@ class CustomerRevocationBody {
   @IsString()
   @MaxLength(8192)
   @ApiProperty('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
-  token: string;
+  token!: string;
 
   @IsString()
   @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @Optional()
   @IsString()

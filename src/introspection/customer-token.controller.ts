@@ -22,23 +22,23 @@ import { Caller } from '../routes/parameter.decorators.js';
 class TokenInfo {
   @IsString()
   @ApiProperty('The bearer token of the request.', EXAMPLE.accessToken)
-  access_token: string;
+  access_token!: string;
 
   @IsString()
   @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @IsString()
   @ApiProperty('The id of the customer.', EXAMPLE.entityId)
-  entity_id: string;
+  entity_id!: string;
 
   @IsInt()
   @ApiProperty('The seconds until the token expires.', 28_800)
-  expires_in: number;
+  expires_in!: number;
 
   @IsString()
   @ApiProperty('The organization of the customer.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @Optional()
   @IsString()
@@ -58,7 +58,7 @@ class TokenInfo {
 
   @IsIn(['Bearer'])
   @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
-  token_type: 'Bearer';
+  token_type!: 'Bearer';
 }
 
 /** Lets a customer read and end its own access token (protocol §4.11 and §4.12). */

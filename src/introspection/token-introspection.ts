@@ -13,7 +13,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @IsBoolean()
   @ApiProperty('Whether the token is valid now. If `false`, all claims are absent.', true)
-  active: boolean;
+  active!: boolean;
 
   @Optional()
   @IsIn(['Bearer'])

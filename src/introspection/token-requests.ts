@@ -15,7 +15,7 @@ export class TokenBody extends ClientParameters {
   @IsString()
   @MaxLength(8192)
   @ApiProperty('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
-  token: string;
+  token!: string;
 }
 
 /** A request about a token. `caller` is `undefined` for the operator. */

@@ -35,11 +35,11 @@ export const MALFORMED =
 export class ErrorBody {
   @IsIn(ERROR_CODES)
   @ApiProperty('The code of the error (RFC 6749 §5.2).', 'invalid_request')
-  error: ErrorCode;
+  error!: ErrorCode;
 
   @IsString()
   @ApiProperty('What is wrong, in one sentence. The text of a code never changes.', MALFORMED)
-  error_description: string;
+  error_description!: string;
 
   @IsOptional()
   @IsString()
@@ -48,16 +48,16 @@ export class ErrorBody {
 
   @IsIn(ERROR_CODES)
   @ApiProperty('The same as `error`, for existing browser SDKs.', 'invalid_request')
-  oauth_exception: ErrorCode;
+  oauth_exception!: ErrorCode;
 
   @IsString()
   @ApiProperty('The same as `error_description`, for existing browser SDKs.', MALFORMED)
-  exception_description: string;
+  exception_description!: string;
 
   @IsString()
   @ApiProperty(
     'The id of the request, as in the header `X-Request-Id`. Name it when you report an error.',
     EXAMPLE.requestId,
   )
-  request_id: string;
+  request_id!: string;
 }

@@ -16,12 +16,12 @@ import { OrganizationUsers } from './organization-users.js';
 class UserQuery {
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   @ApiProperty('The organization of the user.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @IsString()
   @IsIdText()
   @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
-  external_id: string;
+  external_id!: string;
 }
 
 /** Lets the operator find a customer by the organization's own id of the user (protocol §9.2). */

@@ -10,81 +10,81 @@ import { Expires } from '../platform/database/expires.js';
 export class RefreshFamily {
   /** The `jti` of every access token of the chain begins with this id. */
   @PrimaryColumn('varchar', { length: 36 })
-  id: string;
+  id!: string;
 
   /** SHA-256 of F. */
   @Index('refresh_family_family_hash', { unique: true })
   @Column('varchar', { name: 'family_hash', length: 64 })
-  familyHash: string;
+  familyHash!: string;
 
   @Column('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   /** The agent that granted access; `null` in a family of a customer. */
   @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
-  agentId: string | null;
+  agentId!: string | null;
 
   /** The customer that stays on a device; `null` in a family of an agent. */
   @Index('refresh_family_customer_id')
   @Column('varchar', { name: 'customer_id', length: 36, nullable: true })
-  customerId: string | null;
+  customerId!: string | null;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
+  organizationId!: string;
 
   @Column('varchar', { length: 1000 })
-  scope: string;
+  scope!: string;
 
   /** A `TokenLineage` without `gen` as JSON: the lineage of the family's access tokens. */
   @Column('text')
-  lineage: string;
+  lineage!: string;
 
   /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
   @Column('varchar', { length: 128, nullable: true })
-  root: string | null;
+  root!: string | null;
 
   /** The generation of the agent, or that of the customer's transfer. */
   @Column('integer')
-  generation: number;
+  generation!: number;
 
   /** When access was granted. A later revocation of the client ends the chain. */
   @Column('datetime', { name: 'begun_at', precision: 3 })
-  begunAt: Date;
+  begunAt!: Date;
 
   /** SHA-256 of R of the current token. */
   @Column('varchar', { name: 'current_hash', length: 64 })
-  currentHash: string;
+  currentHash!: string;
 
   /** SHA-256 of R of the token that the current token replaced. */
   @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
-  previousHash: string | null;
+  previousHash!: string | null;
 
   /** With it and the previous token, a retry computes the current token. */
   @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
-  successorNonce: string | null;
+  successorNonce!: string | null;
 
   /** When the previous token was used first, by the clock of the database. A retry leaves it unchanged. */
   @Column('datetime', { name: 'rotated_at', precision: 3 })
-  rotatedAt: Date;
+  rotatedAt!: Date;
 
   /** A hash of the network of the first use of the previous token (`callerNetwork`). */
   @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
-  rotatedNetwork: string | null;
+  rotatedNetwork!: string | null;
 
   /** When the first rotation was that is counted, by the clock of the database. The count begins again after an hour. */
   @Column('datetime', { name: 'counted_since', precision: 3 })
-  countedSince: Date;
+  countedSince!: Date;
 
   /** The number of rotations since then. */
   @Column('integer')
-  rotations: number;
+  rotations!: number;
 
   @Column('datetime', { name: 'ended_at', precision: 3, nullable: true })
-  endedAt: Date | null;
+  endedAt!: Date | null;
 
   @Index('refresh_family_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }
 
 /**
@@ -94,10 +94,10 @@ export class RefreshFamily {
 @Entity('refresh_family_ancestor')
 export class RefreshFamilyAncestor {
   @PrimaryColumn('varchar', { name: 'family_id', length: 36 })
-  familyId: string;
+  familyId!: string;
 
   /** A `jti` or the id of a refresh family. */
   @Index('refresh_family_ancestor_ancestor_id')
   @PrimaryColumn('varchar', { name: 'ancestor_id', length: 128 })
-  ancestorId: string;
+  ancestorId!: string;
 }

@@ -6,30 +6,30 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Index('agent_email', ['email'], { unique: true })
 export class Agent {
   @PrimaryColumn('varchar', { length: 36 })
-  id: string;
+  id!: string;
 
   /** In lower case, so that one person is one agent. */
   @Column('varchar', { length: 254 })
-  email: string;
+  email!: string;
 
   @Column('varchar', { length: 200 })
-  name: string;
+  name!: string;
 
   /** argon2id, with its parameters and salt (PHC string format). */
   @Column('varchar', { name: 'password_hash', length: 255 })
-  passwordHash: string;
+  passwordHash!: string;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
+  organizationId!: string;
 
   @Column('simple-json')
-  scopes: string[];
+  scopes!: string[];
 
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. */
   @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile: boolean;
+  ownedByFile!: boolean;
 
   /** Tokens, codes and refresh families that carry a lower generation have ended. It never decreases. */
   @Column('integer', { default: 0 })
-  generation: number;
+  generation!: number;
 }

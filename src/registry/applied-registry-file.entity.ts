@@ -7,34 +7,34 @@ import type { PasswordGroups } from './file/password-groups.js';
 export class AppliedRegistryFile {
   /** The hash of the file's text and of the secret files that the text names. */
   @PrimaryColumn('varchar', { name: 'content_hash', length: 64 })
-  contentHash: string;
+  contentHash!: string;
 
   @Column('varchar', { name: 'text_hash', length: 64 })
-  textHash: string;
+  textHash!: string;
 
   @Column('integer')
-  sequence: number;
+  sequence!: number;
 
   /** The highest `revision` of this file and of all files that were applied before. */
   @Column('integer', { name: 'highest_revision', nullable: true })
-  highestRevision: number | null;
+  highestRevision!: number | null;
 
   @Column('datetime', { name: 'applied_at', precision: 3 })
-  appliedAt: Date;
+  appliedAt!: Date;
 
   /** The hash of the version of the service, and of the names of the grants, with which the file was checked. */
   @Column('varchar', { name: 'grants_hash', length: 64, nullable: true })
-  grantsHash: string | null;
+  grantsHash!: string | null;
 
   /** The secret files that the text names, with their paths as they are written in the text. */
   @Column('simple-json', { name: 'secret_files', nullable: true })
-  secretFiles: string[] | null;
+  secretFiles!: string[] | null;
 
   /** The salted hashes of groups of passwords (password-groups.ts). */
   @Column('simple-json', { name: 'password_groups', nullable: true })
-  passwordGroups: PasswordGroups | null;
+  passwordGroups!: PasswordGroups | null;
 
   /** A revision at which the registry had the content of this file; `null` if the file must be parsed. */
   @Column('integer', { name: 'registry_revision', nullable: true })
-  registryRevision: number | null;
+  registryRevision!: number | null;
 }

@@ -11,59 +11,59 @@ export type ClientType = 'web' | 'server' | 'native';
 @Index('client_application_of_organization', ['organizationId', 'clientId'])
 export class ClientApplication {
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   @Column('varchar', { length: 200 })
-  name: string;
+  name!: string;
 
   /** Determines the `response_type` at the authorization page (protocol §8.3). */
   @Column('varchar', { name: 'client_type', length: 16 })
-  clientType: ClientType;
+  clientType!: ClientType;
 
   /** The organization of a private client; `null` for a public client, which each organization admits or not. */
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
-  organizationId: string | null;
+  organizationId!: string | null;
 
   /** SHA-256 of the secret of a server application. @internal */
   @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
-  secretHash: string | null;
+  secretHash!: string | null;
 
   /** Replaced secrets that are still valid. @internal */
   @Column('simple-json', { name: 'previous_secrets', nullable: true })
-  previousSecrets: PreviousSecret[] | null;
+  previousSecrets!: PreviousSecret[] | null;
 
   @Column('simple-json', { name: 'redirect_uris' })
-  redirectUris: string[];
+  redirectUris!: string[];
 
   /**
    * `prefix` also admits URIs below the registered ones. It applies to customer grants, never to the authorization
    * page.
    */
   @Column('varchar', { name: 'redirect_uri_match', length: 16 })
-  redirectUriMatch: 'exact' | 'prefix';
+  redirectUriMatch!: 'exact' | 'prefix';
 
   /** Origins in addition to those of the redirect URIs. */
   @Column('simple-json')
-  origins: string[];
+  origins!: string[];
 
   /** The customer grants that the client may use; `null`: all except grants with `optIn`. */
   @Column('simple-json', { name: 'grant_types', nullable: true })
-  grantTypes: string[] | null;
+  grantTypes!: string[] | null;
 
   /** The scopes that agents can grant to the client. */
   @Column('simple-json')
-  scopes: string[];
+  scopes!: string[];
 
   @Column('simple-json')
-  grants: GrantSettings;
+  grants!: GrantSettings;
 
   /** Seconds for which customer tokens of the client are valid; `null` is CUSTOMER_TOKEN_TTL. @internal */
   @Column('integer', { name: 'customer_token_ttl', nullable: true })
-  customerTokenTtl: number | null;
+  customerTokenTtl!: number | null;
 
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile: boolean;
+  ownedByFile!: boolean;
 
   /** The origins whose pages may send requests with this client id. */
   get allOrigins(): string[] {

@@ -10,29 +10,29 @@ export type AdmittedPublicClients = 'all' | string[];
 @Entity('organization')
 export class Organization {
   @PrimaryColumn('varchar', { length: 36 })
-  id: string;
+  id!: string;
 
   @Column('varchar', { length: 200 })
-  name: string;
+  name!: string;
 
   /** The license property of protocol §8.2: `true` lets all groups share one identity. */
   @Column('boolean', { name: 'chat_between_groups' })
-  chatBetweenGroups: boolean;
+  chatBetweenGroups!: boolean;
 
   @Column('simple-json')
-  grants: GrantSettings;
+  grants!: GrantSettings;
 
   /** `null` admits none, as `[]` does. */
   @Column('simple-json', { name: 'public_clients', nullable: true })
-  publicClients: AdmittedPublicClients | null;
+  publicClients!: AdmittedPublicClients | null;
 
   /** The days after which an unused browser no longer leads to a customer; `null` is 731. @internal */
   @Column('integer', { name: 'idle_days', nullable: true })
-  idleDays: number | null;
+  idleDays!: number | null;
 
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile: boolean;
+  ownedByFile!: boolean;
 
   /**
    * Whether a client may get and pass on tokens of this organization's customers: a private client of this

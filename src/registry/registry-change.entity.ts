@@ -10,19 +10,19 @@ import { Expires } from '../platform/database/expires.js';
 export class RegistryChange {
   /** The revision of the registry after the change. */
   @PrimaryColumn('integer')
-  revision: number;
+  revision!: number;
 
   /** The `list` of the resource: `clients`. */
   @PrimaryColumn('varchar', { length: 64 })
-  resource: string;
+  resource!: string;
 
   /** The key of the admin API. */
   @PrimaryColumn('varchar', { name: 'entry_key', length: 128 })
-  entryKey: string;
+  entryKey!: string;
 
   @Index('registry_change_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }
 
 /**
@@ -32,8 +32,8 @@ export class RegistryChange {
 @Entity('registry_revision')
 export class RegistryRevision {
   @PrimaryColumn('integer')
-  id: number;
+  id!: number;
 
   @Column('integer')
-  revision: number;
+  revision!: number;
 }

@@ -65,17 +65,17 @@ export async function runChecks<Checked, Services>(
 /** A request under check. A check can read the values that the checks before it have set. */
 export abstract class CheckedRequest<Parameters extends ClientParameters = ClientParameters> {
   /** The parameters, not yet validated. */
-  given: Record<string, unknown>;
+  given!: Record<string, unknown>;
   /** The class of the parameters. */
-  parameterClass: Type<Parameters>;
+  parameterClass!: Type<Parameters>;
   /** The validated parameters. Set by `validateParameters`. */
-  parameters: Parameters;
+  parameters!: Parameters;
   /** The caller, if the route requires a bearer token. */
   caller: Principal | undefined;
   /** The grant that the client must be allowed to use, if there is one. */
   grant: { name: string; optIn?: boolean } | undefined;
   /** Set by `identifyClient`. */
-  client: ClientApplication;
+  client!: ClientApplication;
   /** Set by `findOrganization`. `undefined` if neither the parameters nor the caller name one. */
   organization: Organization | undefined;
   /** The errors whose hints differ between the kinds of routes. */

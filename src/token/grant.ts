@@ -14,14 +14,14 @@ import type { Browser } from '../routes/calling-client.js';
 export class GrantBody {
   @IsString()
   @ApiProperty('The grant: how the caller proves which customer the token is for.')
-  grant_type: string;
+  grant_type!: string;
 
   @IsString()
   @ApiProperty(
     'The client that requests the token. A present `Origin` header must be an origin of this client.',
     EXAMPLE.clientId,
   )
-  client_id: string;
+  client_id!: string;
 
   /** A parameter if the body class declares it. The endpoint checks it. */
   @ApiProperty('The organization that the token is for: a UUID in lower case.', EXAMPLE.organizationId)

@@ -65,7 +65,7 @@ export interface TokenRouteParameters {
 export class TokenRequest extends CheckedRequest<GrantBody> {
   readonly errors = TOKEN_ERRORS;
   /** Set by `findGrant`. */
-  override grant: RegisteredGrant;
+  override grant!: RegisteredGrant;
   /** Set by `authenticateAgent`, if the grant requires an agent. */
   override caller: AgentPrincipal | undefined;
 

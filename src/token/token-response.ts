@@ -6,19 +6,19 @@ import { ApiProperty } from '../platform/http/api-property.js';
 export class TokenResponse {
   @IsString()
   @ApiProperty('The customer access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
-  access_token: string;
+  access_token!: string;
 
   @IsString()
   @ApiProperty('The id of the customer. It never changes, and no other customer ever gets it.', EXAMPLE.entityId)
-  entity_id: string;
+  entity_id!: string;
 
   @IsInt()
   @ApiProperty('The seconds until the access token expires.', 28_800)
-  expires_in: number;
+  expires_in!: number;
 
   @IsIn(['Bearer'])
   @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
-  token_type: 'Bearer';
+  token_type!: 'Bearer';
 
   /** Fields that the grant adds. */
   [field: string]: unknown;
@@ -28,13 +28,13 @@ export class TokenResponse {
 export class OptionalTokenFields {
   @IsString()
   @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @IsString()
   @ApiProperty('The organization that the token was issued for.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @IsString()
   @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
-  refresh_token: string;
+  refresh_token!: string;
 }

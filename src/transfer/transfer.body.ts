@@ -9,11 +9,11 @@ import { UUID } from '../platform/uuid.js';
 export class TransferBody {
   @IsIn(['agent', 'customer'], { message: 'must be agent or customer' })
   @ApiProperty('The kind of the bearer token. A bearer token of the other kind gets 401.', 'customer')
-  bearer_type: 'agent' | 'customer';
+  bearer_type!: 'agent' | 'customer';
 
   @IsString()
   @ApiProperty('The client that may redeem the transfer token.', EXAMPLE.clientId)
-  client_id: string;
+  client_id!: string;
 
   @Optional()
   @Matches(UUID, { message: 'must be a UUID in lower case' })

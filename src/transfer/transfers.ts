@@ -25,11 +25,11 @@ import type { TransferBody } from './transfer.body.js';
 export class TransferResponse {
   @IsString()
   @ApiProperty('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
-  identity_transfer_token: string;
+  identity_transfer_token!: string;
 
   @IsInt()
   @ApiProperty('The seconds until the transfer token expires.', 3_600)
-  expires_in: number;
+  expires_in!: number;
 }
 
 /** The result of redeeming a transfer token. */

@@ -12,7 +12,7 @@ class PublicKeySet {
   @ValidateNested({ each: true })
   @Type(() => PublicJwk)
   @ApiProperty('The keys that have signed valid tokens or will sign tokens soon.')
-  keys: PublicJwk[];
+  keys!: PublicJwk[];
 }
 
 /** The public keys with which resource servers verify tokens without a request per token (RFC 7517 §5). */

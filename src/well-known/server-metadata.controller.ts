@@ -10,43 +10,43 @@ import { ManagementController, PublicController } from '../platform/http/surface
 class ServerMetadata {
   @IsString()
   @ApiProperty('The `iss` of all tokens of this service.', 'https://auth.example')
-  issuer: string;
+  issuer!: string;
 
   @IsString()
   @ApiProperty('The page that signs agents in.', 'https://auth.example/')
-  authorization_endpoint: string;
+  authorization_endpoint!: string;
 
   @IsString()
   @ApiProperty('The token endpoint of agents.', 'https://auth.example/v2/token')
-  token_endpoint: string;
+  token_endpoint!: string;
 
   @IsString()
   @ApiProperty('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
-  jwks_uri: string;
+  jwks_uri!: string;
 
   @IsString({ each: true })
   @ApiProperty('The values of `response_type`.', ['code', 'token'])
-  response_types_supported: string[];
+  response_types_supported!: string[];
 
   @IsString({ each: true })
   @ApiProperty('Where the redirect has its parameters.', ['query', 'fragment'])
-  response_modes_supported: string[];
+  response_modes_supported!: string[];
 
   @IsString({ each: true })
   @ApiProperty('The grants of agents. Customers use other grants.', ['authorization_code', 'implicit', 'refresh_token'])
-  grant_types_supported: string[];
+  grant_types_supported!: string[];
 
   @IsString({ each: true })
   @ApiProperty('How clients authenticate at the token endpoint.', ['client_secret_basic', 'client_secret_post', 'none'])
-  token_endpoint_auth_methods_supported: string[];
+  token_endpoint_auth_methods_supported!: string[];
 
   @IsString({ each: true })
   @ApiProperty('The methods of PKCE (RFC 7636).', ['S256'])
-  code_challenge_methods_supported: string[];
+  code_challenge_methods_supported!: string[];
 
   @IsBoolean()
   @ApiProperty('Whether the redirect has the parameter `iss` (RFC 9207).', true)
-  authorization_response_iss_parameter_supported: boolean;
+  authorization_response_iss_parameter_supported!: boolean;
 }
 
 /** The metadata for services in the cluster, which reach the endpoints of the management port. */

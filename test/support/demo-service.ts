@@ -20,8 +20,8 @@ export const canRunPages =
 
 /** A service with the demo registry, as `npm start` starts it, for the tests of one `describe`. */
 export class DemoService {
-  database: TestDatabase;
-  process: ServiceProcess;
+  database!: TestDatabase;
+  process!: ServiceProcess;
 
   constructor() {
     beforeAll(async () => {

@@ -26,15 +26,15 @@ export const DEVICE = '/v2/customer/device';
 
 class StartBody {
   @IsString()
-  client_id: string;
+  client_id!: string;
 
   @IsString()
-  organization_id: string;
+  organization_id!: string;
 }
 
 class ApproveBody {
   @Matches(/^[A-Z]{6}$/, { message: 'must be six capital letters' })
-  user_code: string;
+  user_code!: string;
 }
 
 class FindQuery {
@@ -45,7 +45,7 @@ class FindQuery {
 
 class OfCallerBody {
   @IsString()
-  client_id: string;
+  client_id!: string;
 
   @Optional()
   @IsString()
@@ -54,18 +54,18 @@ class OfCallerBody {
 
 class StartResponse {
   @IsString()
-  client: string;
+  client!: string;
 
   @IsString()
-  organization: string;
+  organization!: string;
 
   @IsString()
-  network: string;
+  network!: string;
 }
 
 class TextResponse {
   @IsString()
-  text: string;
+  text!: string;
 }
 
 /** Routes of an extension, each with other decorators. */

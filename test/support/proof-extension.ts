@@ -34,13 +34,13 @@ class CreateBody {
 
 class CreateResponse {
   @IsString()
-  code: string;
+  code!: string;
 }
 
 /** The later parameters replace values of the result, as a grant with a mistake could. */
 class RedeemBody extends GrantBody {
   @IsString()
-  code: string;
+  code!: string;
 
   @Optional()
   @IsString()

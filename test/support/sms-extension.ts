@@ -23,13 +23,13 @@ export const SMS_LIMITS = { sms_network: '20/600', sms_phone: '3/600' } as const
 
 class SmsStartBody {
   @IsString()
-  client_id: string;
+  client_id!: string;
 
   @IsString()
-  organization_id: string;
+  organization_id!: string;
 
   @Matches(/^\+\d{8,15}$/, { message: 'must be + and 8 to 15 digits' })
-  phone: string;
+  phone!: string;
 }
 
 @PublicController('v2/customer/sms_code')
@@ -57,15 +57,15 @@ class SmsController {
 
 class LinkBody {
   @IsString()
-  client_id: string;
+  client_id!: string;
 
   @Matches(UUID, { message: 'must be the id of a customer' })
-  entity_id: string;
+  entity_id!: string;
 }
 
 class LinkResponse {
   @IsString()
-  url: string;
+  url!: string;
 }
 
 /** The links in memory. A real extension stores them in a table. */

@@ -14,39 +14,39 @@ declare module '../../src/audit/audit-event.js' {
 @Entity('webhook')
 export class Webhook {
   @PrimaryColumn('varchar', { name: 'webhook_id', length: 128 })
-  webhookId: string;
+  webhookId!: string;
 
   @Column('varchar', { length: 200 })
-  name: string;
+  name!: string;
 
   @Column('varchar', { length: 200 })
-  url: string;
+  url!: string;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
+  organizationId!: string;
 
   @Column('varchar', { name: 'signing_hash', length: 64 })
-  signingHash: string;
+  signingHash!: string;
 
   @Column('simple-json')
-  events: string[];
+  events!: string[];
 
   @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile: boolean;
+  ownedByFile!: boolean;
 }
 
 class WebhookEntry {
   @IsIdentifier()
-  webhook_id: string;
+  webhook_id!: string;
 
   @IsName()
-  name: string;
+  name!: string;
 
   @IsUrl({ protocols: ['https'], require_protocol: true }, { message: 'must be an https URL' })
-  url: string;
+  url!: string;
 
   @IsUuid()
-  organization_id: string;
+  organization_id!: string;
 
   @IsOptional()
   @IsSecret()

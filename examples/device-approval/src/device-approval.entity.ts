@@ -7,36 +7,36 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 export class DeviceApproval {
   /** SHA-256 of the code that the new device polls with. */
   @PrimaryColumn('varchar', { name: 'device_code_hash', length: 64 })
-  deviceCodeHash: string;
+  deviceCodeHash!: string;
 
   /** SHA-256 of the code that the new device shows. */
   @Index('device_approval_user_code_hash', { unique: true })
   @Column('varchar', { name: 'user_code_hash', length: 64 })
-  userCodeHash: string;
+  userCodeHash!: string;
 
   /** The client of the new device. Only this client may poll. */
   @Column('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
+  organizationId!: string;
 
   /** The customer that has decided; `null` before. */
   @Index('device_approval_entity_id')
   @Column('varchar', { name: 'entity_id', length: 36, nullable: true })
-  entityId: string | null;
+  entityId!: string | null;
 
   /** The caller that has approved, from whose token the new device's token descends. */
   @Column('varchar', { length: 2000, nullable: true })
-  descent: string | null;
+  descent!: string | null;
 
   @Column('boolean', { name: 'is_approved' })
-  isApproved: boolean;
+  isApproved!: boolean;
 
   @Column('datetime', { name: 'polled_at', precision: 3, nullable: true })
-  polledAt: Date | null;
+  polledAt!: Date | null;
 
   @Index('device_approval_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }

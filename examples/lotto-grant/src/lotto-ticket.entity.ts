@@ -5,11 +5,11 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 export class LottoTicket {
   /** The client of the draw. */
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   @PrimaryColumn('varchar', { length: 6 })
-  ticket: string;
+  ticket!: string;
 
   @Column('datetime', { name: 'won_at', precision: 3 })
-  wonAt: Date;
+  wonAt!: Date;
 }

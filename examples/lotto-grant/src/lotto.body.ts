@@ -4,8 +4,8 @@ import { GrantBody } from 'customer-authorization-service/grant';
 /** The parameters of the lotto grant. The service ignores all parameters that are not declared here. */
 export class LottoBody extends GrantBody {
   @IsString()
-  override organization_id: string;
+  override organization_id!: string;
 
   @Matches(/^\d{6}$/, { message: 'must be six digits' })
-  ticket: string;
+  ticket!: string;
 }

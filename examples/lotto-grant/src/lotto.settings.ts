@@ -4,8 +4,8 @@ import { IsString, Matches } from 'class-validator';
 export class LottoSettings {
   /** The last digits of winning tickets. */
   @Matches(/^\d{1,5}$/, { message: 'must be one to five digits' })
-  winning_ending: string;
+  winning_ending!: string;
 
   @IsString()
-  prize: string;
+  prize!: string;
 }

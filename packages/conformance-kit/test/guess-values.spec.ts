@@ -4,12 +4,12 @@ import { GuessValues } from '../src/guess-values.js';
 
 class OfConsonants {
   @Matches(/^[BCDFGHJKLM]{1,8}$/)
-  code: string;
+  code!: string;
 }
 
 class OfTwoDigits {
   @Matches(/^[12]{2,12}$/)
-  code: string;
+  code!: string;
 }
 
 const textOf = (alphabet: string, length: number) =>

@@ -16,7 +16,7 @@ class DemoUserBody {
   @MinLength(1)
   @MaxLength(1_000)
   @ApiProperty("The organization's own id of the user.", 'user-4711')
-  external_id: string;
+  external_id!: string;
 }
 
 class DemoExchangeResponse {
@@ -27,15 +27,15 @@ class DemoExchangeResponse {
     headers: {},
     body: {},
   })
-  request: BackendExchange['request'];
+  request!: BackendExchange['request'];
 
   @IsObject()
   @ApiProperty('The response that it got.', { status: 200, headers: {}, body: {} })
-  response: BackendExchange['response'];
+  response!: BackendExchange['response'];
 
   @IsObject()
   @ApiProperty('The claims of the agent token.', { sub: '0192f0a1-1c2d-7e3f-8a4b-5c6d7e8f9a0b', aud: 'agent-api' })
-  agentTokenClaims: object;
+  agentTokenClaims!: object;
 }
 
 /** The demo backend of the try-it page (protocol §11). */

@@ -4,25 +4,25 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 @Entity('revocation_feed')
 export class RevocationFeedState {
   @PrimaryColumn('integer')
-  id: number;
+  id!: number;
 
   /** The highest position so far. Positions are milliseconds since 1970 or later, and never decrease. */
   @Column('bigint')
-  position: number;
+  position!: number;
 
   /** The process that published last. It publishes the next revocations too, as long as it lives. */
   @Column('varchar', { length: 36 })
-  publisher: string;
+  publisher!: string;
 
   /** Whether more revocations waited than one publication can have. */
   @Column('boolean', { name: 'has_backlog' })
-  hasBacklog: boolean;
+  hasBacklog!: boolean;
 
   /** At least the number of entries in force. A publication adds its rows, and a count subtracts what has expired. */
   @Column('integer', { default: 0 })
-  entries: number;
+  entries!: number;
 
   /** The number of the last count. */
   @Column('integer', { name: 'entries_count', default: 0 })
-  entriesCount: number;
+  entriesCount!: number;
 }

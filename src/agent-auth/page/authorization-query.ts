@@ -11,18 +11,18 @@ import type { ClientApplication } from '../../registry/client-application.entity
 export class AuthorizationQuery {
   @IsString()
   @ApiProperty('`token` for web applications, `code` for servers and native applications.', 'code')
-  response_type: string;
+  response_type!: string;
 
   @IsString()
   @ApiProperty('The application that asks for access.', EXAMPLE.serverClientId)
-  client_id: string;
+  client_id!: string;
 
   @IsString()
   @ApiProperty(
     'The URL that gets the response. It equals a registered one, character for character.',
     EXAMPLE.redirectUri,
   )
-  redirect_uri: string;
+  redirect_uri!: string;
 
   @Optional()
   @IsString()
@@ -71,8 +71,8 @@ export const PARAMETER_NAMES = declaredProperties(AuthorizationQuery);
  * the values that the checks before it have set.
  */
 export class AuthorizationParameters {
-  client: ClientApplication;
-  redirectUri: string;
+  client!: ClientApplication;
+  redirectUri!: string;
   private readonly query: URLSearchParams;
 
   constructor(query: string) {

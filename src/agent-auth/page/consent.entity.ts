@@ -7,23 +7,23 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 @Entity('consent')
 export class Consent {
   @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
-  agentId: string;
+  agentId!: string;
 
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   /** Scopes separated by spaces. */
   @Column('varchar', { length: 1000 })
-  scope: string;
+  scope!: string;
 
   /** The agent's organization when it consented. */
   @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
+  organizationId!: string;
 
   /** Of the agent's password when it consented. */
   @Column('varchar', { name: 'password_fingerprint', length: 16 })
-  passwordFingerprint: string;
+  passwordFingerprint!: string;
 
   @Column('datetime', { name: 'given_at', precision: 3 })
-  givenAt: Date;
+  givenAt!: Date;
 }

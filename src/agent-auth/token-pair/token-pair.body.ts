@@ -8,17 +8,17 @@ import { ApiProperty } from '../../platform/http/api-property.js';
 export class CodeExchangeBody extends ClientParameters {
   @IsIn(['authorization_code'])
   @ApiProperty('Exchanges the authorization code of the authorization page.', 'authorization_code')
-  grant_type: 'authorization_code';
+  grant_type!: 'authorization_code';
 
   @IsString()
   @MaxLength(1024)
   @ApiProperty('The `code` of the redirect. It can be redeemed once.', EXAMPLE.authorizationCode)
-  code: string;
+  code!: string;
 
   @IsString()
   @MaxLength(2000)
   @ApiProperty('The `redirect_uri` of the authorization request.', EXAMPLE.redirectUri)
-  redirect_uri: string;
+  redirect_uri!: string;
 
   @Optional()
   @IsString()
@@ -33,12 +33,12 @@ export class CodeExchangeBody extends ClientParameters {
 export class RefreshBody extends ClientParameters {
   @IsIn(['refresh_token'])
   @ApiProperty('Exchanges the refresh token of the last response.', 'refresh_token')
-  grant_type: 'refresh_token';
+  grant_type!: 'refresh_token';
 
   @IsString()
   @MaxLength(1024)
   @ApiProperty('The refresh token of the last response.', EXAMPLE.refreshToken)
-  refresh_token: string;
+  refresh_token!: string;
 
   @Optional()
   @IsString()

@@ -21,15 +21,15 @@ export const ONLY_AT_PAGE = 'client_id: a web application gets its token at the 
 export class TokenPairResponse extends AgentTokenResponse {
   @IsString()
   @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
-  refresh_token: string;
+  refresh_token!: string;
 
   @IsString()
   @ApiProperty('The id of the agent.', EXAMPLE.agentId)
-  account_id: string;
+  account_id!: string;
 
   @IsString()
   @ApiProperty('The organization of the agent.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 }
 
 /** Issues token pairs to the clients of agents, for authorization codes and refresh tokens. */

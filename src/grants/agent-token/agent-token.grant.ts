@@ -17,7 +17,7 @@ import { type GrantDescription, GrantType } from '../../token/grant-type.decorat
 export class AgentTokenBody extends GrantBody {
   @IsIn(['token'])
   @ApiProperty('Always `token`.', 'token')
-  response_type: 'token';
+  response_type!: 'token';
 
   @Optional()
   @Matches(UUID, { message: 'must be a UUID in lower case' })

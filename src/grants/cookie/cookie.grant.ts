@@ -13,10 +13,10 @@ import { type GrantDescription, GrantType } from '../../token/grant-type.decorat
 export class CookieBody extends GrantBody {
   @IsIn(['token'])
   @ApiProperty('Always `token`.', 'token')
-  response_type: 'token';
+  response_type!: 'token';
 
   @Matches(UUID, { message: 'must be a UUID in lower case' })
-  override organization_id: string;
+  override organization_id!: string;
 
   @Optional()
   @IsString()

@@ -22,7 +22,7 @@ export class IdentityTokenBody extends GrantBody {
   @IsString()
   @MaxLength(1024)
   @ApiProperty('The transfer token that the first device created.', EXAMPLE.transferToken)
-  code: string;
+  code!: string;
 
   @Optional()
   @IsString()

@@ -9,10 +9,10 @@ export class JwtBearerBody extends GrantBody {
     "A JWT that the organization's sign-in system has signed, with `iss`, `sub`, `aud`, `exp` and `jti`. It can be used once, for at most 600 s.",
     'HEADER.CLAIMS.SIGNATURE',
   )
-  assertion: string;
+  assertion!: string;
 
   @Matches(UUID, { message: 'must be a UUID in lower case' })
-  override organization_id: string;
+  override organization_id!: string;
 
   @Optional()
   @IsIn(['browser'])

@@ -23,7 +23,7 @@ export class JwtBearerSettings {
   /** The `iss` of its assertions, which must match exactly. */
   @IsString()
   @Length(1, 255)
-  issuer: string;
+  issuer!: string;
 
   /** The public keys. Either `jwks` or `jwks_uri` is required. */
   @ValidateIf((settings: JwtBearerSettings, value) => value !== undefined || settings.jwks_uri === undefined)

@@ -7,13 +7,13 @@ import { Expires } from '../../public/grant.js';
 export class UsedAssertion {
   /** SHA-256 of the organization, and of the issuer and the `jti` of the assertion. */
   @PrimaryColumn('varchar', { length: 64 })
-  hash: string;
+  hash!: string;
 
   /** The attempt that used the assertion. It is also the `jti` of the issued token. */
   @Column('varchar', { name: 'used_by', length: 36 })
-  usedBy: string;
+  usedBy!: string;
 
   @Index('used_assertion_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }

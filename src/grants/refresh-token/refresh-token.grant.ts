@@ -13,7 +13,7 @@ class RefreshTokenBody extends GrantBody {
   @IsString()
   @MaxLength(1024)
   @ApiProperty('The refresh token of the last response.', EXAMPLE.refreshToken)
-  refresh_token: string;
+  refresh_token!: string;
 }
 
 const REFRESH_TOKEN_DESCRIPTION: GrantDescription = {

@@ -73,11 +73,11 @@ class RevocationEntry {
     'What `value` is: the id of a token or of its family, a client, or the `sub` of a customer or agent. The entries `jti` and `family` also end the descendants of the token.',
     'subject',
   )
-  kind: PublishedRevocation['kind'];
+  kind!: PublishedRevocation['kind'];
 
   @IsString()
   @ApiProperty('The id that tokens are compared with.', EXAMPLE.entityId)
-  value: string;
+  value!: string;
 
   @Optional()
   @IsInt()
@@ -91,7 +91,7 @@ class RevocationEntry {
 
   @IsISO8601()
   @ApiProperty('No token that the entry has ended is valid after this time. Forget the entry then.', EXAMPLE.laterTime)
-  expires_at: string;
+  expires_at!: string;
 }
 
 class FeedPage {
@@ -99,15 +99,15 @@ class FeedPage {
   @ValidateNested({ each: true })
   @Type(() => RevocationEntry)
   @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
-  revocations: RevocationEntry[];
+  revocations!: RevocationEntry[];
 
   @IsString()
   @ApiProperty('The value of `after` for the next request.', EXAMPLE.cursor)
-  cursor: string;
+  cursor!: string;
 
   @IsBoolean()
   @ApiProperty('Whether nothing further exists now.', true)
-  complete: boolean;
+  complete!: boolean;
 }
 
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */

@@ -22,7 +22,7 @@ export class Configuration {
 
   /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`; TLS: protocol §9.5. */
   @IsDatabaseUrl()
-  DATABASE_URL: string;
+  DATABASE_URL!: string;
 
   /** Connections to the database per process. The minimum is 2, because a transaction occupies one. */
   @Whole(2, 1_000)
@@ -51,7 +51,7 @@ export class Configuration {
 
   /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
   @IsHttpOrigin()
-  AUTH_URL: string;
+  AUTH_URL!: string;
 
   /** A YAML file of organizations, clients and agents. The service applies it at each start and after each change. */
   @IsOptional()
@@ -60,7 +60,7 @@ export class Configuration {
 
   /** Whether the start runs pending migrations. The default is `true` for SQLite only. */
   @Flag()
-  MIGRATE_ON_START: boolean;
+  MIGRATE_ON_START!: boolean;
 
   /** The prefix of every token, before the first `:`. */
   @Matches(/^[A-Za-z0-9-]{1,16}$/, { message: 'must be 1 to 16 letters, digits or hyphens' })
@@ -134,7 +134,7 @@ export class Configuration {
 
   /** `Domain` of the identity cookies, by default the host of AUTH_URL. `host-only` omits the attribute. */
   @Matches(/^[A-Za-z0-9.:[\]-]{1,253}$/, { message: 'must be a host name, or host-only' })
-  COOKIE_DOMAIN: string;
+  COOKIE_DOMAIN!: string;
 
   /** Adds `Partitioned` (CHIPS): browsers that block third-party cookies drop identity cookies without it. */
   @Flag()

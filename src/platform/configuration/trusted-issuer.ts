@@ -7,28 +7,28 @@ const URL_RULES = { require_tld: false, protocols: ['http', 'https'], require_pr
 /** An authorization server whose agent tokens the service accepts, and how it validates them (protocol §6.10). */
 export class TrustedIssuer {
   @IsUrl(URL_RULES)
-  issuer: string;
+  issuer!: string;
 
   @IsUrl(URL_RULES)
-  jwks_uri: string;
+  jwks_uri!: string;
 
   @IsString()
-  audience: string;
+  audience!: string;
 
   @IsArray()
   @ArrayNotEmpty()
   @IsIn(ALGORITHMS, { each: true })
-  algorithms: string[];
+  algorithms!: string[];
 
   /** The `typ` in the header of its tokens: `at+jwt`, or another value that this server writes. */
   @IsString()
-  typ: string;
+  typ!: string;
 
   /** The organizations for whose agents it may issue tokens. */
   @IsArray()
   @ArrayNotEmpty()
   @IsString({ each: true })
-  organizations: string[];
+  organizations!: string[];
 
   /** The scopes that count in its tokens, as the scopes of a client and an agent do. */
   @IsArray()

@@ -34,7 +34,7 @@ export class Readiness {
 class Health {
   @IsIn(['live', 'ready'])
   @ApiProperty('The result of the probe.', 'ready')
-  status: 'live' | 'ready';
+  status!: 'live' | 'ready';
 }
 
 /** The probes of the cluster (protocol §2.2). */

@@ -10,11 +10,11 @@ class AgentEntry {
   @IsEmail({ require_tld: false })
   @FitsLowered(254)
   @ApiProperty('The email with which the agent signs in.', EXAMPLE.agentEmail)
-  email: string;
+  email!: string;
 
   @IsName()
   @ApiProperty('The name of the agent, for people.', 'Agent One')
-  name: string;
+  name!: string;
 
   @IsOptional()
   @IsPassword()
@@ -23,7 +23,7 @@ class AgentEntry {
 
   @IsUuid()
   @ApiProperty('The organization of the agent. A change ends its tokens.', EXAMPLE.organizationId)
-  organization_id: string;
+  organization_id!: string;
 
   @IsOptional()
   @AreScopes()

@@ -25,15 +25,15 @@ class ClientEntry {
     'The id of the client. It has 1 to 128 characters: letters, digits, `.`, `_`, `~` and `-`.',
     EXAMPLE.serverClientId,
   )
-  client_id: string;
+  client_id!: string;
 
   @IsName()
   @ApiProperty('The name of the client. The authorization page shows it.', 'Acme backend')
-  name: string;
+  name!: string;
 
   @IsIn(['web', 'server', 'native'])
   @ApiProperty('`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
-  client_type: ClientType;
+  client_type!: ClientType;
 
   @IsOptional()
   @IsUuid()

@@ -16,11 +16,11 @@ class License {
 class OrganizationEntry {
   @IsUuid()
   @ApiProperty('The id of the organization: a UUID in lower case that you choose.', EXAMPLE.organizationId)
-  id: string;
+  id!: string;
 
   @IsName()
   @ApiProperty('The name of the organization. The authorization page shows it.', 'Acme')
-  name: string;
+  name!: string;
 
   @IsOptional()
   @IsObject()

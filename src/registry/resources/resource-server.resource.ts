@@ -12,7 +12,7 @@ class ResourceServerEntry {
     'The id with which the resource server authenticates. It has the form of a client id.',
     EXAMPLE.resourceServerId,
   )
-  id: string;
+  id!: string;
 
   @IsOptional()
   @IsSecret()
@@ -22,7 +22,7 @@ class ResourceServerEntry {
   @IsArray()
   @IsString({ each: true })
   @ApiProperty('The audiences whose tokens it may introspect: `customer-api`, `agent-api`.', ['customer-api'])
-  audiences: string[];
+  audiences!: string[];
 }
 
 export const resourceServerResource = defineResource<ResourceServerEntry, ResourceServer>({

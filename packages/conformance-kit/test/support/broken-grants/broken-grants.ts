@@ -11,24 +11,24 @@ import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js'
 /** Accepts any text as a ticket. */
 class AnyTicket extends GrantBody {
   @Matches(UUID)
-  override organization_id: string;
+  override organization_id!: string;
 
   @IsString()
-  ticket: string;
+  ticket!: string;
 }
 
 class RulelessTicket extends GrantBody {
   @Matches(UUID)
-  override organization_id: string;
+  override organization_id!: string;
 
   @IsDefined()
-  ticket: string;
+  ticket!: string;
 }
 
 /** Has no rule for `organization_id`. */
 class TicketAlone extends GrantBody {
   @Matches(/^\d{6}$/)
-  ticket: string;
+  ticket!: string;
 }
 
 /** `entity_id` may name any customer. */

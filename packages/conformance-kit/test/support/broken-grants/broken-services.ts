@@ -14,7 +14,7 @@ const GOOD = { grant_type: 'ticket', client_id: SITE, organization_id: OWN_ORGAN
 
 class AnySetting {
   @IsString()
-  no_such_setting: string;
+  no_such_setting!: string;
 }
 
 const asAgent = grantThat(

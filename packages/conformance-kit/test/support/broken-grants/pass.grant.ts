@@ -64,60 +64,60 @@ interface PassRow {
 
 class PassBody extends GrantBody {
   @Matches(/^[\w-]{6,64}$/)
-  pass: string;
+  pass!: string;
 
   @Matches(/^\d{6}$/)
-  code: string;
+  code!: string;
 }
 
 /** Accepts a space after the id. */
 class SpacedPassBody extends GrantBody {
   @Matches(/^[\w-]{6,64} ?$/)
-  pass: string;
+  pass!: string;
 
   @Matches(/^\d{6}$/)
-  code: string;
+  code!: string;
 }
 
 class PassLink {
   @IsString()
-  link: string;
+  link!: string;
 }
 
 @Expires()
 @Entity('pass')
 class Pass {
   @PrimaryColumn('varchar', { length: 64 })
-  pass: string;
+  pass!: string;
 
   @PrimaryColumn('varchar', { length: 64 })
-  code: string;
+  code!: string;
 
   @Column('varchar', { name: 'client_id', length: 128 })
-  clientId: string;
+  clientId!: string;
 
   @Column('varchar', { length: 128 })
-  customer: string;
+  customer!: string;
 
   @Column('int')
-  generation: number;
+  generation!: number;
 
   @Column('int')
-  attempts: number;
+  attempts!: number;
 
   @Index('pass_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }
 
 @Entity('pass_note')
 class PassNote {
   @PrimaryColumn('varchar', { length: 64 })
-  note: string;
+  note!: string;
 
   @Index('pass_note_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt: Date;
+  expiresAt!: Date;
 }
 
 class Passes1795400000000 implements MigrationInterface {

@@ -18,10 +18,10 @@ import {
 /** A body class that satisfies every rule. */
 export class TicketBody extends GrantBody {
   @Matches(UUID)
-  override organization_id: string;
+  override organization_id!: string;
 
   @Matches(/^\d{6}$/)
-  ticket: string;
+  ticket!: string;
 
   @Optional()
   @Matches(/^.{0,100}$/)

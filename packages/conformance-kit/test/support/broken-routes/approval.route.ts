@@ -32,12 +32,12 @@ export const WRONG_CODE_COUNT = 3;
 
 class ApproveBody {
   @Matches(/^\d{6}$/, { message: 'must be six digits' })
-  code: string;
+  code!: string;
 }
 
 class LooseBody {
   @IsDefined()
-  code: string;
+  code!: string;
 }
 
 /** Removes the `Origin`, so that the guard has nothing to compare. */
@@ -51,13 +51,13 @@ class LooseGuard extends CustomerGuard {
 
 class OtherBody {
   @IsString()
-  other: string;
+  other!: string;
 }
 
 class TextBody {
   @IsString()
   @MaxLength(100)
-  code: string;
+  code!: string;
 }
 
 function bodyOf(mistake?: RouteMistake): typeof ApproveBody {

@@ -27,12 +27,12 @@ export type BadgeMistake = 'forgets the caller';
 
 class BadgeResponse {
   @IsString()
-  badge: string;
+  badge!: string;
 }
 
 class BadgeBody extends GrantBody {
   @Matches(/^[\w-]{43}$/)
-  badge: string;
+  badge!: string;
 }
 
 type StoredBadge = GrantResult & { generation: number };

@@ -24,15 +24,15 @@ export type CustomerLinkMistake = 'does not look up the customer' | 'takes from 
 class CustomerLinkBody {
   @IsString()
   @MaxLength(128)
-  client_id: string;
+  client_id!: string;
 
   @Matches(UUID)
-  entity_id: string;
+  entity_id!: string;
 }
 
 class CustomerLinkResponse {
   @IsString()
-  url: string;
+  url!: string;
 }
 
 const LIMITS = { kit_links: '1000000/1' } as const;

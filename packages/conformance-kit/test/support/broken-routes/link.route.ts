@@ -23,7 +23,7 @@ export type LinkMistake = 'requires no scope' | 'does not check the client in it
 class LinkBody {
   @IsString()
   @MaxLength(128)
-  client_id: string;
+  client_id!: string;
 }
 
 /** Admits agents with any scope. */

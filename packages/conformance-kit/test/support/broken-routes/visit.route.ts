@@ -17,12 +17,12 @@ export type VisitMistake = 'shows the visitors of all organizations';
 
 class VisitBody {
   @Matches(/^visitor-\d{1,9}$/)
-  visitor: string;
+  visitor!: string;
 }
 
 class VisitResponse {
   @IsString({ each: true })
-  visitors: string[];
+  visitors!: string[];
 }
 
 /** An agent adds a visitor to the list of its organization. The visitors are in memory, for all processes. */

@@ -1,0 +1,109 @@
+import { HttpCode, Module, Post, type Type } from '@nestjs/common';
+import { IsString } from 'class-validator';
+import { describeRoute } from 'conformance-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OWN_ORGANIZATION, SILENT_SITE, SITE, UNLISTED_SITE } from '../../packages/conformance-kit/src/kit-registry.js';
+import { applicableRouteRules } from '../../packages/conformance-kit/src/routes/applicable-route-rules.js';
+import type { RouteKit } from '../../packages/conformance-kit/src/routes/route-kit.js';
+import { routeRegistry } from '../../packages/conformance-kit/src/routes/route-registry.js';
+import { RouteTestContext } from '../../packages/conformance-kit/src/routes/route-test-context.js';
+import {
+  ApiRoute,
+  ClientRequest,
+  type Grant,
+  GrantBody,
+  type GrantResult,
+  GrantType,
+  OAuthError,
+  PublicController,
+} from '../../src/public/grant.js';
+import { expectError } from '../support/expect-error.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const ROUTE = '/v2/customer/letter';
+const RULE = 'refuses a client that may not use the grant of the extension';
+
+class StartBody {
+  @IsString()
+  client_id!: string;
+
+  @IsString()
+  organization_id!: string;
+}
+
+@GrantType('letter', { body: GrantBody, optIn: true })
+class LetterGrant implements Grant {
+  grant = async (): Promise<GrantResult> => Promise.reject(OAuthError.invalidGrant('no letter'));
+}
+
+/** A route that belongs to a grant. */
+function moduleWith(options: { grant?: string }): Type {
+  @PublicController('v2/customer/letter')
+  class LetterController {
+    @Post()
+    @ApiRoute({ summary: 'Send a letter' })
+    @HttpCode(200)
+    start(@ClientRequest(StartBody, options) _request: ClientRequest<StartBody>): object {
+      return {};
+    }
+  }
+
+  @Module({ controllers: [LetterController], providers: [LetterGrant] })
+  class LetterModule {}
+  return LetterModule;
+}
+
+const kitOf = (options: { grant?: string }): RouteKit => ({
+  modules: [moduleWith(options)],
+  callers: [],
+  valid: ({ clientId, organizationId }) => ({ body: { client_id: clientId, organization_id: organizationId } }),
+});
+
+describeRoute(`POST ${ROUTE}`, kitOf({ grant: 'letter' }));
+
+describe('a route that declares its grant', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    const kit = kitOf({ grant: 'letter' });
+    service = await startTestService({ modules: kit.modules as Type[], registry: routeRegistry(kit) });
+  });
+  afterAll(() => service?.stop());
+
+  const send = (client_id: string) => service.post(ROUTE, { client_id, organization_id: OWN_ORGANIZATION });
+
+  it.each([UNLISTED_SITE, SILENT_SITE])(
+    'refuses %s, because optIn of the grant requires that clients list it',
+    async (client) => {
+      const hint = 'client_id: may not use the grant letter';
+      expectError(await send(client), { status: 400, error: 'unauthorized_client', hint });
+      expect((await send(SITE)).status).toBe(200);
+    },
+  );
+
+  it('stops the start if no grant has the name', async () => {
+    const start = startTestService({ modules: [moduleWith({ grant: 'letters' })] });
+    await expect(start).rejects.toThrow(
+      'LetterController.start: no grant has the name letters; use the name in @GrantType',
+    );
+  });
+});
+
+describe('the conformance kit', () => {
+  const failureOf = async (kit: RouteKit) => {
+    const rule = applicableRouteRules(kit).find(({ title }) => title === RULE);
+    if (!rule) return undefined;
+    const context = await RouteTestContext.open(`POST ${ROUTE}`, kit);
+    return context
+      .check(rule)
+      .then(
+        () => 'passed',
+        (error: Error) => error.message,
+      )
+      .finally(() => context.close());
+  };
+
+  it('detects a route of an extension with a grant that does not declare the grant', async () => {
+    expect(await failureOf(kitOf({}))).toMatch(/^declares no grant; add \{ grant: '…' \} to @ClientRequest/);
+    expect(await failureOf({ ...kitOf({}), anyClient: true })).toBeUndefined();
+  });
+});

@@ -1,0 +1,262 @@
+import { readFileSync } from 'node:fs';
+import { Get, Module } from '@nestjs/common';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { IsString } from 'class-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
+import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
+import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { ApiRoute } from '../../src/platform/http/api-route.js';
+import { PublicController } from '../../src/platform/http/surfaces.js';
+import { JWT_BEARER } from '../support/assertion-issuer.js';
+import { expectError } from '../support/expect-error.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+
+class DocumentedResponse {
+  @IsString()
+  documented!: string;
+}
+
+/** Its responses differ from its OpenAPI description. */
+@PublicController('mismatch')
+class MismatchController {
+  @Get('answer')
+  @ApiRoute({ summary: 'Returns something else', response: DocumentedResponse })
+  answer(): object {
+    return { documented: 'text', secret: 'and more' };
+  }
+
+  @Get('status')
+  @ApiRoute({ summary: 'Returns a status that it does not describe', response: DocumentedResponse })
+  status(): never {
+    throw OAuthError.invalidRequest('anything');
+  }
+}
+
+@Module({ controllers: [MismatchController] })
+class MismatchModule {}
+
+const METADATA = '/.well-known/oauth-authorization-server';
+
+let service: TestService;
+// biome-ignore lint/suspicious/noExplicitAny: tests look into it
+let document: any;
+beforeAll(async () => {
+  service = await startTestService({
+    modules: [LottoGrantModule, MismatchModule],
+    migrations: [LottoTickets1795300000000],
+    environment: { ADMIN_TOKEN: 'operator-token-of-the-tests-0123456789' },
+  });
+  ({ body: document } = await request(`${service.managementUrl}/openapi.json`, {}));
+});
+afterAll(() => service.stop());
+
+const methodsOf = (path: string) => Object.keys(document.paths[path]).filter((name) => name !== 'servers');
+const bodyOf = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema;
+const responseSchemaOf = (path: string) => document.paths[path].post.responses[200].content['application/json'].schema;
+
+describe('/openapi.json on the management port', () => {
+  it('is an OpenAPI 3.1 document', async () => {
+    const { valid, errors } = await new Validator().validate(document);
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(document.info.version).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
+  });
+
+  it('has every route that the service serves, and no other', () => {
+    const { router } = service.application.getHttpAdapter().getInstance();
+    const served = router.stack
+      .filter(({ route }: { route?: object }) => route)
+      .map(({ route }: { route: { path: string; methods: object } }) => {
+        const path = route.path.replace(/^\/(public|management)/, '').replace(/:(\w+)/g, '{$1}');
+        return `${Object.keys(route.methods)[0]} ${path.replace(/(.)\/$/, '$1') || '/'}`;
+      });
+    const documented = Object.keys(document.paths).flatMap((path) =>
+      methodsOf(path).map((each) => `${each} ${path.replace(/(.)\/$/, '$1')}`),
+    );
+    expect(documented.sort()).toEqual([...new Set(served)].sort());
+    expect(documented.length).toBeGreaterThan(30);
+  });
+
+  it('states for each path which of the two ports serves it', () => {
+    for (const [path, { servers }] of Object.entries<{ servers: { url: string }[] }>(document.paths)) {
+      const isManagement = /^\/(health|metrics|oauth2|admin|docs)/.test(path);
+      const isOnBoth = ['/openapi.json', METADATA].includes(path);
+      const urls = [...(isManagement ? [] : ['https://auth.example']), ...(isManagement || isOnBoth ? ['/'] : [])];
+      expect(
+        servers.map(({ url }) => url),
+        path,
+      ).toEqual(urls);
+    }
+  });
+
+  it('describes every route with a sentence of its own', () => {
+    const summaries = Object.keys(document.paths).flatMap((path) =>
+      methodsOf(path).map((method) => document.paths[path][method].summary),
+    );
+    for (const summary of summaries) expect(summary).toMatch(/^[A-Z].* /);
+    expect(new Set(summaries).size).toBe(summaries.length);
+  });
+});
+
+describe('/openapi.json on the public port', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it
+  let part: any;
+  let text: string;
+  beforeAll(async () => {
+    ({ body: part, text } = await request(`${service.url}/openapi.json`, {}));
+  });
+
+  it('is an OpenAPI 3.1 document for any caller, and is JSON', async () => {
+    const { valid, errors } = await new Validator().validate(part);
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    const { headers } = await request(`${service.url}/openapi.json`, {});
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  });
+
+  it('has every path of the public port, described as on the management port, and no other path', () => {
+    const isPublic = (path: string) => document.paths[path].servers[0].url !== '/';
+    expect(Object.keys(part.paths)).toEqual(Object.keys(document.paths).filter(isPublic));
+    for (const [path, { servers, ...operations }] of Object.entries<Record<string, unknown>>(part.paths)) {
+      expect(servers).toEqual([{ url: 'https://auth.example', description: 'Public port' }]);
+      if (document.paths[path].servers.length > 1) continue;
+      for (const [method, operation] of Object.entries(operations))
+        expect(operation).toEqual(document.paths[path][method]);
+    }
+  });
+
+  it('names no route, credential or term of the management port', () => {
+    expect(text).not.toMatch(/management|operator|admin|introspect|oauth2|resource.server|metrics|health|registry/i);
+    expect(Object.keys(part.components.securitySchemes).sort()).toEqual(['bearer', 'client']);
+  });
+});
+
+describe('both OpenAPI documents', () => {
+  const RULES_WITHOUT_A_PURPOSE_HERE = {
+    'info-license': 'off', // the package has no licence
+    'no-path-trailing-slash': 'off', // the older route has one in the protocol
+    'operation-4xx-response': 'off', // a few routes accept every request
+  } as const;
+
+  it.each(['url', 'managementUrl'] as const)('pass the rules of a linter without a warning: at %s', async (port) => {
+    const config = await createConfig({ extends: ['recommended'], rules: RULES_WITHOUT_A_PURPOSE_HERE });
+    const { text } = await request(`${service[port]}/openapi.json`, {});
+    const problems = await lintFromString({ source: text, absoluteRef: 'openapi.json', config });
+    expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+  });
+});
+
+describe('every response in a test', () => {
+  it('is checked against the OpenAPI document', async () => {
+    await expect(request(`${service.url}/mismatch/answer`, {})).rejects.toThrow(/must NOT have additional properties/);
+    await expect(request(`${service.url}/mismatch/status`, {})).rejects.toThrow(/a status that the OpenAPI document/);
+  });
+});
+
+describe('the part of the OpenAPI document about grants', () => {
+  it('has one schema for each grant, including those of other teams, distinguished by grant_type', () => {
+    const { oneOf, discriminator } = bodyOf('/v2/customer/token');
+    const names = ['cookie', 'agent_token', 'identity_token', 'refresh_token', 'lotto', JWT_BEARER];
+    expect(Object.keys(discriminator.mapping).sort()).toEqual([...names].sort());
+    expect(oneOf).toHaveLength(names.length);
+    for (const name of names) {
+      const schema = document.components.schemas[`grant.${name.replaceAll(':', '-')}`];
+      expect(schema.properties.grant_type).toMatchObject({ const: name });
+      expect(schema.required).toContain('client_id');
+    }
+  });
+
+  it('describes a form body only for the grants that read one', () => {
+    const { content } = document.paths['/v2/customer/token'].post.requestBody;
+    const [form] = content['application/x-www-form-urlencoded'].schema.anyOf;
+    expect(form.oneOf ?? [form]).toEqual([{ $ref: `#/components/schemas/grant.${JWT_BEARER.replaceAll(':', '-')}` }]);
+  });
+
+  it('takes the parameters of a grant from the class that validates them', () => {
+    const { properties, required } = document.components.schemas['grant.identity_token'];
+    expect(properties.code).toMatchObject({ type: 'string', maxLength: 1024 });
+    expect(required.sort()).toEqual(['client_id', 'code', 'grant_type']);
+  });
+
+  it('lists the response fields that each grant declares', () => {
+    const schemas = responseSchemaOf('/v2/customer/token').anyOf;
+    const fieldsOf = (name: string) =>
+      Object.keys(schemas.find(({ title }: { title: string }) => title === name).properties);
+    expect(fieldsOf('cookie')).not.toContain('client_id');
+    expect(fieldsOf('identity_token')).toContain('client_id');
+  });
+
+  it('has only grants for groups at the group route, whose path contains the organization', () => {
+    const schema = bodyOf('/v2/customer/{organization_id}/{group_id}/token');
+    expect(schema.title).toBe('cookie');
+    expect(schema.required).not.toContain('organization_id');
+  });
+
+  it('has no grant_type at the older route of the agent token grant', () => {
+    expect(bodyOf('/customer/').title).toBe('agent_token');
+    expect(bodyOf('/customer/').properties).not.toHaveProperty('grant_type');
+    expect(document.paths['/customer/'].post.security).toEqual([{ bearer: [] }]);
+  });
+});
+
+describe('the part of the OpenAPI document about the admin API', () => {
+  it('accepts a client_secret, but never returns one', () => {
+    const { post } = document.paths['/admin/clients'];
+    expect(post.requestBody.content['application/json'].schema.properties).toHaveProperty('client_secret');
+    expect(post.responses[201].content['application/json'].schema.properties).not.toHaveProperty('client_secret');
+    expect(post.security).toEqual([{ operator: [] }]);
+  });
+
+  it('describes changes as merge patches: nothing is required, and null removes a field', () => {
+    const { schema } = document.paths['/admin/agents/{key}'].patch.requestBody.content['application/merge-patch+json'];
+    expect(schema.required).toBeUndefined();
+    expect(schema.properties.name.anyOf).toContainEqual({ type: 'null' });
+  });
+});
+
+describe('/docs on the public port', () => {
+  it.each(['/docs', '/docs/', '/docs/start.js', '/docs/swagger-ui.css'])(
+    'does not exist without TRY_IT: %s',
+    async (path) => {
+      expectError(await request(service.url + path, {}), { status: 404, error: 'not_found', hint: undefined });
+      expect((await request(service.managementUrl + path, {})).status).toBe(200);
+    },
+  );
+
+  it('shows the public part with TRY_IT, and the document describes the page', async () => {
+    const tried = await startTestService({ environment: { TRY_IT: 'true' } });
+    try {
+      for (const path of ['/docs', '/docs/', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])
+        expect((await request(tried.url + path, {})).status, path).toBe(200);
+      expect((await request(`${tried.url}/docs/start.js`, {})).text).toContain("url: '/openapi.json'");
+      const { paths } = (await request(`${tried.url}/openapi.json`, {})).body;
+      expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/docs', '/docs/{file}']));
+      expect(Object.keys(paths)).not.toContain('/metrics');
+    } finally {
+      await tried.stop();
+    }
+  });
+});
+
+describe('/docs on the management port', () => {
+  it('is a page that loads all its files from the service', async () => {
+    const page = await request(`${service.managementUrl}/docs`, {});
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);
+    const files = [...page.text.matchAll(/(?:src|href)="\/(docs\/[^"]+)"/g)].map(([, file]) => file);
+    expect(files).toHaveLength(3);
+    for (const file of files) {
+      const { status, text } = await request(`${service.managementUrl}/${file}`, {});
+      expect(status).toBe(200);
+      expect(text.length).toBeGreaterThan(50);
+    }
+  });
+
+  it('serves no other file', async () => {
+    for (const file of ['package.json', '..%2fpackage.json', 'constructor', '__proto__']) {
+      expect((await request(`${service.managementUrl}/docs/${file}`, {})).status).toBe(404);
+    }
+  });
+});
