@@ -29,9 +29,9 @@ export function routeFiles(project, names) {
     else files[`src/grants/${name}/${file}`] = text.replace(`${PACKAGE}/grant`, '../../public/grant.js');
   }
   for (const kind of ['grant', 'route']) {
-    files[`test/e2e/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
+    files[`test/grants/both-databases/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
       .replace(/^import .*extension\.js';\n/m, '')
-      .replaceAll('../src/', `../../src/grants/${name}/`)
+      .replaceAll('../src/', `../../../src/grants/${name}/`)
       .replace(new RegExp(`\\.\\.\\.${variable}Extension,\\s`, 'g'), '');
   }
   files[MIGRATIONS] = withMigration(list, `${className}Codes${now}`, `./${now}-${name}-codes.js`);

@@ -31,7 +31,7 @@ function newGrant(args) {
   const names = grantNames(text);
   const { name } = names;
   const folder = `src/grants/${name}`;
-  const test = `test/e2e/${name}-grant.e2e-spec.ts`;
+  const test = `test/grants/both-databases/${name}-grant.e2e-spec.ts`;
   for (const path of [folder, test]) {
     if (existsSync(join(PROJECT, path))) throw new Error(`${path} exists already; choose another name, or delete it`);
   }
@@ -39,8 +39,10 @@ function newGrant(args) {
     ...(values.route ? routeFiles(PROJECT, names) : grantFiles(folder, test, names)),
     [APPLICATION]: withModule(readFileSync(join(PROJECT, APPLICATION), 'utf8'), names),
   };
-  mkdirSync(join(PROJECT, folder));
-  for (const [path, text] of Object.entries(files)) writeFileSync(join(PROJECT, path), text);
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(PROJECT, path)), { recursive: true });
+    writeFileSync(join(PROJECT, path), text);
+  }
   format(Object.keys(files));
   return values.route ? whatNextOfRoute(Object.keys(files), name) : whatNext(Object.keys(files), folder, name, test);
 }
@@ -105,5 +107,5 @@ ${files.map((path) => `  ${path}`).join('\n')}
 
 It works without changes: the route creates a code, and the grant redeems it once. Try it:
   npm run check
-  npm test -- test/e2e/${name}-grant.e2e-spec.ts test/e2e/${name}-route.e2e-spec.ts`;
+  npm test -- test/grants/both-databases/${name}-grant.e2e-spec.ts test/grants/both-databases/${name}-route.e2e-spec.ts`;
 }

@@ -42,7 +42,7 @@ function parsed(records) {
 function coverageMessage(statements) {
   return [
     `${statements.length} statements of the service ran on SQLite, but not on MariaDB.`,
-    'Add a file that tests them to ON_BOTH_DATABASES in test/test-files.ts:',
+    'Move a file that tests them to the folder both-databases of its subject:',
     ...statements.map(({ sql, testFile }) => `  ${testFile.replace(/.*\/test\//, 'test/')}: ${sql}`),
   ].join('\n');
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { coverageProblem } from '../../scripts/statement-coverage.js';
 
 const record = (database: string, sql: string) =>
-  JSON.stringify({ database, sql, testFile: '/p/test/e2e/a.e2e-spec.ts' });
+  JSON.stringify({ database, sql, testFile: '/p/test/token/a.e2e-spec.ts' });
 const problemOf = (...records: string[]) => coverageProblem([...records, ''].join('\n'));
 
 it('finds each statement that ran on SQLite and not on MariaDB, once', () => {
@@ -14,7 +14,7 @@ it('finds each statement that ran on SQLite and not on MariaDB, once', () => {
     record('mariadb', 'SELECT 3'),
   );
   expect(problem?.match(/SELECT \d/g)).toEqual(['SELECT 2']);
-  expect(problem).toContain('  test/e2e/a.e2e-spec.ts: SELECT 2');
+  expect(problem).toContain('  test/token/a.e2e-spec.ts: SELECT 2');
 });
 
 it('finds no problem if each statement on SQLite also ran on MariaDB', () => {

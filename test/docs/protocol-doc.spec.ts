@@ -86,9 +86,9 @@ describe('docs/protocol.md', () => {
   });
 
   const references = testReferencesIn(rows.join('\n'));
-  it.each([...new Set(references.map(({ file }) => file))].sort())('names only tests that exist in %s', (file) => {
-    const titles = titlesOf(file);
-    const named = references.filter((reference) => reference.file === file).map(({ title }) => title);
+  it.each([...new Set(references.map(({ name }) => name))].sort())('names only tests that exist in %s', (name) => {
+    const titles = titlesOf(name);
+    const named = references.filter((reference) => reference.name === name).map(({ title }) => title);
     expect(named.filter((title) => !titles.has(title))).toEqual([]);
   });
 });

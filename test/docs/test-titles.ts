@@ -1,42 +1,50 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import ts from 'typescript';
 
 const PROJECT = join(import.meta.dirname, '../..');
 
-/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts, or in a test of a package. */
-const REFERENCE = /`(e2e|unit|browser|conformance-kit|try-it(?:\/browser)?)\/([\w-]+) › ([^`]+)`/g;
+/** `transfer/races › title` in a document: a title in a file `races` below `test/transfer`, or below a package's tests. */
+const REFERENCE = /`([a-z-]+(?:\/browser)?)\/([\w-]+) › ([^`]+)`/g;
 
 export interface TestReference {
-  file: string;
+  /** For example `transfer/races`. */
+  name: string;
   title: string;
 }
 
 /** The tests that a document names, in the order of the document. */
 export function testReferencesIn(document: string): TestReference[] {
-  return Array.from(document.matchAll(REFERENCE), ([, kind, name, title]) => ({
-    file: fileOf(kind as string, name as string),
+  return Array.from(document.matchAll(REFERENCE), ([, folder, file, title]) => ({
+    name: `${folder}/${file}`,
     title: title as string,
   }));
 }
 
-function fileOf(kind: string, name: string): string {
-  if (kind === 'conformance-kit' || kind === 'try-it') return `packages/${kind}/test/${name}.e2e-spec.ts`;
-  if (kind === 'try-it/browser') return `packages/try-it/test/browser/${name}.spec.ts`;
-  return `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`;
+/** Every title of a test or of a group of tests in the files of a name, exactly as in the source. */
+export function titlesOf(name: string): Set<string> {
+  const [subject = '', ...below] = name.split('/');
+  const file = below.pop();
+  const paths = [`test/${subject}`, `packages/${subject}/test`]
+    .map((folder) => join(folder, ...below))
+    .filter((folder) => existsSync(join(PROJECT, folder)))
+    .flatMap((folder) =>
+      readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+    );
+  const isNamed = (path: string) => [`${file}.spec.ts`, `${file}.e2e-spec.ts`].includes(basename(path));
+  return new Set(paths.filter(isNamed).flatMap(titlesIn));
 }
 
-/** Every title of a test or of a group of tests in a file, exactly as in the source. */
-export function titlesOf(file: string): Set<string> {
-  const titles = new Set<string>();
+function titlesIn(path: string): string[] {
+  const titles: string[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && /^(it|describe)\b/.test(node.expression.getText())) {
       const [title] = node.arguments;
       if (title && (ts.isStringLiteralLike(title) || ts.isTemplateExpression(title)))
-        titles.add(title.getText().slice(1, -1));
+        titles.push(title.getText().slice(1, -1));
     }
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile(file, readFileSync(join(PROJECT, file), 'utf8'), ts.ScriptTarget.Latest, true));
+  visit(ts.createSourceFile(path, readFileSync(join(PROJECT, path), 'utf8'), ts.ScriptTarget.Latest, true));
   return titles;
 }

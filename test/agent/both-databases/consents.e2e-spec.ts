@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Consent } from '../../src/agent-auth/page/consent.entity.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { pkce } from '../support/agent-tokens.js';
-import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../support/authorization-page.js';
+import { Consent } from '../../../src/agent-auth/page/consent.entity.js';
+import { RegistryFile } from '../../../src/registry/file/registry-file.js';
+import { pkce } from '../../support/agent-tokens.js';
+import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../../support/authorization-page.js';
 import {
   ACME,
   ACME_AGENT,
@@ -13,8 +13,8 @@ import {
   RIVAL,
   testRegistry,
   writeRegistry,
-} from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+} from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 
 const LOOPBACK = 'http://127.0.0.1:8080/callback';
 const CLAIMED_HTTPS = 'https://app.acme.example/callback';

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { deviceApproval } from '../../examples/device-approval/src/device-approval.extension.js';
-import { clickIn, customerIn, TryItSite } from '../../packages/try-it/test/support/try-it-page.js';
-import { expectAccessible } from '../support/accessibility.js';
+import { deviceApproval } from '../../../examples/device-approval/src/device-approval.extension.js';
+import { clickIn, customerIn, TryItSite } from '../../../packages/try-it/test/support/try-it-page.js';
+import { expectAccessible } from '../../support/accessibility.js';
 
 const NEW_DEVICE = '/try/device-approval';
 

@@ -3,17 +3,21 @@ import type { Pool } from 'mysql2';
 import mysql from 'mysql2/promise';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Database } from '../../src/platform/database/database.js';
-import { selectStatement, writeStatement } from '../../src/platform/database/statement.js';
-import { Deadline, type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
-import { IS_NIGHTLY } from '../nightly.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidGrant } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { selectStatement, writeStatement } from '../../../src/platform/database/statement.js';
+import {
+  Deadline,
+  type RequestContext,
+  requestContext,
+} from '../../../src/platform/request-context/request-context.js';
+import { IS_NIGHTLY } from '../../nightly.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 /** Seconds for which a table is locked: longer than any request waits. */
 const LOCK_SECONDS = IS_NIGHTLY ? 30 : 6;

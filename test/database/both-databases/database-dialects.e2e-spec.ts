@@ -1,25 +1,29 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Clock } from '../../src/platform/clock.js';
-import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { connectWithRetry } from '../../src/platform/database/connect-with-retry.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
-import { Database } from '../../src/platform/database/database.js';
-import { migrate } from '../../src/platform/database/migrate.js';
-import { selectStatement } from '../../src/platform/database/statement.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { endSessions } from '../support/end-sessions.js';
-import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { purge } from '../support/operator-commands.js';
-import { environmentOf } from '../support/processes.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import {
+  createEmptyDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
+import { Clock } from '../../../src/platform/clock.js';
+import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
+import { connectWithRetry } from '../../../src/platform/database/connect-with-retry.js';
+import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { migrate } from '../../../src/platform/database/migrate.js';
+import { selectStatement } from '../../../src/platform/database/statement.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { purge } from '../../support/operator-commands.js';
+import { environmentOf } from '../../support/processes.js';
+import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { FEED_SERVERS, FeedConsumer } from '../../support/revocation-feed.js';
+import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer } from '../../support/transfers.js';
 
 const SYNTAX_ERRNO = 1064;
 /** The error of a server that is not MySQL, MariaDB or TiDB. */

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { IS_NIGHTLY } from '../nightly.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
-import { endSessions } from '../support/end-sessions.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { type InjectedError, type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { moveOf, remember } from '../support/remember.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { IS_NIGHTLY } from '../../nightly.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { type InjectedError, type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { moveOf, remember } from '../../support/remember.js';
+import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
   infoStatus,
   newCustomer,
@@ -22,7 +22,7 @@ import {
   TRANSFER,
   transferBody,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 /** TiDB reports these errors for a transaction that it has rolled back, at any statement and at COMMIT. */
 const ROLLED_BACK = [8002, 8005, 8022, 8028, 9007];

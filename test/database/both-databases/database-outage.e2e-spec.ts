@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
-import { startTestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { startTcpProxy } from '../../support/tcp-proxy.js';
+import { startTestService } from '../../support/test-service.js';
 
 it.runIf(onMariadb)(
   'the log has a line when the database becomes unavailable, and one when it is available again',

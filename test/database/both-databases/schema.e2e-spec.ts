@@ -1,14 +1,18 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Clock } from '../../src/platform/clock.js';
-import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
-import { hasPendingMigrations, migrate } from '../../src/platform/database/migrate.js';
-import { Registry } from '../../src/registry/registry.js';
-import { environmentOf } from '../support/processes.js';
-import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import {
+  createEmptyDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
+import { Clock } from '../../../src/platform/clock.js';
+import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
+import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
+import { hasPendingMigrations, migrate } from '../../../src/platform/database/migrate.js';
+import { Registry } from '../../../src/registry/registry.js';
+import { environmentOf } from '../../support/processes.js';
+import { testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 async function tablesOf(dataSource: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await dataSource.query(

@@ -1,15 +1,15 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { Statement } from '../../src/platform/database/statement.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { refreshingRegistry, stayOf } from '../support/customer-refresh.js';
-import { endSessionsAsOperator } from '../support/end-sessions.js';
-import { manage } from '../support/management-api.js';
-import { purge } from '../support/operator-commands.js';
-import { rememberedPair } from '../support/remember.js';
-import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { Statement } from '../../../src/platform/database/statement.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
+import { manage } from '../../support/management-api.js';
+import { purge } from '../../support/operator-commands.js';
+import { rememberedPair } from '../../support/remember.js';
+import { ACME, ACME_ORIGIN, ACME_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-of-the-statement-texts-test';
 /** Each length up to two more than the second size of a list. */

@@ -1,10 +1,10 @@
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 const POOL_CONNECTION_COUNT = 4;
 

@@ -7,7 +7,7 @@ import { afterAll, expect, it } from 'vitest';
 
 const PROCESS_COUNT = 4;
 const FILE_COUNT = 60;
-const PROJECT = join(import.meta.dirname, '../..');
+const PROJECT = join(import.meta.dirname, '../../..');
 
 /** Opens each file that the test names, at the time that it names, and sends the journal mode or the error. */
 const PROGRAM = `

@@ -2,16 +2,16 @@ import { Module, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
-import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { AgentPrincipal } from '../../src/bearer/principal.js';
-import type { Extension } from '../../src/extension.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
-import { GrantType } from '../../src/token/grant-type.decorator.js';
-import { registryWithDraw } from '../support/lotto-registry.js';
-import { startTestService } from '../support/test-service.js';
+import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
+import { LottoBody } from '../../../examples/lotto-grant/src/lotto.body.js';
+import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { AgentPrincipal } from '../../../src/bearer/principal.js';
+import type { Extension } from '../../../src/extension.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
+import { GrantType } from '../../../src/token/grant-type.decorator.js';
+import { registryWithDraw } from '../../support/lotto-registry.js';
+import { startTestService } from '../../support/test-service.js';
 
 /** A class that validates nothing and therefore is no body class. */
 class LottoTicket {

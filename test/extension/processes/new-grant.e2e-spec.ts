@@ -3,9 +3,9 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fr
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
+const PROJECT = join(import.meta.dirname, '../../..');
 /** Files that a fresh clone does not have, and node_modules, which is linked instead. */
 const NOT_COPIED = new Set(['node_modules', '.git', 'dist', 'var', '.env']);
 /** Long enough for the checks and for 200 fuzzed requests to each grant. */
@@ -55,7 +55,7 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(message);
     expect(application()).toBe(before);
-    expect(existsSync(join(project, `test/e2e/${name}-grant.e2e-spec.ts`))).toBe(name === 'cookie'); // its own test
+    expect(existsSync(join(project, `test/grants/both-databases/${name}-grant.e2e-spec.ts`))).toBe(false);
   });
 
   it('writes a grant, its test and its line in the application module, and prints the next steps', async () => {
@@ -71,7 +71,7 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     ]);
     for (const path of pathsIn(stdout)) expect(existsSync(join(project, path))).toBe(true);
     writtenPaths.push(...pathsIn(stdout));
-    expect(stdout).toContain('npm test -- test/e2e/sms-code-grant.e2e-spec.ts');
+    expect(stdout).toContain('npm test -- test/grants/both-databases/sms-code-grant.e2e-spec.ts');
     const page = readFileSync(join(PROJECT, 'docs/adding-a-grant.md'), 'utf8');
     expect(page).toContain(`\`\`\`text npm run new:grant\n${stdout}\`\`\`\n`);
     expect((await newGrant('sms-code')).stderr).toContain('src/grants/sms-code exists already');
@@ -99,13 +99,18 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
 
   it('writes grants that pass their own tests, with every rule of the conformance kit', async () => {
     const files = ['sms-code-grant', 'magic-link-grant', 'magic-link-route'];
-    const tests = ['run', '--project', 'sqlite', ...files.map((name) => `test/e2e/${name}.e2e-spec.ts`)];
+    const tests = [
+      'run',
+      '--project',
+      'sqlite',
+      ...files.map((name) => `test/grants/both-databases/${name}.e2e-spec.ts`),
+    ];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...tests);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*1\d\d passed/) });
   });
 
   it('writes grants and a route with texts and examples for the OpenAPI document', async () => {
-    const parameters = ['run', '--project', 'isolated', 'test/e2e/openapi-texts.e2e-spec.ts'];
+    const parameters = ['run', '--project', 'isolated', 'test/http/isolated/openapi-texts.e2e-spec.ts'];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...parameters);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*\d+ passed/) });
   });

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { exampleManifest, manifestOf, PackedService, type ProcessResult } from '../support/packed-example.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { exampleManifest, manifestOf, PackedService, type ProcessResult } from '../../support/packed-example.js';
 
 /** Long enough for the compiler, the conformance kit and a process. */
 const SLOW = { timeout: 300_000 };

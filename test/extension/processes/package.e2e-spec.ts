@@ -1,9 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { lottoBody, registryWithDraw } from '../support/lotto-registry.js';
+import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { lottoBody, registryWithDraw } from '../../support/lotto-registry.js';
 import {
   exampleManifest,
   kitManifest,
@@ -11,10 +11,10 @@ import {
   PackedExample,
   type ProcessResult,
   serviceManifest,
-} from '../support/packed-example.js';
-import { environmentOf, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
-import { writeRegistry } from '../support/test-registry.js';
-import { httpClientOf } from '../support/test-service.js';
+} from '../../support/packed-example.js';
+import { environmentOf, runCli, startServiceProcess, TestProcess } from '../../support/processes.js';
+import { writeRegistry } from '../../support/test-registry.js';
+import { httpClientOf } from '../../support/test-service.js';
 
 const SLOW = { timeout: 300_000 };
 const TSC = 'node_modules/typescript/bin/tsc';
@@ -167,7 +167,9 @@ it('the example requires the same versions as the service, so that a process loa
   for (const dependencies of [exampleManifest.dependencies, exampleManifest.devDependencies])
     expect(versions).toMatchObject(dependencies);
   expect(exampleManifest.overrides).toEqual(serviceManifest.overrides);
-  const { qr: _qr, ...shared } = manifestOf(join(import.meta.dirname, '../../examples/device-approval')).dependencies;
+  const { qr: _qr, ...shared } = manifestOf(
+    join(import.meta.dirname, '../../../examples/device-approval'),
+  ).dependencies;
   expect(versions).toMatchObject(shared);
 });
 
@@ -179,6 +181,6 @@ it('the conformance kit has the version of the service, and requires this servic
     ...dependencies,
     ...peers,
   });
-  const readme = readFileSync(join(import.meta.dirname, '../../packages/conformance-kit/README.md'), 'utf8');
+  const readme = readFileSync(join(import.meta.dirname, '../../../packages/conformance-kit/README.md'), 'utf8');
   for (const { name } of [serviceManifest, kitManifest]) expect(readme).toContain(`./${name}-${version}.tgz`);
 });

@@ -6,7 +6,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-const PROJECT = join(import.meta.dirname, '../..');
+const PROJECT = join(import.meta.dirname, '../../..');
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const page = read('docs/adding-a-grant.md');
 const errorsPage = read('docs/grant-errors.md');
@@ -28,7 +28,7 @@ const messagesAfter = (words: string, next: string): string[] => {
 
 /** The compiler errors of the grants that contradict their declarations, without `@ts-expect-error`. */
 function compilerErrors(): string {
-  const file = join(PROJECT, 'test/e2e/faulty-grant.e2e-spec.ts');
+  const file = join(PROJECT, 'test/extension/isolated/faulty-grant.e2e-spec.ts');
   const config = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), ts.sys.readFile).config;
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, PROJECT);
   const host = ts.createCompilerHost(options);
@@ -110,11 +110,19 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   }, 180_000); // the compiler runs
 
   it('lists the errors of the start and of the test kit that tests check', () => {
-    const grants = ['faulty-grant', 'faulty-table', 'missing-table', 'grant-attempts'];
-    const tests = [...grants, 'faulty-routes', 'extension-limits', 'extension-audit'].map(
-      (name) => `test/e2e/${name}.e2e-spec.ts`,
-    );
-    const others = ['test/unit/grant-registry.spec.ts', 'packages/conformance-kit/test/grants.e2e-spec.ts'];
+    const tests = [
+      'extension/isolated/faulty-grant',
+      'extension/isolated/both-databases/faulty-table',
+      'extension/isolated/both-databases/missing-table',
+      'extension/faulty-routes',
+      'extension/extension-audit',
+      'limits/grant-attempts',
+      'limits/extension-limits',
+    ].map((name) => `test/${name}.e2e-spec.ts`);
+    const others = [
+      'test/extension/grant-registry.spec.ts',
+      'packages/conformance-kit/test/isolated/grants.e2e-spec.ts',
+    ];
     const texts = [...tests, ...others].map(read);
     const testedText = texts.join('\n').replaceAll("\\'", "'");
     const messages = messagesAfter('## Start-up errors', '## Errors of NestJS');

@@ -1,10 +1,14 @@
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { loadExample } from '../support/load-example.js';
-import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { agentTokenPair } from '../support/transfers.js';
+import {
+  createEmptyDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
+import { loadExample } from '../../support/load-example.js';
+import { ACME_BACKEND, BACKEND_SECRET } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { agentTokenPair } from '../../support/transfers.js';
 
 describe.runIf(onMariadb)('backend/token-store.js', () => {
   let service: TestService;

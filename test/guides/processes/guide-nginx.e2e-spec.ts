@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { findProgram } from '../../scripts/debian-packages.js';
-import { request } from '../support/test-service.js';
+import { findProgram } from '../../../scripts/debian-packages.js';
+import { request } from '../../support/test-service.js';
 
-const EXAMPLES = join(import.meta.dirname, '../../examples/integrating/resource-server');
+const EXAMPLES = join(import.meta.dirname, '../../../examples/integrating/resource-server');
 const NGINX_CONF = join(EXAMPLES, 'nginx.conf');
 const INSTALLATIONS_CONF = join(EXAMPLES, 'installations.conf');
 

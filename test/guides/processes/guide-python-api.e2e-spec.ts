@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { hasPython, PythonServer, runPython } from '../support/python.js';
-import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
-import { ACME, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { hasPython, PythonServer, runPython } from '../../support/python.js';
+import { FEED_SECRET, FEED_SERVERS } from '../../support/revocation-feed.js';
+import { ACME, testRegistry } from '../../support/test-registry.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ORIGIN = 'http://localhost:8080';
 const id = 'customer-server';

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { freePort } from '../../scripts/free-port.js';
-import { AgentBrowser, redirected } from '../support/authorization-page.js';
-import { canRunPages, DEMO_URL, DemoService } from '../support/demo-service.js';
-import { blocksOf, differenceFrom, readPage, shellScriptOf, shownOutputs } from '../support/page-blocks.js';
+import { freePort } from '../../../scripts/free-port.js';
+import { AgentBrowser, redirected } from '../../support/authorization-page.js';
+import { canRunPages, DEMO_URL, DemoService } from '../../support/demo-service.js';
+import { blocksOf, differenceFrom, readPage, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
 
 /** Its commands have a test of their own, in readme.e2e-spec.ts. */
 const WALKTHROUGH = 'docs/integrating/walkthrough.md';

@@ -1,16 +1,16 @@
 import { networkInterfaces } from 'node:os';
 import { Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { freePort } from '../../scripts/free-port.js';
-import { ApiRoute } from '../../src/platform/http/api-route.js';
-import { ManagementController, PublicController } from '../../src/platform/http/surfaces.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
-import { exchange, rawRequest } from '../support/raw-http.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
-import { ACME } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { freePort } from '../../../scripts/free-port.js';
+import { ApiRoute } from '../../../src/platform/http/api-route.js';
+import { ManagementController, PublicController } from '../../../src/platform/http/surfaces.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { expectError } from '../../support/expect-error.js';
+import { exchange, rawRequest } from '../../support/raw-http.js';
+import { startTcpProxy } from '../../support/tcp-proxy.js';
+import { ACME } from '../../support/test-registry.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
 
 const body = () => ({ reached: true });
 

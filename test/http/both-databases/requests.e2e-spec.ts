@@ -2,15 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentPrincipal } from '../../src/bearer/principal.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
-import { GrantType } from '../../src/token/grant-type.decorator.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import type { AgentPrincipal } from '../../../src/bearer/principal.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
+import { GrantType } from '../../../src/token/grant-type.decorator.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../../support/expect-error.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { exchange, plainRequest, RawConnection, rawRequest } from '../../support/raw-http.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 /** A grant that requires a bearer token. */
 @Injectable()

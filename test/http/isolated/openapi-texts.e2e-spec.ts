@@ -2,10 +2,10 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
-import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
-import { EXAMPLE } from '../../src/platform/http/api-examples.js';
+import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
+import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
+import { tryItModule } from '../../../packages/try-it/src/try-it.module.js';
+import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import {
   examplesOf,
   hasExample,
@@ -14,8 +14,8 @@ import {
   operationsOf,
   propertiesOf,
   resolved,
-} from '../support/openapi-texts.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+} from '../../support/openapi-texts.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
 
 const SENTENCE = /^[A-Z`].*\.$/s;
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { RawConnection } from '../support/raw-http.js';
-import { request } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { request } from '../../support/test-service.js';
 
 const OTHER_CONNECTION_COUNT = 4_000;
 /** Garbage is collected as early as in the container image, which sets these V8 options. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fuzz } from '../fuzz/fuzz.js';
+import { fuzz } from '../../fuzz/fuzz.js';
 
 /** Other tests run in parallel on the same cores. */
 const RESPONSE_TIMEOUT_MS = 15_000;

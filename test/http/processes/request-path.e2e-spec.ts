@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { ACME_AGENT, ACME_ORIGIN, ACME_SITE, writeRegistry } from '../support/test-registry.js';
-import { request } from '../support/test-service.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { ACME_AGENT, ACME_ORIGIN, ACME_SITE, writeRegistry } from '../../support/test-registry.js';
+import { request } from '../../support/test-service.js';
 
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 /** The most files that a reader should have to open for one request. */
 const MAX_FILES = { customer: 32, agent: 36 };
 /** Longer than every interval of the process, the longest of which is 2 s. */

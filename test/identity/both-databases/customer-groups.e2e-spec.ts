@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
+import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import {
   type Customer,
   type Grant,
@@ -12,12 +12,12 @@ import {
   Identities,
   IdentityModule,
   uuidv7,
-} from '../../src/public/grant.js';
-import { expectError } from '../support/expect-error.js';
-import { beginWindow } from '../support/limit-windows.js';
-import { delaySelects } from '../support/statements.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+} from '../../../src/public/grant.js';
+import { expectError } from '../../support/expect-error.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { delaySelects } from '../../support/statements.js';
+import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 class CaseBody extends GrantBody {}
 

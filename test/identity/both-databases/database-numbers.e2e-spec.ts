@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { MigratedSchema } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { startMariadb } from '../../scripts/mariadb.js';
-import { findMariadb } from '../../scripts/test-programs.js';
-import { Identities } from '../../src/identity/identities.js';
-import { Database } from '../../src/platform/database/database.js';
-import { selectStatement } from '../../src/platform/database/statement.js';
-import { bearer } from '../support/authorization-headers.js';
-import { manage } from '../support/management-api.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { startMariadb } from '../../../scripts/mariadb.js';
+import { findMariadb } from '../../../scripts/test-programs.js';
+import { Identities } from '../../../src/identity/identities.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { selectStatement } from '../../../src/platform/database/statement.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { manage } from '../../support/management-api.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 /** An integer of the type BIGINT and one of the type DECIMAL, on MySQL and MariaDB. */
 const FIND_NUMBERS = selectStatement<[], { counted: number; summed: number }>(

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { Registry } from '../../src/registry/registry.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management-api.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+import { Registry } from '../../../src/registry/registry.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { manage } from '../../support/management-api.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-this-test-0123456789';
 const OPERATOR = bearer(ADMIN_TOKEN);

@@ -1,22 +1,22 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BrowserLink, LinkAncestor } from '../../src/identity/browser-link.entity.js';
-import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
-import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { expectNoOrphans, identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken, purge } from '../support/operator-commands.js';
-import { linksOf, moveOf, remember } from '../support/remember.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer } from '../support/transfers.js';
+import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
+import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { RefreshFamilyAncestor } from '../../../src/refresh-token/refresh-family.entity.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { expectNoOrphans, identitiesOf } from '../../support/identities.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken, purge } from '../../support/operator-commands.js';
+import { linksOf, moveOf, remember } from '../../support/remember.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-erased-rows-0123456789';
 /** Codes and revocations expire by themselves, and cookies with the id go on working for the browser's other customers. */

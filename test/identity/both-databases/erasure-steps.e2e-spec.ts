@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { linksOf, moveOf, remember, rememberingRegistry } from '../support/remember.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { linksOf, moveOf, remember, rememberingRegistry } from '../../support/remember.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-erasure-steps-0123456789';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };

@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { race } from '../../packages/conformance-kit/src/race.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { requestContext } from '../../src/platform/request-context/request-context.js';
-import { sha256 } from '../../src/platform/secret.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { DEATH, failAtEachStatement, loseEachResponse, OUTAGE } from '../support/dying-transactions.js';
-import { expectInvalidRequest } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { beginWindow } from '../support/limit-windows.js';
-import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
+import { race } from '../../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { requestContext } from '../../../src/platform/request-context/request-context.js';
+import { sha256 } from '../../../src/platform/secret.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { DEATH, failAtEachStatement, loseEachResponse, OUTAGE } from '../../support/dying-transactions.js';
+import { expectInvalidRequest } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
 import {
   database,
   erase,
@@ -25,11 +25,11 @@ import {
   service,
   signInAs,
   startSignInServices,
-} from '../support/sign-in-services.js';
-import { delaySelects, statementsOf } from '../support/statements.js';
-import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { everythingIn, infoStatus } from '../support/transfers.js';
+} from '../../support/sign-in-services.js';
+import { delaySelects, statementsOf } from '../../support/statements.js';
+import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { everythingIn, infoStatus } from '../../support/transfers.js';
 
 const REQUESTS_PER_RACE = 50;
 const OPERATOR = bearer('admin-token-of-the-tests-0123456789');

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { partsOf } from '../../src/identity/identity-cookies.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { END_SESSIONS, endSessions } from '../support/end-sessions.js';
-import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
-import { identitiesOf, secretOf } from '../support/identities.js';
-import { beginWindow } from '../support/limit-windows.js';
-import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { moveOf, remember } from '../support/remember.js';
-import { TestIssuer } from '../support/test-issuer.js';
+import { partsOf } from '../../../src/identity/identity-cookies.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { END_SESSIONS, endSessions } from '../../support/end-sessions.js';
+import { expectError, expectInvalidRequest, expectInvalidToken } from '../../support/expect-error.js';
+import { identitiesOf, secretOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { moveOf, remember } from '../../support/remember.js';
+import { TestIssuer } from '../../support/test-issuer.js';
 import {
   ACME,
   ACME_AGENT,
@@ -23,9 +23,9 @@ import {
   RIVAL_AGENT,
   RIVAL_ORIGIN,
   RIVAL_SITE,
-} from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { expectSameResponse, infoStatus, newCustomer } from '../support/transfers.js';
+} from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { expectSameResponse, infoStatus, newCustomer } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-managed-customers-0123';
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';

@@ -1,22 +1,22 @@
 import { Injectable, Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
-import { UnfinishedErasure } from '../../src/identity/customer-identity.entity.js';
-import { uuidv7 } from '../../src/platform/uuid.js';
-import { CustomerDataParticipants, IdentityModule } from '../../src/public/grant.js';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { familiesOf, refreshCustomer, stayOf } from '../support/customer-refresh.js';
-import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { ERASE, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
-import { purge } from '../support/operator-commands.js';
-import { moveOf, remember } from '../support/remember.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
+import { uuidv7 } from '../../../src/platform/uuid.js';
+import { CustomerDataParticipants, IdentityModule } from '../../../src/public/grant.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { familiesOf, refreshCustomer, stayOf } from '../../support/customer-refresh.js';
+import { failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { ERASE, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
+import { purge } from '../../support/operator-commands.js';
+import { moveOf, remember } from '../../support/remember.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const MAX_ROWS = 1_000;
 

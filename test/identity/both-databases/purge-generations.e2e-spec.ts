@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { endSessions } from '../support/end-sessions.js';
-import { identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
-import { purge } from '../support/operator-commands.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { identitiesOf } from '../../support/identities.js';
+import { manage } from '../../support/management-api.js';
+import { purge } from '../../support/operator-commands.js';
+import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-generations-0123456789';
 const DAY_SECONDS = 86_400;

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { TestBrowser } from '../support/cookie-grant.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { expectKeysOnly } from '../support/statement-plans.js';
-import { statementsOf } from '../support/statements.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { TestBrowser } from '../../support/cookie-grant.js';
+import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { expectKeysOnly } from '../../support/statement-plans.js';
+import { statementsOf } from '../../support/statements.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 const DAY_SECONDS = 86_400;
 

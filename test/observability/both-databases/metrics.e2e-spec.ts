@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { exchangeCode } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { AgentBrowser, codeOf, implicitToken } from '../support/authorization-page.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management-api.js';
-import { ACME_AGENT } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { ageRedemption, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { exchangeCode } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { manage } from '../../support/management-api.js';
+import { ACME_AGENT } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { ageRedemption, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(\{(?:[a-z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?[\d.]+(?:e[+-]?\d+)?|[+-]Inf|NaN)$/;

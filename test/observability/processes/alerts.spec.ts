@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { findProgram } from '../../scripts/debian-packages.js';
-import { ALERT_SERIES, type AlertSeries, type Series } from '../support/alert-series.js';
-import { type Document, documentOfKind } from '../support/manifests.js';
+import { findProgram } from '../../../scripts/debian-packages.js';
+import { ALERT_SERIES, type AlertSeries, type Series } from '../../support/alert-series.js';
+import { type Document, documentOfKind } from '../../support/manifests.js';
 
 const promtool = findProgram(['promtool']);
 const { groups } = documentOfKind('PrometheusRule').spec;

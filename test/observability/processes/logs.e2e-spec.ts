@@ -5,18 +5,31 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { freePort } from '../../scripts/free-port.js';
-import { AS_BACKEND, askToken, exchangeCode, refresh } from '../support/agent-tokens.js';
-import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { AgentBrowser, codeOf, implicitToken } from '../support/authorization-page.js';
-import { manage } from '../support/management-api.js';
-import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
-import { RawConnection } from '../support/raw-http.js';
-import { ACME, ACME_AGENT, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, writeRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { freePort } from '../../../scripts/free-port.js';
+import { AS_BACKEND, askToken, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
+import { manage } from '../../support/management-api.js';
+import {
+  environmentOf,
+  PORTS,
+  type ServiceProcess,
+  startServiceProcess,
+  TestProcess,
+} from '../../support/processes.js';
+import { RawConnection } from '../../support/raw-http.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_ORIGIN,
+  ACME_SITE,
+  BACKEND_SECRET,
+  writeRegistry,
+} from '../../support/test-registry.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 const SERVER_SECRET = 'resource-server-secret-of-the-test';

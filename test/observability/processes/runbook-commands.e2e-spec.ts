@@ -2,17 +2,23 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { type MariadbServer, startMariadb } from '../../scripts/mariadb.js';
-import { MARIADB } from '../../scripts/test-programs.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management-api.js';
-import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
-import { blocksOf, RunbookFolder, SETTINGS } from '../support/runbook-commands.js';
-import { testRegistry } from '../support/test-registry.js';
-import { httpClientOf } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
+import { MARIADB } from '../../../scripts/test-programs.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { manage } from '../../support/management-api.js';
+import {
+  environmentOf,
+  PORTS,
+  type ServiceProcess,
+  startServiceProcess,
+  TestProcess,
+} from '../../support/processes.js';
+import { blocksOf, RunbookFolder, SETTINGS } from '../../support/runbook-commands.js';
+import { testRegistry } from '../../support/test-registry.js';
+import { httpClientOf } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const OPERATOR = 'operator-token-of-the-tests-0123456789';
 const CLIENT_ID = 'created-by-alice';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 
-const SCRIPT = join(import.meta.dirname, '../../scripts/check-advisories.js');
+const SCRIPT = join(import.meta.dirname, '../../../scripts/check-advisories.js');
 const VERSIONS: Record<string, string> = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'),
 ).dependencies;
 const ADVISORY = {
   id: 1,

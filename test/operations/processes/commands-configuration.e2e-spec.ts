@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { runCli, TestProcess } from '../support/processes.js';
-import { writeRegistry } from '../support/test-registry.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { runCli, TestProcess } from '../../support/processes.js';
+import { writeRegistry } from '../../support/test-registry.js';
 
 describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
   let database: TestDatabase;

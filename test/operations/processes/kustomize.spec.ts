@@ -3,8 +3,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { findKustomize } from '../../scripts/test-programs.js';
-import { assertValid } from '../support/manifest-schemas.js';
+import { findKustomize } from '../../../scripts/test-programs.js';
+import { assertValid } from '../../support/manifest-schemas.js';
 import {
   DEPLOY,
   type Document,
@@ -14,7 +14,7 @@ import {
   parseDocuments,
   podOf,
   read,
-} from '../support/manifests.js';
+} from '../../support/manifests.js';
 
 const program = findKustomize();
 const COMMAND = program?.endsWith('kubectl') ? ['kustomize'] : ['build'];

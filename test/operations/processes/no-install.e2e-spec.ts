@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
-const SCRIPTS = join(import.meta.dirname, '../../scripts');
+const SCRIPTS = join(import.meta.dirname, '../../../scripts');
 
 const folder = mkdtempSync(join(tmpdir(), 'no-install-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -21,7 +21,7 @@ function run(script: string, ...args: string[]): Promise<{ code: number | null; 
 
 describe('--no-install', () => {
   it('makes npm test end with 1 and name the packages that it would install', async () => {
-    const { code, stdout, stderr } = await run('test.js', '--no-install', 'test/unit/uuid.spec.ts');
+    const { code, stdout, stderr } = await run('test.js', '--no-install', 'test/identity/uuid.spec.ts');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('npm test needs programs that this machine does not have, and --no-install forbids');
     expect(stderr).toContain('Chromium: apt-get update && apt-get install -y --no-install-recommends chromium\n');

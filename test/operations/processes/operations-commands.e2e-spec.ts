@@ -2,9 +2,9 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { tokenOfUser } from '../support/tenant-user.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { tokenOfUser } from '../../support/tenant-user.js';
 
 const ADMIN_TOKEN = 'token-of-the-operator-of-the-commands';
 const SEPARATOR = '--- next block ---';

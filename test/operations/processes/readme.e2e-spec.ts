@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { canRunPages, DEMO_URL, DemoService } from '../support/demo-service.js';
+import { canRunPages, DEMO_URL, DemoService } from '../../support/demo-service.js';
 
 describe.runIf(canRunPages)('README.md and docs/integrating/walkthrough.md', () => {
   const service = new DemoService();

@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { type MariadbServer, startMariadb } from '../../scripts/mariadb.js';
-import { MARIADB, MARIADB_BACKUP } from '../../scripts/test-programs.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TestBrowser } from '../support/cookie-grant.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { writeRegistry } from '../support/test-registry.js';
-import { httpClientOf } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+import { createEmptyDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
+import { MARIADB, MARIADB_BACKUP } from '../../../scripts/test-programs.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TestBrowser } from '../../support/cookie-grant.js';
+import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { writeRegistry } from '../../support/test-registry.js';
+import { httpClientOf } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 
 const PAGE = readFileSync('docs/operations.md', 'utf8');
-const DIST = join(import.meta.dirname, '../../dist');
+const DIST = join(import.meta.dirname, '../../../dist');
 
 /** The blocks of commands of the section Backup and restore, in its order. */
 const [FROM_DUMP = '', FROM_FULL_BACKUP = '', FROM_SQLITE = '', FURTHER_STEPS = ''] = Array.from(

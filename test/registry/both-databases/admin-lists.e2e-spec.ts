@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ClientApplication } from '../../src/registry/client-application.entity.js';
-import { expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ClientApplication } from '../../../src/registry/client-application.entity.js';
+import { expectInvalidRequest } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-lists-test';
 const LISTS = ['organizations', 'clients', 'agents', 'resource-servers'];

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { Database } from '../../src/platform/database/database.js';
-import { manage } from '../support/management-api.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { manage } from '../../support/management-api.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-with-enough-characters';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };

@@ -1,11 +1,11 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ClientApplication } from '../../src/registry/client-application.entity.js';
-import { askToken } from '../support/agent-tokens.js';
-import { expectError } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ClientApplication } from '../../../src/registry/client-application.entity.js';
+import { askToken } from '../../support/agent-tokens.js';
+import { expectError } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
 const DAY_SECONDS = 86_400;

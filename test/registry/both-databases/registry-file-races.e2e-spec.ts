@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Database } from '../../src/platform/database/database.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { RegistryFile } from '../../../src/registry/file/registry-file.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 /** A registry with agents, by their email and password. */
 const registry = (passwords: Record<string, string>) => ({

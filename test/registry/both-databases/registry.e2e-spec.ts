@@ -7,19 +7,19 @@ import { IsInt, Max } from 'class-validator';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Agent } from '../../src/registry/agent.entity.js';
-import { ClientApplication } from '../../src/registry/client-application.entity.js';
-import { RegistryFile, RegistryFileError } from '../../src/registry/file/registry-file.js';
-import { Organization } from '../../src/registry/organization.entity.js';
-import { Registry } from '../../src/registry/registry.js';
-import { RegistryRevision } from '../../src/registry/registry-change.entity.js';
-import { ResourceServer } from '../../src/registry/resource-server.entity.js';
-import { type Grant, GrantBody, type GrantResult } from '../../src/token/grant.js';
-import { GrantType } from '../../src/token/grant-type.decorator.js';
-import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { Agent } from '../../../src/registry/agent.entity.js';
+import { ClientApplication } from '../../../src/registry/client-application.entity.js';
+import { RegistryFile, RegistryFileError } from '../../../src/registry/file/registry-file.js';
+import { Organization } from '../../../src/registry/organization.entity.js';
+import { Registry } from '../../../src/registry/registry.js';
+import { RegistryRevision } from '../../../src/registry/registry-change.entity.js';
+import { ResourceServer } from '../../../src/registry/resource-server.entity.js';
+import { type Grant, GrantBody, type GrantResult } from '../../../src/token/grant.js';
+import { GrantType } from '../../../src/token/grant-type.decorator.js';
+import { usePasswordHashCostOfProduction } from '../../support/cheap-password-hashes.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import {
   ACME,
   ACME_AGENT,
@@ -28,8 +28,8 @@ import {
   BACKEND_SECRET,
   RIVAL,
   testRegistry,
-} from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+} from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 class RaffleSettings {
   @IsInt()

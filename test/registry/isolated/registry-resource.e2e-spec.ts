@@ -1,4 +1,4 @@
-import '../support/registered-webhook.js';
+import '../../support/registered-webhook.js';
 
 import { createHash, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
-import { Columns, createTables, dropTables } from '../../src/migrations/schema.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { ACME, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { Webhook } from '../support/webhook.resource.js';
+import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
+import { Columns, createTables, dropTables } from '../../../src/migrations/schema.js';
+import { RegistryFile } from '../../../src/registry/file/registry-file.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { ACME, testRegistry } from '../../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { Webhook } from '../../support/webhook.resource.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-resource-test';
 const SECRET = 'MARKED-signing-secret-of-a-webhook';

@@ -2,9 +2,9 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bearer } from '../support/authorization-headers.js';
-import { type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { request } from '../support/test-service.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { request } from '../../support/test-service.js';
 
 const [ALICE, BOB, CAROL] = ['alice', 'bob', 'carol'].map((name) => `token-of-${name}-with-32-characters-or-more`) as [
   string,

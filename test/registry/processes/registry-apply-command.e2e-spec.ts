@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { manage } from '../support/management-api.js';
-import { environmentOf, runCli } from '../support/processes.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { manage } from '../../support/management-api.js';
+import { environmentOf, runCli } from '../../support/processes.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService } from '../../support/test-service.js';
 
 const OPERATOR = 'operator-token-of-the-tests-0123456789';
 

@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { IS_NIGHTLY } from '../nightly.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, stay } from '../support/customer-refresh.js';
-import { END_SESSIONS } from '../support/end-sessions.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { type ServiceProcess, startPod } from '../support/processes.js';
-import { moveOf, remember } from '../support/remember.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { IS_NIGHTLY } from '../../nightly.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay } from '../../support/customer-refresh.js';
+import { END_SESSIONS } from '../../support/end-sessions.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { type ServiceProcess, startPod } from '../../support/processes.js';
+import { moveOf, remember } from '../../support/remember.js';
 import {
   type HttpClient,
   httpClientOf,
   startTestService,
   type TestResponse,
   type TestService,
-} from '../support/test-service.js';
-import { infoStatus, redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+} from '../../support/test-service.js';
+import { infoStatus, redeem, TRANSFER, transferBody, transferToken } from '../../support/transfers.js';
 
 const ROUND_COUNT = IS_NIGHTLY ? 200 : 10;
 /** The requests of a round begin within this time, so that each can come before, during or after the end. */

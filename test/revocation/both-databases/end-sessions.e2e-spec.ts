@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-ended-sessions-0123456789';
 

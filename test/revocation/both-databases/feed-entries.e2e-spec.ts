@@ -1,22 +1,22 @@
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { FeedEntries } from '../../src/access-token/feed/feed-entries.js';
-import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
-import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
-import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
-import { expectError, expectInvalidGrant } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { FEED_SERVERS, FeedConsumer, type FeedEntry } from '../support/revocation-feed.js';
-import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { FeedEntries } from '../../../src/access-token/feed/feed-entries.js';
+import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
+import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
+import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-feed-entries-test';
 /** No further entries by callers of customers' routes are possible from here on (protocol §2.14). */

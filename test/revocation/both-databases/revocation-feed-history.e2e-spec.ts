@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { FIND_STATE } from '../../src/access-token/feed/position-writer.js';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { runCommand, runCommandWithInput } from '../support/operator-commands.js';
-import { FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
-import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { FIND_STATE } from '../../../src/access-token/feed/position-writer.js';
+import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
+import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
+import { testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer } from '../../support/transfers.js';
 
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 

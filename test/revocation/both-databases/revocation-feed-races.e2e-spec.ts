@@ -1,16 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../src/access-token/feed/position-writer.js';
-import { RevocationPages } from '../../src/access-token/feed/revocation-pages.js';
-import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
-import { FeedWaiters } from '../../src/introspection/feed/feed-waiters.js';
-import { Database } from '../../src/platform/database/database.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { endSessionsAsOperator } from '../support/end-sessions.js';
-import { FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
-import { clientOf } from '../support/statements.js';
-import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
+import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
+import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
+import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
+import { FeedWaiters } from '../../../src/introspection/feed/feed-waiters.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
+import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
+import { clientOf } from '../../support/statements.js';
+import { testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-feed-races-test-0123456789';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody, changePassword, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { refreshingRegistry, stayOf } from '../support/customer-refresh.js';
-import { endSessionsAsOperator } from '../support/end-sessions.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry } from '../support/revocation-feed.js';
-import { ACME, ACME_AGENT } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenBody, changePassword, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
+import { ACME, ACME_AGENT } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -17,7 +17,7 @@ import {
   newCustomer,
   redeem,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-feed-test-0123456789';
 const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };

@@ -1,19 +1,19 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
-import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
-import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
-import { expectError, expectInvalidGrant } from '../support/expect-error.js';
-import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
-import { linksOf, moveOf, remember } from '../support/remember.js';
-import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
-import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { DEFAULT_LIMITS } from '../../../src/platform/configuration/rate-limit-rule.js';
+import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
+import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../../support/limit-windows.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { REDIS_SERVER, TestRedis } from '../../support/redis-server.js';
+import { linksOf, moveOf, remember } from '../../support/remember.js';
+import { FEED_SERVERS, FeedConsumer } from '../../support/revocation-feed.js';
+import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   ageRotation,
@@ -23,7 +23,7 @@ import {
   newCustomer,
   redeem,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-revocation-limits-test';
 const HOME = { 'x-forwarded-for': '203.0.113.7' };

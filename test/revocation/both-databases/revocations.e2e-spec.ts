@@ -1,15 +1,15 @@
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
-import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { purge } from '../support/operator-commands.js';
-import { startTestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { purge } from '../../support/operator-commands.js';
+import { startTestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -18,7 +18,7 @@ import {
   newCustomer,
   redeem,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-revocations-test';
 const SHORT_LIFETIMES = {

@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from 'vitest';
-import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
-import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
-import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
-import { TestBrowser } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { purge } from '../support/operator-commands.js';
-import { times } from '../support/races.js';
+import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
+import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
+import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
+import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../../support/assertion-issuer.js';
+import { TestBrowser } from '../../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { purge } from '../../support/operator-commands.js';
+import { times } from '../../support/races.js';
 import {
   assert,
   assertRival,
@@ -23,8 +23,8 @@ import {
   service,
   signInAs,
   startSignInServices,
-} from '../support/sign-in-services.js';
-import { ACME, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
+} from '../../support/sign-in-services.js';
+import { ACME, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 
 const DAY_SECONDS = 86_400;
 

@@ -1,22 +1,22 @@
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
-import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, type Stay, stay } from '../support/customer-refresh.js';
-import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
-import { beginWindow } from '../support/limit-windows.js';
-import { manage } from '../support/management-api.js';
-import { times } from '../support/races.js';
-import { moveOf, remember } from '../support/remember.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, type Stay, stay } from '../../support/customer-refresh.js';
+import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { manage } from '../../support/management-api.js';
+import { times } from '../../support/races.js';
+import { moveOf, remember } from '../../support/remember.js';
 import {
   ADMIN_TOKEN,
   acme,
@@ -34,12 +34,12 @@ import {
   signInAs,
   signInRival,
   startSignInServices,
-} from '../support/sign-in-services.js';
-import { expectKeysOnly } from '../support/statement-plans.js';
-import { statementsOf } from '../support/statements.js';
-import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestResponse } from '../support/test-service.js';
-import { infoStatus, redeem, transferToken } from '../support/transfers.js';
+} from '../../support/sign-in-services.js';
+import { expectKeysOnly } from '../../support/statement-plans.js';
+import { statementsOf } from '../../support/statements.js';
+import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
+import { startTestService, type TestResponse } from '../../support/test-service.js';
+import { infoStatus, redeem, transferToken } from '../../support/transfers.js';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_SIGN_IN_DAYS = 30;

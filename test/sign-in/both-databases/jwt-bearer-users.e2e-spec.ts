@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { Database } from '../../src/platform/database/database.js';
-import { sha256 } from '../../src/platform/secret.js';
-import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
-import { TestBrowser } from '../support/cookie-grant.js';
-import { DEATH, failAtEachStatement, loseEachResponse } from '../support/dying-transactions.js';
-import { identitiesOf } from '../support/identities.js';
-import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { times } from '../support/races.js';
+import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { sha256 } from '../../../src/platform/secret.js';
+import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
+import { TestBrowser } from '../../support/cookie-grant.js';
+import { DEATH, failAtEachStatement, loseEachResponse } from '../../support/dying-transactions.js';
+import { identitiesOf } from '../../support/identities.js';
+import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { times } from '../../support/races.js';
 import {
   acme,
   assert,
@@ -27,11 +27,11 @@ import {
   signInAs,
   signInRival,
   startSignInServices,
-} from '../support/sign-in-services.js';
-import { statementsOf } from '../support/statements.js';
-import { ACME, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+} from '../../support/sign-in-services.js';
+import { statementsOf } from '../../support/statements.js';
+import { ACME, RIVAL } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 
 /** The user, its customer, and the SELECT of its generation. */
 const USER_STATEMENT_COUNT = 3;

@@ -1,16 +1,21 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
-import { basic, bearer } from '../support/authorization-headers.js';
-import { FORM } from '../support/authorization-page.js';
-import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
-import { identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { type ServiceProcess, startPod } from '../support/processes.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { FORM } from '../../support/authorization-page.js';
+import { cookieBody, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import {
+  expectError,
+  expectInvalidGrant,
+  expectInvalidRequest,
+  expectInvalidToken,
+} from '../../support/expect-error.js';
+import { identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { type ServiceProcess, startPod } from '../../support/processes.js';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -25,8 +30,8 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
   testRegistry,
-} from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+} from '../../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -38,7 +43,7 @@ import {
   TRANSFER,
   transferBody,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';

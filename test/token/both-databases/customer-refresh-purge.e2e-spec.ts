@@ -1,17 +1,17 @@
 import { DataSource, IsNull } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, rowsOf, stayOf } from '../support/customer-refresh.js';
-import { endSessions } from '../support/end-sessions.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { purge } from '../support/operator-commands.js';
-import { ACME } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
+import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, rowsOf, stayOf } from '../../support/customer-refresh.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { purge } from '../../support/operator-commands.js';
+import { ACME } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer } from '../../support/transfers.js';
 
 const DAY_SECONDS = 86_400;
 

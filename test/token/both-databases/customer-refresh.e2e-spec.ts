@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { claimsOf, refresh } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
+import type { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
+import { claimsOf, refresh } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
 import {
   currentOf,
   familiesOf,
@@ -11,17 +11,17 @@ import {
   rowsOf,
   stay,
   stayOf,
-} from '../support/customer-refresh.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
-import { times } from '../support/races.js';
-import { moveOf } from '../support/remember.js';
-import { StatementGate } from '../support/statement-gate.js';
-import { statementsOf } from '../support/statements.js';
-import { ACME_NATIVE, PUBLIC_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../support/transfers.js';
+} from '../../support/customer-refresh.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { manage } from '../../support/management-api.js';
+import { times } from '../../support/races.js';
+import { moveOf } from '../../support/remember.js';
+import { StatementGate } from '../../support/statement-gate.js';
+import { statementsOf } from '../../support/statements.js';
+import { ACME_NATIVE, PUBLIC_SITE } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-customer-refresh-0123456789';
 const REFRESH_TOKEN_TTL_SECONDS = 86_400;

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { endSessionsAsOperator } from '../support/end-sessions.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { PROOF, PROOF_SCOPE, Proofs, proofExtension } from '../support/proof-extension.js';
-import { ACME_AGENT, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { PROOF, PROOF_SCOPE, Proofs, proofExtension } from '../../support/proof-extension.js';
+import { ACME_AGENT, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE, testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-descents-test-0123456789';
 const OTHER_AGENT = { email: 'kiosk@acme.example', password: 'the pass phrase of a kiosk' };

@@ -1,20 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource, In, type QueryResult } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { Denylist } from '../../src/access-token/denylist.js';
-import { Database } from '../../src/platform/database/database.js';
-import { sha256 } from '../../src/platform/secret.js';
-import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { familiesOf, refreshCustomer, refreshingRegistry, rowsOf, stay, stayOf } from '../support/customer-refresh.js';
-import { interceptTransactions } from '../support/dying-transactions.js';
-import { expectError, expectInvalidGrant } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { purge } from '../support/operator-commands.js';
-import { moveOf } from '../support/remember.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { Denylist } from '../../../src/access-token/denylist.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { sha256 } from '../../../src/platform/secret.js';
+import { RefreshFamily, RefreshFamilyAncestor } from '../../../src/refresh-token/refresh-family.entity.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import {
+  familiesOf,
+  refreshCustomer,
+  refreshingRegistry,
+  rowsOf,
+  stay,
+  stayOf,
+} from '../../support/customer-refresh.js';
+import { interceptTransactions } from '../../support/dying-transactions.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { purge } from '../../support/operator-commands.js';
+import { moveOf } from '../../support/remember.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-many-families-0123456789';
 

@@ -1,13 +1,13 @@
 import { DataSource, IsNull } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { AS_BACKEND } from '../support/agent-tokens.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { type ServiceProcess, startPod } from '../support/processes.js';
-import { tokenHashOf } from '../support/refresh-families.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
-import { agentTokenPair } from '../support/transfers.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
+import { AS_BACKEND } from '../../support/agent-tokens.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { type ServiceProcess, startPod } from '../../support/processes.js';
+import { tokenHashOf } from '../../support/refresh-families.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { agentTokenPair } from '../../support/transfers.js';
 
 const REQUESTS_PER_RACE = 12;
 

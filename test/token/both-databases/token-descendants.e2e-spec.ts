@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { agentTokenBody, changePassword, claimsOf, refresh } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenBody, changePassword, claimsOf, refresh } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../../support/test-registry.js';
+import { request, startTestService, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   ageRedemption,
@@ -16,7 +16,7 @@ import {
   TRANSFER,
   transferBody,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-descendants-test';
 const PASSWORD = 'a password of more than 8 characters';

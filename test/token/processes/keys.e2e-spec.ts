@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
-import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../src/access-token/key-set.js';
-import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
-import { runCli } from '../support/processes.js';
-import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { rotated, withoutKey } from '../../../src/access-token/key-rotation.js';
+import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../../src/access-token/key-set.js';
+import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
+import { runCli } from '../../support/processes.js';
+import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
 
@@ -296,7 +296,7 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
     const own = mkdtempSync(join(tmpdir(), 'keys-'));
     const copy = join(own, 'keys.json');
     writeKeys(copy, { keys: [generateKey(now() - 100)] });
-    const cli = join(import.meta.dirname, '../../dist/cli.js');
+    const cli = join(import.meta.dirname, '../../../dist/cli.js');
     const rotate = () =>
       spawnSync(process.execPath, [cli, 'keys', 'rotate', copy], { uid: 10_001, gid: 10_001, encoding: 'utf8' });
     chownSync(own, 10_001, 10_001);

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { issueAgentToken, runCommandWithInput } from '../support/operator-commands.js';
-import { environmentOf } from '../support/processes.js';
-import { TestIssuer } from '../support/test-issuer.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { issueAgentToken, runCommandWithInput } from '../../support/operator-commands.js';
+import { environmentOf } from '../../support/processes.js';
+import { TestIssuer } from '../../support/test-issuer.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 let service: TestService;
 let idp: TestIssuer;
@@ -165,7 +165,7 @@ describe('token explain', () => {
 describe('the process of token explain', () => {
   async function runProcess(parameters: string[], input: string) {
     const env = { PATH: process.env.PATH, ...environmentOf(service.database), AUTH_URL: 'https://auth.example' };
-    const child = spawn(process.execPath, [join(import.meta.dirname, '../../dist/cli.js'), ...parameters], { env });
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../../../dist/cli.js'), ...parameters], { env });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text) => {

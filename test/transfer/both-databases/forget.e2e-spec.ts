@@ -1,20 +1,20 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource, IsNull, Not } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
-import { partsOf } from '../../src/identity/identity-cookies.js';
-import { Database } from '../../src/platform/database/database.js';
-import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
-import { endSessions } from '../support/end-sessions.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { secretOf } from '../support/identities.js';
-import { beginWindow } from '../support/limit-windows.js';
-import { manage } from '../support/management-api.js';
-import { issueAgentToken } from '../support/operator-commands.js';
-import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { statementsOf } from '../support/statements.js';
+import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { partsOf } from '../../../src/identity/identity-cookies.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { secretOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { statementsOf } from '../../support/statements.js';
 import {
   ACME,
   ACME_ORIGIN,
@@ -25,9 +25,9 @@ import {
   RIVAL,
   RIVAL_ORIGIN,
   RIVAL_SITE,
-} from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer } from '../support/transfers.js';
+} from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { infoStatus, newCustomer } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-forget-0123456789-abcdef';
 const FORGET = '/v2/customer/forget';

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../packages/conformance-kit/src/race.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { IS_NIGHTLY } from '../nightly.js';
-import { AS_BACKEND, agentTokenBody, refresh } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { BACKEND_CALLBACK } from '../support/authorization-page.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { type ServiceProcess, startPod } from '../support/processes.js';
-import { successfulOf, times, winnerOf } from '../support/races.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../../packages/conformance-kit/src/race.js';
+import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { IS_NIGHTLY } from '../../nightly.js';
+import { AS_BACKEND, agentTokenBody, refresh } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { BACKEND_CALLBACK } from '../../support/authorization-page.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { type ServiceProcess, startPod } from '../../support/processes.js';
+import { successfulOf, times, winnerOf } from '../../support/races.js';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
   authorizationCode,
   INFO,
@@ -23,7 +23,7 @@ import {
   redeem,
   redeemBody,
   transferToken,
-} from '../support/transfers.js';
+} from '../../support/transfers.js';
 
 const CODE_COUNT = IS_NIGHTLY ? 200 : 40;
 /** Races that run at the same time. With more, a busy machine cannot respond to all requests within 3 s. */

@@ -1,16 +1,16 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
-import { partsOf } from '../../src/identity/identity-cookies.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { cookieValue, identitiesOf, secretOf } from '../support/identities.js';
-import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { statementsOf } from '../support/statements.js';
-import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { partsOf } from '../../../src/identity/identity-cookies.js';
+import { claimsOf } from '../../support/agent-tokens.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
+import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { statementsOf } from '../../support/statements.js';
+import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 

@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { ACME_NATIVE_FORM, exchangeNativeCode, pkce } from '../support/agent-tokens.js';
-import { AgentBrowser, FOR_NATIVE, redirected } from '../support/authorization-page.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
-import { successfulOf, times } from '../support/races.js';
-import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { ACME_NATIVE_FORM, exchangeNativeCode, pkce } from '../../support/agent-tokens.js';
+import { AgentBrowser, FOR_NATIVE, redirected } from '../../support/authorization-page.js';
+import { expectInvalidGrant } from '../../support/expect-error.js';
+import { successfulOf, times } from '../../support/races.js';
+import { testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
+import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const registry = testRegistry();
 /**

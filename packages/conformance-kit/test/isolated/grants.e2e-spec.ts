@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { applicableRules } from '../src/applicable-rules.js';
-import type { GrantKit } from '../src/grant-kit.js';
-import { GrantTestContext } from '../src/grant-test-context.js';
-import { grantMetadataOf } from '../src/grant-under-test.js';
-import type { Rule } from '../src/rule.js';
-import type { BrokenCase } from './support/broken-grants/broken-case.js';
-import { BROKEN_GRANTS } from './support/broken-grants/broken-grants.js';
-import { BROKEN_PROOFS } from './support/broken-grants/broken-proofs.js';
-import { BROKEN_SERVICES } from './support/broken-grants/broken-services.js';
-import { interceptingFetch } from './support/broken-grants/intercepting-fetch.js';
-import { grantThat, sound } from './support/broken-grants/ticket.grant.js';
+import { applicableRules } from '../../src/applicable-rules.js';
+import type { GrantKit } from '../../src/grant-kit.js';
+import { GrantTestContext } from '../../src/grant-test-context.js';
+import { grantMetadataOf } from '../../src/grant-under-test.js';
+import type { Rule } from '../../src/rule.js';
+import type { BrokenCase } from '../support/broken-grants/broken-case.js';
+import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
+import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
+import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
+import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.js';
+import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
 const valid = () => ({ ticket: '123456' });
 

@@ -1,12 +1,12 @@
 import type { Type } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { applicableRules } from '../src/applicable-rules.js';
-import { fuzzOptions } from '../src/fuzz/fuzz-options.js';
-import type { GrantKit } from '../src/grant-kit.js';
-import { GrantTestContext } from '../src/grant-test-context.js';
-import { grantMetadataOf } from '../src/grant-under-test.js';
-import { BROKEN_PROOFS } from './support/broken-grants/broken-proofs.js';
-import { passGrant } from './support/broken-grants/pass.grant.js';
+import { applicableRules } from '../../src/applicable-rules.js';
+import { fuzzOptions } from '../../src/fuzz/fuzz-options.js';
+import type { GrantKit } from '../../src/grant-kit.js';
+import { GrantTestContext } from '../../src/grant-test-context.js';
+import { grantMetadataOf } from '../../src/grant-under-test.js';
+import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
+import { passGrant } from '../support/broken-grants/pass.grant.js';
 
 const valid = () => ({ ticket: '123456' });
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TestIssuer } from './support/test-issuer.js';
+import { TestIssuer } from '../support/test-issuer.js';
 
-const PACKAGE = join(import.meta.dirname, '..');
+const PACKAGE = join(import.meta.dirname, '../..');
 const PROJECT = join(PACKAGE, '../..');
 const page = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
 const blocks = new Map(

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { VerifierTest } from './support/started-verifier.js';
+import { VerifierTest } from '../support/started-verifier.js';
 
 const UNREACHABLE_URL = 'http://127.0.0.1:9';
 /** The limit of `ready` in tests where it must reject, and where it must resolve on a slow machine, too. */
 const [REJECTING_TIMEOUT_MS, RESOLVING_TIMEOUT_MS] = [4_000, 60_000];
-const STARTING_API = join(import.meta.dirname, 'support/starting-api.ts');
+const STARTING_API = join(import.meta.dirname, '../support/starting-api.ts');
 
 const test = new VerifierTest();
 

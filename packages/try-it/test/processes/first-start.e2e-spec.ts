@@ -2,11 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { freePort } from '../../../scripts/free-port.js';
-import { START, startServiceProcess } from '../../../test/support/processes.js';
-import { request } from '../../../test/support/test-service.js';
+import { freePort } from '../../../../scripts/free-port.js';
+import { START, startServiceProcess } from '../../../../test/support/processes.js';
+import { request } from '../../../../test/support/test-service.js';
 
-const PAGE_FILES = join(import.meta.dirname, '../page');
+const PAGE_FILES = join(import.meta.dirname, '../../page');
 const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 

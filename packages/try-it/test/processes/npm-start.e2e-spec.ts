@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { START, startServiceProcess } from '../../../test/support/processes.js';
-import { writeRegistry } from '../../../test/support/test-registry.js';
-import { request } from '../../../test/support/test-service.js';
+import { START, startServiceProcess } from '../../../../test/support/processes.js';
+import { writeRegistry } from '../../../../test/support/test-registry.js';
+import { request } from '../../../../test/support/test-service.js';
 
 const root = mkdtempSync(join(tmpdir(), 'npm-start-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { TestBrowser } from '../support/cookie-grant.js';
-import { connectTo } from '../support/database-connection.js';
-import { environmentOf, runCli, startServiceProcess } from '../support/processes.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { writeRegistry } from '../support/test-registry.js';
-import { type HttpClient, httpClientOf, request } from '../support/test-service.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
+import { TestBrowser } from '../../../support/cookie-grant.js';
+import { connectTo } from '../../../support/database-connection.js';
+import { environmentOf, runCli, startServiceProcess } from '../../../support/processes.js';
+import { rememberedPair, rememberingRegistry } from '../../../support/remember.js';
+import { writeRegistry } from '../../../support/test-registry.js';
+import { type HttpClient, httpClientOf, request } from '../../../support/test-service.js';
 
 /** What a later release may do (docs/decisions/0015): a column, a table, an index, and its migration's name. */
 const LATER_SCHEMA = [

@@ -1,3 +1,3 @@
-import { describeDatabaseAccounts } from '../support/database-accounts.js';
+import { describeDatabaseAccounts } from '../../../support/database-accounts.js';
 
 describeDatabaseAccounts('MariaDB', () => process.env.TEST_DATABASE_URL ?? '');

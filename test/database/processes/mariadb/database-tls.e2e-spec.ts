@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { generate, type SubjectAltNameEntry } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { writeKeySet } from '../../packages/conformance-kit/src/key-set-file.js';
-import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
-import { startMariadb } from '../../scripts/mariadb.js';
-import { findMariadb } from '../../scripts/test-programs.js';
-import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js';
+import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-file.js';
+import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
+import { startMariadb } from '../../../../scripts/mariadb.js';
+import { findMariadb } from '../../../../scripts/test-programs.js';
+import { type Ended, PORTS, runCli, TestProcess } from '../../../support/processes.js';
 
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 

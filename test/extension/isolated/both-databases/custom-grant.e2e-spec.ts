@@ -2,18 +2,18 @@ import { Module } from '@nestjs/common';
 import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
-import { LottoGrant } from '../../examples/lotto-grant/src/lotto.grant.js';
-import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
-import { AccessTokens } from '../../src/access-token/access-tokens.js';
-import type { AgentPrincipal } from '../../src/bearer/principal.js';
-import { migrationName, migrations } from '../../src/migrations/migrations.js';
-import { Agents } from '../../src/registry/agents.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
-import { GrantType } from '../../src/token/grant-type.decorator.js';
-import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { LottoTickets1795300000000 } from '../../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
+import { LottoBody } from '../../../../examples/lotto-grant/src/lotto.body.js';
+import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js';
+import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
+import { AccessTokens } from '../../../../src/access-token/access-tokens.js';
+import type { AgentPrincipal } from '../../../../src/bearer/principal.js';
+import { migrationName, migrations } from '../../../../src/migrations/migrations.js';
+import { Agents } from '../../../../src/registry/agents.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../../src/token/grant.js';
+import { GrantType } from '../../../../src/token/grant-type.decorator.js';
+import { cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../../../support/expect-error.js';
 import {
   lottoBody,
   NO_DRAW,
@@ -21,9 +21,9 @@ import {
   ONLY_LOTTO,
   registryWithDraw,
   winningTicket,
-} from '../support/lotto-registry.js';
-import { ACME, ACME_AGENT, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+} from '../../../support/lotto-registry.js';
+import { ACME, ACME_AGENT, ACME_SITE } from '../../../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../../../support/test-service.js';
 
 /** A grant for groups too. Its name is a URI, which RFC 6749 §4.5 requires for an extension grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })

@@ -2,9 +2,9 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { Expires } from '../../src/platform/database/expires.js';
-import { startTestService } from '../support/test-service.js';
+import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
+import { Expires } from '../../../../src/platform/database/expires.js';
+import { startTestService } from '../../../support/test-service.js';
 
 @Expires()
 @Entity('old_ticket')

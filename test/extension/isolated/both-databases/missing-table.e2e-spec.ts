@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
-import { startTestService } from '../support/test-service.js';
+import { startTestService } from '../../../support/test-service.js';
 
 @Entity('forgotten_ticket')
 class ForgottenTicket {

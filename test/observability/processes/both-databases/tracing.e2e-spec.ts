@@ -1,11 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { environmentOf, startServiceProcess } from '../support/processes.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
+import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
+import { environmentOf, startServiceProcess } from '../../../support/processes.js';
+import { startTestService, type TestService } from '../../../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../../../support/transfers.js';
 
 interface Span {
   traceId: string;

@@ -3,15 +3,26 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { readKeySet } from '../../src/access-token/key-set.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
-import { environmentOf, PORTS, runCli, START, startServiceProcess, TestProcess } from '../support/processes.js';
-import { RawConnection } from '../support/raw-http.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
-import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/test-registry.js';
-import { request } from '../support/test-service.js';
+import {
+  createEmptyDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../../packages/conformance-kit/src/test-database.js';
+import { readKeySet } from '../../../../src/access-token/key-set.js';
+import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
+import { expectError } from '../../../support/expect-error.js';
+import { environmentOf, PORTS, runCli, START, startServiceProcess, TestProcess } from '../../../support/processes.js';
+import { RawConnection } from '../../../support/raw-http.js';
+import { startTcpProxy } from '../../../support/tcp-proxy.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_SITE,
+  BACKEND_SECRET,
+  testRegistry,
+  writeRegistry,
+} from '../../../support/test-registry.js';
+import { request } from '../../../support/test-service.js';
 
 const MARKER = 'MARKED-value';
 const root = mkdtempSync(join(tmpdir(), 'process-test-'));

@@ -1,18 +1,24 @@
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
-import { claimsOf } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management-api.js';
-import { startPod } from '../support/processes.js';
-import { times } from '../support/races.js';
-import { FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
-import { testRegistry, writeRegistry } from '../support/test-registry.js';
-import { type HttpClient, httpClientOf, request, startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
+import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
+import { RevocationPublisher } from '../../../../src/access-token/feed/revocation-publisher.js';
+import { claimsOf } from '../../../support/agent-tokens.js';
+import { bearer } from '../../../support/authorization-headers.js';
+import { TOKEN } from '../../../support/cookie-grant.js';
+import { manage } from '../../../support/management-api.js';
+import { startPod } from '../../../support/processes.js';
+import { times } from '../../../support/races.js';
+import { FEED_SERVERS, FeedConsumer, readFeed } from '../../../support/revocation-feed.js';
+import { testRegistry, writeRegistry } from '../../../support/test-registry.js';
+import {
+  type HttpClient,
+  httpClientOf,
+  request,
+  startTestService,
+  type TestService,
+} from '../../../support/test-service.js';
+import { newCustomer } from '../../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-feed-processes-test';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
