@@ -3,18 +3,22 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../../nightly.js';
-import { agentTokenBody } from '../../support/agent-tokens.js';
+import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
+import { refreshCustomer, stay, stayOf } from '../../support/customer-refresh.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { type InjectedError, type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
+import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
 import { moveOf, remember } from '../../support/remember.js';
+import { FROM_PAGE, LINK } from '../../support/sign-in-services.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
+  agentTokenPair,
+  authorizationCode,
   infoStatus,
   newCustomer,
   redeem,
@@ -43,16 +47,22 @@ let database: TestDatabase;
 let proxy: LossyProxy;
 let service: TestService;
 let agent: string;
+let users: SignInSystem;
 
 beforeAll(async () => {
   if (!onMariadb) return;
   database = await createTestDatabase();
   proxy = await startLossyProxy(database.url);
-  const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+  users = await SignInSystem.start();
+  const { organizations, clients } = registryWithSignIn({ [ACME]: users.settings() });
+  const managing = managingRegistry();
+  const signInClients = clients.filter((client) => (client as { client_id: string }).client_id === SIGN_IN);
+  const registry = { ...managing, organizations, clients: [...(managing.clients ?? []), ...signInClients] };
   service = await startTestService({ database, registry, environment: { DATABASE_URL: proxy.through(database.url) } });
-  agent = await issueAgentToken(service);
+  agent = await managerToken(service);
 });
 afterAll(async () => {
+  await users?.issuer.stop();
   await service?.stop();
   await proxy?.close();
   await database?.remove();
@@ -62,13 +72,29 @@ const visit = (cookie: string) => service.post(TOKEN, cookieBody(), { cookie });
 const idOf = async (cookie: string): Promise<string> => (await visit(cookie)).body.entity_id;
 const isSuccess = ({ status }: TestResponse) => status === 200;
 
-/** A code gives at most one token, whatever the first response was. */
-async function expectSingleUse(first: TestResponse, send: () => Promise<TestResponse>): Promise<void> {
-  const more = [await send(), await send()];
-  const tokens = [first, ...more].filter(isSuccess);
-  expect(tokens.length).toBeLessThanOrEqual(1);
-  for (const response of more.filter((each) => !isSuccess(each))) expectInvalidGrant(response);
-  for (const { body } of tokens) expect(await infoStatus(service, body.access_token)).toBe(200);
+async function expectCustomerToken({ body }: TestResponse): Promise<void> {
+  expect(await infoStatus(service, body.access_token)).toBe(200);
+}
+
+async function expectAgentToken({ body }: TestResponse): Promise<void> {
+  expect((await service.post(TOKEN, agentTokenBody(), bearer(body.access_token))).status).toBe(200);
+}
+
+/** A proof gives at most one token, whatever the first response was. Each token is valid when it arrives. */
+async function expectSingleUse(
+  first: TestResponse,
+  send: () => Promise<TestResponse>,
+  expectValid: (response: TestResponse) => Promise<void> = expectCustomerToken,
+): Promise<void> {
+  if (isSuccess(first)) await expectValid(first);
+  const responses = [first];
+  while (responses.length < 3) {
+    const again = await send();
+    if (isSuccess(again)) await expectValid(again);
+    else expectInvalidGrant(again);
+    responses.push(again);
+  }
+  expect(responses.filter(isSuccess).length).toBeLessThanOrEqual(1);
 }
 
 const ATTEMPTS: Record<string, () => Promise<Attempt>> = {
@@ -183,6 +209,81 @@ const ATTEMPTS: Record<string, () => Promise<Attempt>> = {
       },
     };
   },
+  'an authorization code': async () => {
+    const code = await authorizationCode(service);
+    const send = () => exchangeCode(service, code);
+    return { send, check: (response) => expectSingleUse(response, send, expectAgentToken) };
+  },
+  'a refresh of an agent': async () => {
+    const { refresh_token } = await agentTokenPair(service);
+    return {
+      send: () => refresh(service, refresh_token),
+      async check(response) {
+        const again = isSuccess(response) ? response : await refresh(service, refresh_token);
+        expect(again.status).toBe(200);
+        await expectAgentToken(again);
+        expect((await refresh(service, again.body.refresh_token)).status).toBe(200);
+      },
+    };
+  },
+  'an agent token': async () => ({
+    send: () => service.post(TOKEN, agentTokenBody(), bearer(agent)),
+    async check(response) {
+      if (!isSuccess(response)) return;
+      await expectCustomerToken(response);
+      const { entity_id } = response.body;
+      expect((await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).status).toBe(200);
+    },
+  }),
+  'a sign-in with the customer of the browser': async () => {
+    const visitor = await service.post(TOKEN, cookieBody());
+    const sub = randomUUID();
+    const assertion = await users.assert(service.clock.now(), { sub });
+    const send = () => signIn(service, assertion, LINK, { ...FROM_PAGE, cookie: cookieHeader(visitor) });
+    return {
+      send,
+      async check(response) {
+        await expectSingleUse(response, send);
+        const later = await signIn(service, await users.assert(service.clock.now(), { sub }));
+        expect(later.status).toBe(200);
+        if (isSuccess(response)) {
+          expect(later.body.entity_id).toBe(visitor.body.entity_id);
+          expect(await idOf(cookieHeader(response))).toBe(visitor.body.entity_id);
+        }
+      },
+    };
+  },
+  'an export': async () => {
+    const { entity_id } = await newCustomer(service);
+    return {
+      send: () => manageCustomer(service, EXPORT, agent, { customer_id: entity_id }),
+      async check(response) {
+        if (isSuccess(response)) expect(response.text).toContain(entity_id);
+      },
+    };
+  },
+  'an erasure': async () => {
+    const made = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = made.body;
+    const send = () => manageCustomer(service, ERASE, agent, { customer_id: entity_id });
+    return {
+      send,
+      async check(response) {
+        if (!isSuccess(response)) expect((await send()).status).toBe(200);
+        expect(await infoStatus(service, access_token)).toBe(401);
+        expect(await idOf(cookieHeader(made))).not.toBe(entity_id);
+      },
+    };
+  },
+  'a revocation by a client': async () => {
+    const { refresh_token } = await stayOf(service);
+    return {
+      send: () => service.post('/v2/customer/revoke', { client_id: ACME_SITE, token: refresh_token }),
+      async check(response) {
+        if (isSuccess(response)) expectInvalidGrant(await refreshCustomer(service, refresh_token));
+      },
+    };
+  },
 };
 
 /**
@@ -215,6 +316,8 @@ const WITH_COMMIT = [
   'a user of an organization',
   'a forgotten browser',
   'the end of all sessions',
+  'a sign-in with the customer of the browser',
+  'an erasure',
 ];
 
 /** Each request gets one of the errors. All get all of them at night. */
