@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Gauge } from 'prom-client';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
@@ -111,7 +111,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     const added = now.filter((kid) => !before.includes(kid));
     const removed = before.filter((kid) => !now.includes(kid));
     const details = { added, removed };
-    this.audit.record({ event: 'keys.changed', outcome: 'success', actor: { kind: 'service' }, details });
+    this.audit.record({ event: 'keys.changed', outcome: 'success', actor: party('service'), details });
   }
 }
 

@@ -3,7 +3,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
@@ -82,9 +82,8 @@ export class AgentTokenIssuer implements OnModuleInit {
     } as const;
     const ttl = this.configuration.AGENT_TOKEN_TTL;
     const token = this.tokens.issue(claims, ttl, jti);
-    const agent = { kind: 'agent', id: agentId } as const;
-    const about = { organizationId, clientId, details: { jti, scope } };
-    this.audit.record({ event: 'token.issued', outcome: 'success', actor: agent, subject: agent, ...about });
+    const agent = party('agent', agentId);
+    this.audit.success('token.issued', agent, agent, { organizationId, clientId, details: { jti, scope } });
     return { access_token: token, token_type: 'Bearer', expires_in: ttl, scope };
   }
 }

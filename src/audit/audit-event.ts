@@ -29,7 +29,7 @@ export const AUDIT_EVENT_NAMES = [
   'keys.changed',
 ] as const;
 
-type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
+export type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
 
 /** The kinds of actors and subjects. A new registry resource adds its kind by declaration merging, in its own file. */
 export interface AuditPartyKinds {

@@ -4,7 +4,7 @@ import { Counter } from 'prom-client';
 import type { Clock } from '../platform/clock.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import type { AuditDetails, AuditEntry, AuditEvent, AuditSink } from './audit-event.js';
+import type { AuditDetails, AuditEntry, AuditEvent, AuditEventName, AuditParty, AuditSink } from './audit-event.js';
 
 /** An unreachable queue fails at each event, and would fill the log. */
 const LOG_INTERVAL_MS = 60_000;
@@ -22,6 +22,11 @@ export class Audit {
   /** Adds the request's id, grant, client and organization from the request context, unless the event has its own. */
   record(event: AuditEvent): void {
     this.send(event);
+  }
+
+  /** Records an action that has succeeded. */
+  success(event: AuditEventName, actor: AuditParty, subject: AuditParty, more: Partial<AuditDetails> = {}): void {
+    this.record({ event, outcome: 'success', actor, subject, ...more });
   }
 
   /** Sends an event whose name the caller has checked. */
@@ -47,6 +52,11 @@ function withRequest(event: AuditDetails & { event: string }): AuditEntry {
   if (!request) return event;
   const { id: requestId, grant, clientId, organizationId } = request;
   return { grant, clientId, organizationId, ...event, requestId };
+}
+
+/** An actor or subject of an event. */
+export function party(kind: AuditParty['kind'], id?: string): AuditParty {
+  return { kind, ...(id !== undefined && { id }) };
 }
 
 /** Counts all failures of audit sinks, and logs at most one per minute. */

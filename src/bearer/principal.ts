@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
+import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 
 /** An agent's customer, as `Identities` returned it. */
@@ -63,7 +64,7 @@ export function principalOf(request: Request): Principal | undefined {
 
 /** The agent as the actor of an audit event. Agents of different issuers may have the same id. */
 export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPrincipal): AuditParty {
-  return { kind: 'agent', id, ...(isFromTrustedIssuer && { issuer: claims.iss }) };
+  return { ...party('agent', id), ...(isFromTrustedIssuer && { issuer: claims.iss }) };
 }
 
 /** @throws OAuthError `invalid_token` if the bearer token is a customer's */

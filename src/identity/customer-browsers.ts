@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
@@ -144,9 +144,8 @@ export class CustomerBrowsers {
       await unlink(manager, [{ browser_id: browserId, entity_id: entityId }]);
       await this.forgotten.removeSecretsOfUnlinked(manager, [browserId]);
     });
-    const subject = { kind: 'customer', id: entityId } as const;
     const details = { browser: browserId };
-    this.audit.record({ event: 'browser.ended', outcome: 'success', actor: operatorActor(), subject, details });
+    this.audit.success('browser.ended', operatorActor(), party('customer', entityId), { details });
     return true;
   }
 

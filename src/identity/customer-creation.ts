@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { CountedRequest } from '../rate-limit/limit-counts.js';
@@ -43,7 +43,6 @@ export class CustomerCreation {
   }
 
   auditCreated(kind: CustomerCreator, id: string, organizationId: string): void {
-    const subject = { kind: 'customer', id } as const;
-    this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
+    this.audit.success('identity.created', party(kind), party('customer', id), { organizationId });
   }
 }

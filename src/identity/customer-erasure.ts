@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -67,10 +67,8 @@ export class CustomerErasure {
    */
   async erase(entityId: string, actor: AuditParty): Promise<boolean> {
     const organizationId = await this.database.transaction((manager) => this.eraseIn(manager, entityId));
-    if (organizationId !== undefined) {
-      const subject = { kind: 'customer', id: entityId } as const;
-      this.audit.record({ event: 'identity.erased', outcome: 'success', actor, subject, organizationId });
-    }
+    if (organizationId !== undefined)
+      this.audit.success('identity.erased', actor, party('customer', entityId), { organizationId });
     // Also for an erased customer, because an earlier erasure may have failed after its transaction.
     await this.finish(entityId, MAX_ROWS_PER_REQUEST);
     return organizationId !== undefined;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsObject, IsString } from 'class-validator';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
@@ -112,9 +112,8 @@ export class CustomerExports {
       ...otherPage.tables,
     };
     const next = nextAfter({ own: ownPage.next, others: otherPage.next });
-    const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = customer;
-    this.audit.record({ event: 'identity.exported', outcome: 'success', actor, subject, organizationId });
+    this.audit.success('identity.exported', actor, party('customer', entityId), { organizationId });
     return {
       entity_id: entityId,
       exported_at: new Date(this.clock.now()).toISOString(),

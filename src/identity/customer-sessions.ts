@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
@@ -69,17 +69,8 @@ export class CustomerSessions {
   async end({ entityId, organizationId, clientId, browsers, actor }: SessionsToEnd): Promise<boolean> {
     const exists = await this.database.transaction((manager) => this.endIn(manager, entityId, browsers));
     if (!exists) return false;
-    const subject = { kind: 'customer', id: entityId } as const;
-    const details = { browsers };
-    this.audit.record({
-      event: 'sessions.ended',
-      outcome: 'success',
-      actor,
-      subject,
-      organizationId,
-      clientId,
-      details,
-    });
+    const about = { organizationId, clientId, details: { browsers } };
+    this.audit.success('sessions.ended', actor, party('customer', entityId), about);
     if (browsers) await this.browsers.endAll(entityId, true);
     return true;
   }

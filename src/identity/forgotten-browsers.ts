@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
@@ -191,10 +191,8 @@ export class ForgottenBrowsers {
     for (const { browser_id: id } of ended.filter(({ leads, is_unlinked }) => leads === 1 || is_unlinked !== 0))
       counts.set(id, (counts.get(id) ?? 0) + 1);
     for (const [id, links] of counts) {
-      const subject = { kind: 'browser', id } as const;
-      const actor = { kind: 'customer' } as const;
       const details = { links, ...(groupId !== undefined && { group: groupId }) };
-      this.audit.record({ event: 'browser.forgotten', outcome: 'success', actor, subject, organizationId, details });
+      this.audit.success('browser.forgotten', party('customer'), party('browser', id), { organizationId, details });
     }
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -84,11 +84,9 @@ export class RememberedBrowsers {
   }
 
   auditLinked({ customer, browserId }: RememberedBrowser, redemption: string): void {
-    const subject = { kind: 'customer', id: customer.entityId } as const;
+    const { entityId, organizationId } = customer;
     const details = { browser: browserId, redemption };
-    const actor = { kind: 'customer' } as const;
-    const { organizationId } = customer;
-    this.audit.record({ event: 'browser.linked', outcome: 'success', actor, subject, organizationId, details });
+    this.audit.success('browser.linked', party('customer'), party('customer', entityId), { organizationId, details });
   }
 }
 

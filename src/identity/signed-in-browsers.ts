@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
@@ -84,9 +84,7 @@ export class SignedInBrowsers {
   }
 
   auditLinked(browserId: string, { entityId: id, organizationId }: Omit<UsersCustomer, 'generation'>, signIn: string) {
-    const subject = { kind: 'customer', id } as const;
-    const actor = { kind: 'customer' } as const;
     const details = { browser: browserId, sign_in: signIn };
-    this.audit.record({ event: 'browser.linked', outcome: 'success', actor, subject, organizationId, details });
+    this.audit.success('browser.linked', party('customer'), party('customer', id), { organizationId, details });
   }
 }

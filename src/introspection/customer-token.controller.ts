@@ -6,7 +6,7 @@ import { Denylist } from '../access-token/denylist.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-lineage.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { CustomerGuard, EndedCustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -109,8 +109,7 @@ export class CustomerTokenController {
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     this.revocations.take();
     await this.denylist.revokeToken(token);
-    const actor = { kind: 'customer', id: entityId } as const;
-    this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });
+    this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
     return {};
   }
 }

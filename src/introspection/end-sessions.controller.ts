@@ -2,6 +2,7 @@ import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
+import { party } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { type AgentPrincipal, agentActor, type CustomerPrincipal, type Principal } from '../bearer/principal.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
@@ -78,7 +79,7 @@ export class EndSessionsController {
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
     if (principal.kind === 'customer') this.revocations.take();
-    const actor = principal.kind === 'customer' ? ({ kind: 'customer', id: entityId } as const) : agentActor(principal);
+    const actor = principal.kind === 'customer' ? party('customer', entityId) : agentActor(principal);
     if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
     // the customer was erased in the meantime
     if (principal.kind === 'customer') throw inactiveToken('customer_generation');

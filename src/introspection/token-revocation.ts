@@ -3,7 +3,7 @@ import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Audience } from '../access-token/token-lineage.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
@@ -76,7 +76,7 @@ export class TokenRevocation {
   }
 
   private auditRevocation(jti: string, clientId: string | undefined): void {
-    const actor = clientId === undefined ? operatorActor() : ({ kind: 'client', id: clientId } as const);
-    this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: jti } });
+    const actor = clientId === undefined ? operatorActor() : party('client', clientId);
+    this.audit.success('token.revoked', actor, party('token', jti));
   }
 }

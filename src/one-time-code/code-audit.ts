@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
@@ -34,8 +34,8 @@ export class CodeAudit {
     this.audit.record({
       event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${action}`,
       outcome,
-      actor: { kind: 'client', id: client_id },
-      subject: { kind: isTransfer ? 'customer' : 'agent', id: subject },
+      actor: party('client', client_id),
+      subject: party(isTransfer ? 'customer' : 'agent', subject),
       organizationId: organization_id,
       clientId: client_id,
       ...(jti && { details: { jti } }),

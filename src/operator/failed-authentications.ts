@@ -1,5 +1,5 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { ipOf } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -81,7 +81,7 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
     this.audit.record({
       event: 'admin.authentication_failed',
       outcome: 'failure',
-      actor: { kind: 'operator' },
+      actor: party('operator'),
       reason,
       details: { ip, route, attempts },
     });

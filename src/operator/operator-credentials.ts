@@ -1,4 +1,5 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors } from '../platform/files/watched-file.js';
@@ -16,8 +17,7 @@ declare module '../platform/request-context/request-context.js' {
 
 /** The operator of the current request as an actor of audit events. Values of ADMIN_TOKEN have no name. */
 export function operatorActor(): AuditParty {
-  const id = requestContext.current()?.operatorName;
-  return { kind: 'operator', ...(id !== undefined && { id }) };
+  return party('operator', requestContext.current()?.operatorName);
 }
 
 /** The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. */

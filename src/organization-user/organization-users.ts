@@ -1,6 +1,6 @@
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
@@ -199,10 +199,8 @@ export class OrganizationUsers {
   }
 
   private auditLink(id: string, linked: string, organizationId: string): void {
-    const subject = { kind: 'customer', id } as const;
-    const actor = { kind: 'customer' } as const;
-    const details = { linked };
-    this.audit.record({ event: 'identity.linked', outcome: 'success', actor, subject, organizationId, details });
+    const more = { organizationId, details: { linked } };
+    this.audit.success('identity.linked', party('customer'), party('customer', id), more);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
@@ -55,6 +56,6 @@ export function refreshEvent(
   { owner: subject, clientId, organizationId }: RefreshContent,
 ): AuditEvent {
   const outcome = action === 'replayed' ? 'failure' : 'success';
-  const actor = { kind: 'client', id: clientId } as const;
+  const actor = party('client', clientId);
   return { event: `refresh_token.${action}`, outcome, actor, subject, organizationId, clientId, details: { family } };
 }

@@ -1,5 +1,5 @@
 import { Delete, Param, UseGuards } from '@nestjs/common';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { CUSTOMER_PATH } from '../identity/customer-records.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
@@ -38,8 +38,7 @@ export class RefreshFamilyController {
     const families = UUID.test(entityId) ? await this.families.list(entityId) : [];
     if (!families.some(({ id }) => id === familyId)) throw OAuthError.notFound();
     await this.tokens.end({ id: familyId, ownerKind: 'customer' });
-    const subject = { kind: 'token', id: familyId } as const;
-    this.audit.record({ event: 'token.revoked', outcome: 'success', actor: operatorActor(), subject });
+    this.audit.success('token.revoked', operatorActor(), party('token', familyId));
     return {};
   }
 }

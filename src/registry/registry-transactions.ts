@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -103,8 +103,7 @@ export class RegistryTransactions {
 
   private recordAudit(actor: AuditParty, { resource, key, change, fields = [] }: EntryChange): void {
     if (change === 'released') return;
-    const subject = { kind: resource.auditKind, id: key };
-    this.audit.record({ event: 'registry.changed', outcome: 'success', actor, subject, details: { change, fields } });
+    this.audit.success('registry.changed', actor, party(resource.auditKind, key), { details: { change, fields } });
   }
 }
 

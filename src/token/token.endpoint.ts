@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
-import { Audit } from '../audit/audit.js';
+import { Audit, party } from '../audit/audit.js';
 import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -20,9 +20,6 @@ import type { RegisteredGrant } from './grant-registry.js';
 import type { GrantMetadata } from './grant-type.decorator.js';
 import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, TokenServices } from './token-checks.js';
 import type { TokenResponse } from './token-response.js';
-
-/** The actor of the audit event if no agent calls. */
-const CUSTOMER = { kind: 'customer' } as const;
 
 /** Issues a customer token: runs the checks that all grants have in common, then the grant, then signs the token. */
 @Injectable()
@@ -73,14 +70,9 @@ export class TokenEndpoint {
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
     const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
     const value = this.tokens.issue(claims, ttlSeconds, jti);
-    this.auditIssue(agent, sub, jti);
+    const actor = agent ? agentActor(agent) : party('customer');
+    this.audit.success('token.issued', actor, party('customer', sub), { details: { jti } });
     return tokenResponse(grant, client, granted, { value, ttlSeconds });
-  }
-
-  private auditIssue(agent: AgentPrincipal | undefined, entityId: string, jti: string): void {
-    const actor = agent ? agentActor(agent) : CUSTOMER;
-    const subject = { kind: 'customer', id: entityId } as const;
-    this.audit.record({ event: 'token.issued', outcome: 'success', actor, subject, details: { jti } });
   }
 }
 

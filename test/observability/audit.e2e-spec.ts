@@ -120,7 +120,7 @@ describe('the audit log', () => {
     });
     service.audit.length = 0;
     await browser.signIn({ email: 'nobody@acme.example', password: 'wrong' });
-    expect(onlyEvent('sign_in.failed')).toMatchObject({ actor: { kind: 'agent', id: undefined } });
+    expect(onlyEvent('sign_in.failed').actor).toEqual({ kind: 'agent' });
     expect(onlyEvent('sign_in.failed').subject).toBeUndefined();
   });
 

@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { type EntityManager, Not } from 'typeorm';
-import { Audit } from '../../audit/audit.js';
+import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
@@ -67,9 +67,8 @@ export class Consents implements OnModuleInit {
   }
 
   recordAudit(agentId: string, clientId: string, scope: string): void {
-    const agent = { kind: 'agent', id: agentId } as const;
-    const about = { clientId, details: { scope } };
-    this.audit.record({ event: 'consent.given', outcome: 'success', actor: agent, subject: agent, ...about });
+    const agent = party('agent', agentId);
+    this.audit.success('consent.given', agent, agent, { clientId, details: { scope } });
   }
 
   /** Deletes consents that have ended. Otherwise a consent would be valid again if the agent moves back. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { Audit } from '../../audit/audit.js';
+import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError } from '../../platform/bounded-queue.js';
 import { ipOf } from '../../platform/network.js';
@@ -96,12 +96,12 @@ export class SignIn {
 
   /** The email itself is never recorded: an unknown email may also belong to a person. */
   private recordAudit(what: 'succeeded' | 'failed' | 'limited', ip: string, agent?: Agent): void {
-    const party = { kind: 'agent', id: agent?.id } as const;
+    const actor = party('agent', agent?.id);
     this.audit.record({
       event: `sign_in.${what}`,
       outcome: what === 'succeeded' ? 'success' : 'failure',
-      actor: party,
-      ...(agent && { subject: party, organizationId: agent.organizationId }),
+      actor,
+      ...(agent && { subject: actor, organizationId: agent.organizationId }),
       details: { ip },
     });
   }

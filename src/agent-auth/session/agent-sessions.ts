@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Denylist } from '../../access-token/denylist.js';
-import { Audit } from '../../audit/audit.js';
+import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { equalInConstantTime } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -65,8 +65,8 @@ export class AgentSessions {
     const session = this.read(request);
     if (session) {
       await this.revoke(session);
-      const agent = { kind: 'agent', id: session.agentId } as const;
-      this.audit.record({ event: 'sign_out', outcome: 'success', actor: agent, subject: agent });
+      const agent = party('agent', session.agentId);
+      this.audit.success('sign_out', agent, agent);
     }
     this.cookies.remove(request, COOKIE_NAME);
   }

@@ -1,6 +1,6 @@
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { Audit } from '../../audit/audit.js';
+import { Audit, party } from '../../audit/audit.js';
 import { BearerGuard } from '../../bearer/bearer.guard.js';
 import { agentActor, assertAgent, type Principal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -79,8 +79,7 @@ export class TokenPairController {
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
     await this.endpoint.end(agent);
-    const subject = { kind: 'token', id: agent.claims.jti } as const;
-    this.audit.record({ event: 'token.revoked', outcome: 'success', actor: agentActor(agent), subject });
+    this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }
 }

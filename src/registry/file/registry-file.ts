@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { stringify } from 'yaml';
+import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
@@ -184,7 +185,7 @@ export class RegistryFile {
   private async write(file: FileToWrite, force: boolean, merge: boolean): Promise<AppliedEntry[]> {
     const { document, listed, stored, state } = file;
     let applied: AppliedEntry[] = [];
-    await this.transactions.run({ kind: 'service' }, async (manager): Promise<EntryChange[]> => {
+    await this.transactions.run(party('service'), async (manager): Promise<EntryChange[]> => {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(state, manager);
       const before = await currentRevision(manager);
       const present =
