@@ -1,14 +1,12 @@
 import { join } from 'node:path';
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { RegistryFile, RegistryFileError } from '../../src/registry/file/registry-file.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { ACME, testRegistry, writeRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-password-test';
 const RULE = 'must be 8 to 1024 characters';
 /** Seven characters: one less than required. */
 const SHORT = 'MARK-7!';
@@ -16,10 +14,7 @@ const EMAIL = 'short@acme.example';
 
 const agentWith = (password: string) => ({ email: EMAIL, name: 'Short', organization_id: ACME, password });
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
-});
+const service = useService();
 afterAll(async () => {
   await service?.stop();
 });
@@ -40,7 +35,7 @@ async function apply(...agents: object[]): Promise<string[]> {
 }
 
 describe('an agent’s password of less than 8 characters', () => {
-  const stored = () => service.application.get(DataSource).getRepository(Agent);
+  const stored = () => service.rowsOf(Agent);
 
   it.each(['1234567', 'x', '😀😀😀😀😀😀😀', SHORT])(
     'is rejected in a registry file with a new agent: %j',

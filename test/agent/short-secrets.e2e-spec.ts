@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const SHORT = 'MARKED-secret-of-31-characters.';
 const RULE = 'must be 32 to 256 characters';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterAll(async () => {
   await service?.stop();
 });

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
 import { ACME, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const PASSWORDS = ['12345678', '        ', ' a b ', 'Ünïcödé 😀', 'x'.repeat(64), 'y'.repeat(1_024)].map(
   (text, index) => ({
@@ -10,13 +10,11 @@ const PASSWORDS = ['12345678', '        ', ' a b ', 'Ünïcödé 😀', 'x'.repe
   }),
 );
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = testRegistry();
   for (const agent of PASSWORDS) registry.agents.push({ ...agent, name: agent.email, organization_id: ACME });
-  service = await startTestService({ registry });
+  return { registry };
 });
-afterAll(() => service?.stop());
 
 describe('a password of an agent', () => {
   it.each(PASSWORDS)(

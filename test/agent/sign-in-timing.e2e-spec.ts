@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
 import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
 import { ACME_AGENT } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 /** The module that `registry/agent-password.ts` loads. */
 const argon2: typeof import('@node-rs/argon2') = createRequire(import.meta.url)('@node-rs/argon2');
@@ -14,11 +14,7 @@ const COST_OF_PRODUCTION = ['argon2id', '19', '19456', '2', '1', 16, 32];
 const PASSWORD = 'a wrong password';
 
 usePasswordHashCostOfProduction();
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
+const service = useService();
 
 /** The work of argon2 during one attempt: the verified passwords with the cost of their hash, and other hashes. */
 async function hashWorkOf(email: string): Promise<unknown> {

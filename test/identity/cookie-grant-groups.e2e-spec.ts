@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
@@ -22,6 +21,7 @@ import {
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -46,12 +46,7 @@ const SCOPES: IdentityScope[] = [
   { ...G1, organization: RIVAL },
 ];
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
-afterEach(() => vi.restoreAllMocks());
+const service = useService();
 
 describe('protocol §4.2: cookie grant with an identity per group', () => {
   it('gives the same response fields and cookies as protocol §4.1', async () => {
@@ -295,7 +290,7 @@ describe('protocol §5.3: a browser with 500 links', () => {
     const forgotten = Array.from({ length: 498 }, (_, index) => {
       return { ...link, entityId: `forgotten-${index}`, organizationId: null, groupId: null };
     });
-    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const links = service.rowsOf(BrowserLink);
     for (let at = 0; at < forgotten.length; at += 100) await links.insert(forgotten.slice(at, at + 100));
     const cookie = cookieHeader(first);
     const [last] = await visitAll([{ organization: ACME, group: 'the-500th' }], cookie);

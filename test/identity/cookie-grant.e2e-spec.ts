@@ -1,6 +1,6 @@
 import { describeGrant } from 'conformance-kit';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
 import { partsOf, secretCookieOf } from '../../src/identity/identity-cookies.js';
 import { sha256 } from '../../src/platform/secret.js';
@@ -34,6 +34,7 @@ import {
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const TWO_YEARS_SECONDS = 63_072_000;
@@ -50,12 +51,7 @@ const EXPECTED_ATTRIBUTES = [
 ];
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: registryOfThisFile() });
-});
-afterAll(() => service?.stop());
-afterEach(() => vi.restoreAllMocks());
+const service = useService({ registry: registryOfThisFile() });
 
 describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }), endsWithCaller: false });
 

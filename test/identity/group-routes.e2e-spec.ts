@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { describe, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { CUSTOMERS_OWN } from '../../src/oauth/scopes.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
@@ -7,7 +7,7 @@ import { GrantType } from '../../src/token/grant-type.decorator.js';
 import { expectError } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME_AGENT, ACME_SITE, PUBLIC_SITE, RIVAL, SHARED } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 /** Serves groups, and takes the organization from the path alone: its body declares none. */
 @GrantType('raffle', { body: GrantBody, groups: true })
@@ -28,11 +28,7 @@ class RaffleOfficeGrant implements Grant<GrantBody, AgentPrincipal> {
 class RaffleModule {}
 
 describe('the token route of a group, for a grant whose body declares no organization_id', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ modules: [RaffleModule] });
-  });
-  afterAll(() => service?.stop());
+  const service = useService({ modules: [RaffleModule] });
 
   it('rejects an organization whose groups share one identity', async () => {
     const body = { grant_type: 'raffle', client_id: PUBLIC_SITE };

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { randomSecret } from '../../src/platform/secret.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
@@ -6,18 +6,13 @@ import { cookieValue, identitiesOf, linksOfBrowser, secretOf } from '../support/
 import { manage } from '../support/management-api.js';
 import { statementsOf, statementTextsOf } from '../support/statements.js';
 import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
+import { DAY_SECONDS, useService } from '../support/use-service.js';
 
 const OPERATOR = 'operator-token-of-these-tests-0123456789';
 const FROM_PAGE = { origin: ACME_ORIGIN };
-const DAY_SECONDS = 86_400;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: testRegistry(), environment: { ADMIN_TOKEN: OPERATOR } });
-});
-afterAll(() => service?.stop());
-afterEach(() => vi.restoreAllMocks());
+const service = useService({ registry: testRegistry() });
 
 /** The customer of the visitor, and the customer of an attacker who sets cookies in the visitor's browser. */
 let own: TestResponse;

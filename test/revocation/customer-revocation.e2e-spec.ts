@@ -1,26 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { rememberedPair } from '../support/remember.js';
 import { ACME_NATIVE, ACME_ORIGIN, ACME_SITE, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const REVOKE = '/v2/customer/revoke';
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  service = await startTestService({ registry });
+  return { registry };
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const revoke = (token: string, more: object = {}, headers: Record<string, string> = {}) =>
   service.post(REVOKE, { token, client_id: ACME_SITE, ...more }, headers);
-const idOf = async (cookie: string) => (await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id;
 const expire = () => service.clock.advance({ seconds: 28_800 + 1 });
 
 describe('protocol §4.12: an expired customer token', () => {
@@ -36,8 +32,8 @@ describe('protocol §4.12: an expired customer token', () => {
     expect(await service.send('DELETE', TOKEN, bearer(access_token))).toMatchObject({ status: 200, body: {} });
     expectInvalidGrant(await redeem(service, code));
     expectInvalidGrant(await refreshCustomer(service, refresh_token));
-    expect(await idOf(pair)).not.toBe(entity_id);
-    expect(await idOf(cookieHeader(known))).toBe(entity_id);
+    expect(await service.idOf(pair)).not.toBe(entity_id);
+    expect(await service.idOf(cookieHeader(known))).toBe(entity_id);
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status, 'ended already').toBe(200);
   });
 
@@ -46,7 +42,7 @@ describe('protocol §4.12: an expired customer token', () => {
     const pair = await rememberedPair(service, access_token);
     expire();
     expect((await revoke(access_token)).status).toBe(200);
-    expect(await idOf(pair)).not.toBe(entity_id);
+    expect(await service.idOf(pair)).not.toBe(entity_id);
   });
 
   it.each([

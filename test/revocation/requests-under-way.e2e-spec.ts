@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import {
@@ -12,28 +12,22 @@ import {
 } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
-import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { moveOf, remember } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-requests-under-way-0123456789';
 const PASSWORD = 'a password of more than 8 characters';
 /** More statements than any of these requests sends. */
 const MAX_STATEMENTS = 20;
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
-  service = await startTestService({ registry: refreshingRegistry({ grants }), environment: { ADMIN_TOKEN } });
+  return { registry: refreshingRegistry({ grants }) };
 });
-afterAll(() => service?.stop());
-
-const asOperator = (method: string, path: string, body?: object) =>
-  manage(service, method, path, bearer(ADMIN_TOKEN), body);
 
 /** An agent and a customer, with what the service has given to both. */
 class Cast {
@@ -48,7 +42,7 @@ class Cast {
   static async make(): Promise<Cast> {
     const email = `${randomUUID()}@acme.example`;
     const entry = { email, name: 'Agent', password: PASSWORD, organization_id: ACME, scopes: ['customers:own'] };
-    const { id } = (await asOperator('POST', '/admin/agents', entry)).body;
+    const { id } = (await service.admin('POST', '/admin/agents', entry)).body;
     const visit = await service.post(TOKEN, cookieBody());
     return new Cast(id, email, visit.body.entity_id, visit.body.access_token, cookieHeader(visit));
   }
@@ -139,23 +133,23 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   [
     'the customer is erased',
     CUSTOMER_REQUESTS,
-    ({ customerId }) => asOperator('DELETE', `/admin/identities/${customerId}`),
+    ({ customerId }) => service.admin('DELETE', `/admin/identities/${customerId}`),
   ],
   [
     'all sessions of the customer are ended',
     REQUESTS_WITH_EARLIER_GENERATION,
-    ({ customerId }) => asOperator('POST', `/admin/identities/${customerId}/end_sessions`, { browsers: true }),
+    ({ customerId }) => service.admin('POST', `/admin/identities/${customerId}/end_sessions`, { browsers: true }),
   ],
-  ['the agent is deleted', AGENT_REQUESTS, ({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
+  ['the agent is deleted', AGENT_REQUESTS, ({ agentId }) => service.admin('DELETE', `/admin/agents/${agentId}`)],
   [
     'the agent gets a new password',
     AGENT_REQUESTS,
-    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { password: `${PASSWORD}, a new one` }),
+    ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { password: `${PASSWORD}, a new one` }),
   ],
   [
     'the agent moves to another organization',
     AGENT_REQUESTS,
-    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { organization_id: RIVAL }),
+    ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { organization_id: RIVAL }),
   ],
 ];
 

@@ -1,5 +1,4 @@
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { FeedWaiters, MAX_WAITING_REQUESTS } from '../../src/introspection/feed/feed-waiters.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -10,17 +9,13 @@ import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { FEED_SECRET, FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
 import { clientOf } from '../support/statements.js';
 import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-requests-test';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry });
 
 const waiters = () => service.application.get(FeedWaiters, { strict: false });
 const untilWaiting = (count: number) => expect.poll(() => waiters().count).toBe(count);
@@ -95,7 +90,7 @@ describe('a request for the revocation feed', () => {
       issuedBefore: new Date('9999-12-31T00:00:00Z'),
       expiresAt: new Date(service.clock.now() + 90_000_000),
     }));
-    const table = service.application.get(DataSource).getRepository(Revocation);
+    const table = service.rowsOf(Revocation);
     for (let first = 0; first < rows.length; first += 100) await table.insert(rows.slice(first, first + 100));
     const follower = await currentConsumer();
     await follower.find({ value: 'page-test-5299' });

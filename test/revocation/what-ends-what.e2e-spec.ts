@@ -1,26 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody } from '../support/agent-tokens.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { JWT_BEARER, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, codeOf } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { familiesOf, refreshCustomer, type Stay, stay, WITH_REFRESH } from '../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../support/end-sessions.js';
 import { linksOfBrowser } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { PROOF, proofExtension } from '../support/proof-extension.js';
 import { moveOf, remember } from '../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_PAGE, ACME_SITE, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import type { TestResponse } from '../support/test-service.js';
 import { ageRedemption, ageRotation, infoStatus, redeemBody, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, DAY_SECONDS, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-what-ends-what-0123456789';
 const IDLE_DAYS = 2;
 const SIGN_IN_DAYS = 1;
-const DAY_SECONDS = 86_400;
+const PASSWORD = 'a password of the agent';
+const ELSEWHERE = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const SALES = `/v2/customer/${ACME}/sales/token`;
 
 const OF_CLIENT = {
@@ -31,65 +32,21 @@ const OF_CLIENT = {
   grant_types: [...WITH_REFRESH, JWT_BEARER, 'test_proof'],
 };
 
-/** Is in docs/protocol.md §3.10, which explains the columns. */
-const MATRIX = `
-| event | token | other token | code | proof | moved token | link | link's token | link's link | family | family's family | own link | copy | sign-in | agent's token | agent's proof | agent's link | agent's family | elsewhere |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
-| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
-| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
-| \`DELETE /v2/customer/token\` with the link's token | | | | | | | ends | ends | | | | | | | | | | |
-| \`/v2/customer/revoke\` of the refresh token | | | | | | | | | ends | ends | | | | | | | | |
-| replay of the code that gave the link | | | | | | ends | ends | ends | | | | | | | | | | |
-| replay of the code that gave the family | | | | | | | | | ends | ends | | | | | | | | |
-| reuse of a refresh token | | | | | | | | | ends | ends | | | | | | | | |
-| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | | ends | ends | ends | ends | |
-| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| \`forget\` from the first browser | | | | | | | | | | | ends | ends | | | | | | |
-| \`forget\` from the browser of the link | | | | | | ends | | | | | | | | | | | | |
-| \`forget\` from the browser of the copy | | | | | | | | | | | ends | ends | | | | | | |
-| \`forget\` from the browser of the sign-in | | | | | | | | | | | | | ends | | | | | |
-| the operator ends the first browser | | | | | | | | | | | ends | | | | | | | |
-| the operator ends the browser of the link | | | | | | ends | | | | | | | | | | | | |
-| the operator ends the family | | | | | | | | | ends | ends | | | | | | | | |
-| a new user signs in with \`link\` in the first browser | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | ends | ends | ends | ends | |
-| another user signs in in the browser of the sign-in | | | | | | | | | | | | | | | | | | |
-| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| the client is deleted | ends | | ends | ends | ends | | ends | | ends | ends | | | | | | | | |
-| the client gets a new secret | | | | | | | | | | | | | | | | | | |
-| the agent ends its token | | | | | | | | | | | | | | ends | ends | ends | ends | |
-| the agent gets a new password | | | | | | | | | | | | | | ends | ends | ends | ends | |
-| the agent is deleted | | | | | | | | | | | | | | ends | ends | ends | ends | |
-| access tokens expire | ends | ends | ends | | ends | | ends | | | | | | | ends | | | | |
-| \`sign_in_days\` without a sign-in | ends | ends | ends | ends | ends | | ends | | | | | | ends | ends | ends | | | |
-| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | ends | ends | | |
-`;
-
-let service: TestService;
 let users: SignInSystem;
-beforeAll(async () => {
+const service = useService(async () => {
   const registry = testRegistry();
   const [acme] = registry.organizations;
   users = await SignInSystem.start();
   const settings = { [JWT_BEARER]: users.settings({ sign_in_days: SIGN_IN_DAYS }) };
   Object.assign(acme as object, { idle_days: IDLE_DAYS, grants: settings });
   registry.clients = registry.clients.map((client) => ({ ...client, ...OF_CLIENT }));
-  service = await startTestService({ ...proofExtension, registry, environment: { ADMIN_TOKEN } });
+  return { ...proofExtension, registry };
 });
-afterEach(() => service.clock.reset());
-afterAll(async () => {
-  await service?.stop();
-  await users?.issuer.stop();
-});
-
-const asOperator = (method: string, path: string, body?: object) =>
-  manage(service, method, path, bearer(ADMIN_TOKEN), body);
-const visit = (more: object = {}, cookie?: string) =>
-  service.post(TOKEN, cookieBody(more), { ...(cookie && { cookie }) });
+afterAll(() => users?.issuer.stop());
 
 /** A user who signs in, by default a new one. */
-const signInFrom = async (client_id: string, cookie?: string, link: object = {}) => {
-  const assertion = await users.assert(service.clock.now(), { sub: `user-${randomUUID()}` });
+const signInFrom = async (client_id: string, cookie?: string, link: object = {}, sub: string = randomUUID()) => {
+  const assertion = await users.assert(service.clock.now(), { sub });
   const parameters = { client_id, remember: 'browser', ...link };
   return signIn(service, assertion, parameters, { origin: ACME_ORIGIN, ...(cookie && { cookie }) });
 };
@@ -98,14 +55,17 @@ const signInFrom = async (client_id: string, cookie?: string, link: object = {})
 async function newWorld() {
   const client_id = `client-${randomUUID()}`;
   const client = { client_id, name: 'Own', client_type: 'server', organization_id: ACME, redirect_uris: [ACME_PAGE] };
-  await asOperator('POST', '/admin/clients', { ...client, ...OF_CLIENT });
+  await service.admin('POST', '/admin/clients', { ...client, ...OF_CLIENT });
   const email = `${randomUUID()}@acme.example`;
-  const entry = { email, name: 'Own', password: 'a password of the agent', organization_id: ACME };
-  const agentId = (await asOperator('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body.id;
-  const agent = await issueAgentToken(service, { email });
+  const entry = { email, name: 'Own', password: PASSWORD, organization_id: ACME };
+  const agentId = (await service.admin('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body.id;
+  const agentBrowser = new AgentBrowser(service);
+  await agentBrowser.signIn({ email, password: PASSWORD });
+  const agentPair = (await exchangeCode(service, await codeOf(agentBrowser))).body;
+  const agent: string = agentPair.access_token;
 
   const own = { client_id, redirect_uri: undefined };
-  const first = await visit(own);
+  const first = await service.visit(undefined, own);
   const { entity_id, access_token: token } = first.body as { entity_id: string; access_token: string };
   const firstCookie = cookieHeader(first);
   const move = (bearerToken: string, more: object = { client_id }) => moveOf(service, bearerToken, more);
@@ -122,8 +82,8 @@ async function newWorld() {
   };
   const byAgent = { bearer_type: 'agent', customer_id: entity_id, client_id: ACME_SITE };
 
-  const other = (await visit({}, firstCookie)).body.access_token;
-  const elsewhere = (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id;
+  const other = (await service.visit(firstCookie)).body.access_token;
+  const elsewhere = (await service.visit(firstCookie, ELSEWHERE)).body.entity_id;
   const code = await transferToken(service, token, { client_id });
   const redeemCode = (of: string) => service.post(TOKEN, redeemBody(of, { client_id }));
   const proofOf = async (bearerToken: string, more: object = {}) =>
@@ -131,7 +91,7 @@ async function newWorld() {
   const [proof, agentsProof] = [await proofOf(token), await proofOf(agent, { customer_id: entity_id })];
   const moved = (await redeemCode(await transferToken(service, token, { client_id }))).body.access_token;
   const link = await rememberFrom(token);
-  const linkToken = (await visit(own, cookieHeader(link.response))).body.access_token;
+  const linkToken = (await service.visit(cookieHeader(link.response), own)).body.access_token;
   const secondLink = await rememberFrom(linkToken);
   const family = await stayFrom(token, { client_id });
   const secondFamily = await stayFrom(family.body.access_token, { client_id });
@@ -141,18 +101,21 @@ async function newWorld() {
   const agentsLink = await rememberFrom(agent, byAgent);
   const agentsFamily = await stayFrom(agent, byAgent);
 
-  const signedIn = await signInFrom(client_id);
+  const user = `user-${randomUUID()}`;
+  const signedIn = await signInFrom(client_id, undefined, {}, user);
   const isValid = (of: string) => async () => (await infoStatus(service, of)) === 200;
   const proves = (of: string) => async () =>
     (await service.post(TOKEN, { grant_type: 'test_proof', client_id: ACME_SITE, code: of })).status === 200;
   const leads =
     (response: TestResponse, id = entity_id) =>
     async () =>
-      (await visit({}, cookieHeader(response))).body.entity_id === id;
+      (await service.visit(cookieHeader(response))).body.entity_id === id;
   const refreshes =
     ({ body }: { body: { refresh_token: string } }, clientId = client_id) =>
     async () =>
       (await refreshCustomer(service, body.refresh_token, { client_id: clientId })).body.entity_id === entity_id;
+  const byAnyAgent = async (named: object) =>
+    (await service.post(TOKEN, agentTokenBody(named), bearer(await issueAgentToken(service)))).body;
   /** Whether each thing still works. The order is that of the columns. */
   const isAlive: Record<string, () => Promise<boolean>> = {
     token: isValid(token),
@@ -168,15 +131,16 @@ async function newWorld() {
     'own link': leads(first),
     copy: leads(copy.response),
     'sign-in': leads(signedIn, signedIn.body.entity_id),
+    'external id': async () => (await byAnyAgent({ external_id: user })).entity_id === signedIn.body.entity_id,
+    "agent's own token": async () => (await service.post(TOKEN, agentTokenBody(), bearer(agent))).status === 200,
     "agent's token": isValid(agentsToken),
     "agent's proof": proves(agentsProof),
     "agent's link": leads(agentsLink.response),
     "agent's family": refreshes(agentsFamily, ACME_SITE),
-    elsewhere: async () =>
-      (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id === elsewhere,
+    elsewhere: async () => (await service.visit(firstCookie, ELSEWHERE)).body.entity_id === elsewhere,
   };
   return {
-    ...{ client_id, agentId, agent, entity_id, token, first, firstCookie, link, linkToken, family, copy },
+    ...{ client_id, agentId, agent, agentPair, entity_id, token, first, firstCookie, link, linkToken, family, copy },
     ...{ signedIn, isAlive },
   };
 }
@@ -184,6 +148,7 @@ type World = Awaited<ReturnType<typeof newWorld>>;
 
 const endToken = (token: string) => service.send('DELETE', TOKEN, bearer(token));
 const revoke = (token: string, client_id: string) => service.post('/v2/customer/revoke', { token, client_id });
+const revokeAsOperator = (token: string) => service.admin('POST', '/oauth2/revoke', { token });
 const replay = async ({ use, code }: { use: () => Promise<TestResponse>; code: string }) => {
   await ageRedemption(service, code, 3);
   return use();
@@ -192,7 +157,7 @@ const forget = (cookie: string) =>
   service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
 const endBrowser = async (entityId: string, response: TestResponse) => {
   const browserId = (await linksOfBrowser(service, response))[0]?.browserId;
-  return asOperator('DELETE', `/admin/identities/${entityId}/browsers/${browserId}`);
+  return service.admin('DELETE', `/admin/identities/${entityId}/browsers/${browserId}`);
 };
 const reuse = async ({ body }: World['family'], client_id: string) => {
   const next = (await refreshCustomer(service, body.refresh_token, { client_id })).body.refresh_token;
@@ -201,6 +166,11 @@ const reuse = async ({ body }: World['family'], client_id: string) => {
   const response = await refreshCustomer(service, body.refresh_token, { client_id });
   body.refresh_token = next;
   return response;
+};
+const reuseOfAgent = async (refreshToken: string) => {
+  const next = (await refresh(service, refreshToken)).body.refresh_token;
+  await refresh(service, next);
+  return refresh(service, refreshToken);
 };
 const pass = (seconds: number) => {
   service.clock.advance({ seconds });
@@ -220,8 +190,9 @@ const ofBoth =
 const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | undefined, status?: number]> = {
   '`DELETE /v2/customer/token` with the token': [ofBoth((_, token) => endToken(token))],
   '`/v2/customer/revoke` of the token': [ofBoth((_, token, { client_id }) => revoke(token, client_id))],
-  '`/oauth2/revoke` of the token by the operator': [
-    ofBoth((_, token) => asOperator('POST', '/oauth2/revoke', { token })),
+  '`/oauth2/revoke` of the token by the operator': [ofBoth((_, token) => revokeAsOperator(token))],
+  '`/oauth2/revoke` of the refresh token by the operator': [
+    ({ family }) => revokeAsOperator(family.body.refresh_token),
   ],
   "`DELETE /v2/customer/token` with the link's token": [({ linkToken }) => endToken(linkToken)],
   '`/v2/customer/revoke` of the refresh token': [
@@ -245,7 +216,7 @@ const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | und
       const [family] = (await familiesOf(service, entity_id))
         .filter(({ clientId }) => clientId === client_id)
         .sort((one, other) => one.begunAt.getTime() - other.begunAt.getTime());
-      return asOperator('DELETE', `/admin/identities/${entity_id}/refresh-families/${family?.id}`);
+      return service.admin('DELETE', `/admin/identities/${entity_id}/refresh-families/${family?.id}`);
     },
   ],
   'a new user signs in with `link` in the first browser': [
@@ -254,16 +225,23 @@ const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | und
   'another user signs in in the browser of the sign-in': [
     ({ client_id, signedIn }) => signInFrom(client_id, cookieHeader(signedIn), { link: 'browser' }),
   ],
-  erasure: [ofBoth((entityId) => asOperator('DELETE', `/admin/identities/${entityId}`))],
-  'the client is deleted': [({ client_id }) => asOperator('DELETE', `/admin/clients/${client_id}`)],
+  erasure: [ofBoth((entityId) => service.admin('DELETE', `/admin/identities/${entityId}`))],
+  'the client is deleted': [({ client_id }) => service.admin('DELETE', `/admin/clients/${client_id}`)],
   'the client gets a new secret': [
-    ({ client_id }) => asOperator('POST', `/admin/clients/${client_id}/secret`, { old_valid_for: 0 }),
+    ({ client_id }) => service.admin('POST', `/admin/clients/${client_id}/secret`, { old_valid_for: 0 }),
   ],
   'the agent ends its token': [({ agent }) => service.send('DELETE', '/v2/token', bearer(agent))],
-  'the agent gets a new password': [
-    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { password: 'another password of the agent' }),
+  "`/oauth2/revoke` of the agent's refresh token by the operator": [
+    ({ agentPair }) => revokeAsOperator(agentPair.refresh_token),
   ],
-  'the agent is deleted': [({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
+  "reuse of the agent's refresh token": [({ agentPair }) => reuseOfAgent(agentPair.refresh_token), 400],
+  'the agent gets a new password': [
+    ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { password: 'another password of the agent' }),
+  ],
+  'the agent moves to another organization': [
+    ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { organization_id: RIVAL }),
+  ],
+  'the agent is deleted': [({ agentId }) => service.admin('DELETE', `/admin/agents/${agentId}`)],
   'access tokens expire': [() => pass(28_801)],
   '`sign_in_days` without a sign-in': [() => pass((SIGN_IN_DAYS + 1) * DAY_SECONDS)],
   '`idle_days` without a request': [() => pass((IDLE_DAYS + 1) * DAY_SECONDS)],
@@ -275,11 +253,12 @@ describe('protocol §3.10: what ends what', () => {
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim());
-  const [header, , ...lines] = MATRIX.trim().split('\n').map(cellsOf) as [string[], string[], ...string[][]];
+  const page = readFileSync(join(import.meta.dirname, '../../docs/protocol.md'), 'utf8');
+  const table = page.slice(page.indexOf('| event | token |')).split('\n\n', 1)[0] as string;
+  const [header, , ...lines] = table.split('\n').map(cellsOf) as [string[], string[], ...string[][]];
   const expected = new Map(lines.map(([event, ...cells]) => [event as string, cells]));
 
-  it('is the table of the protocol', () => {
-    expect(readFileSync(join(import.meta.dirname, '../../docs/protocol.md'), 'utf8')).toContain(MATRIX);
+  it('has each row of the table of the protocol', () => {
     expect([...expected.keys()]).toEqual(Object.keys(EVENTS));
   });
 

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
 import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
+const service = useService();
 
 describe('a request that another site makes a browser send, with its cookies (CSRF)', () => {
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/json'])(

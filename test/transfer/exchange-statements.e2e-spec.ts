@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { sha256 } from '../../src/platform/secret.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
@@ -8,14 +8,10 @@ import { expectInvalidGrant } from '../support/expect-error.js';
 import { moveOf } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { clientOf } from '../support/statements.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { codesOf, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry() });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: refreshingRegistry() });
 
 const end = async (token: string) => expect((await service.send('DELETE', TOKEN, bearer(token))).status).toBe(200);
 

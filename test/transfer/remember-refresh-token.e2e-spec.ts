@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -14,32 +14,26 @@ import {
 } from '../support/customer-refresh.js';
 import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { times, winnerOf } from '../support/races.js';
 import { type Move, moveOf } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
 import { ageRedemption, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-second-devices-0123456789';
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
 const STATEMENTS_OF_TRANSACTION = ['UPDATE', 'UPDATE', 'SELECT', 'SELECT', 'INSERT', 'INSERT'];
 /** Statements of an exchange after which the test stops it. */
 const STATEMENTS_OF_EXCHANGE = [1, 2, 3, 4, 5, 6];
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry(), environment: { ADMIN_TOKEN, TRUST_PROXY: '1' } });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: refreshingRegistry(), environment: { TRUST_PROXY: '1' } });
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const move = async (token?: string) => moveOf(service, token ?? (await newCustomer(service)).access_token);
-const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
 const hasEnded = async ({ access_token, refresh_token }: Stay) => {
   expectInvalidGrant(await refreshCustomer(service, refresh_token));
   expect(await infoStatus(service, access_token)).toBe(401);
@@ -213,7 +207,7 @@ describe('protocol §3.7: a code that gave a customer a refresh token', () => {
       const pending = stay(service, moved, {}, { 'x-request-id': requestId });
       await Promise.race([gate.reached, pending]);
       const families = await familiesOf(service, entity_id);
-      expect((await erase(entity_id)).status).toBe(200);
+      expect((await service.erase(entity_id)).status).toBe(200);
       gate.close();
       const response = await pending;
       if (response.status === 200) await hasEnded(response.body);

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Consent } from '../../../src/agent-auth/page/consent.entity.js';
 import { RegistryFile } from '../../../src/registry/file/registry-file.js';
 import { pkce } from '../../support/agent-tokens.js';
@@ -14,7 +13,8 @@ import {
   testRegistry,
   writeRegistry,
 } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 const LOOPBACK = 'http://127.0.0.1:8080/callback';
 const CLAIMED_HTTPS = 'https://app.acme.example/callback';
@@ -35,13 +35,9 @@ registry.clients.push(
 );
 const acmeAgent = registry.agents[0] as Record<string, unknown>;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry });
 
-const rows = () => service.application.get(DataSource).getRepository(Consent);
+const rows = () => service.rowsOf(Consent);
 const isConsentPage = ({ status, text }: TestResponse) =>
   status === 200 && text.includes('<title>Allow access</title>');
 

@@ -1,21 +1,17 @@
 import type { Pool } from 'mysql2';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { INFO } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 const PARALLEL_REQUEST_COUNT = 40;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
+const service = useService();
 
 const browsers = () => Array.from({ length: PARALLEL_REQUEST_COUNT }, () => new TestBrowser(service));
 const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));

@@ -1,35 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
-import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { secretOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { linksOf, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-customer-browsers-0123456789';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
-const asOperator = (method: string, path: string) =>
-  manage(service, method, `/admin/identities/${path}`, bearer(ADMIN_TOKEN));
+const asOperator = (method: string, path: string) => service.admin(method, `/admin/identities/${path}`);
 const browsersOf = async (id: string): Promise<{ id: string; last_seen_day: string }[]> =>
   (await asOperator('GET', id)).body.browsers;
-const idOf = async (cookie: string, more: object = {}): Promise<string> =>
-  (await service.post(TOKEN, cookieBody(more), { cookie })).body.entity_id;
 const browserIdOf = (response: TestResponse) => partsOf(secretOf(response)).browserId;
 const today = () => new Date(service.clock.now()).toISOString().slice(0, 10);
 
@@ -40,7 +30,7 @@ describe('protocol §9.2: the browsers of a customer', () => {
     const first = today();
     const pair = await rememberedPair(service, access_token);
     service.clock.advance({ seconds: 2 * 86_400 });
-    await idOf(pair);
+    await service.idOf(pair);
     const browsers = await browsersOf(entity_id);
     expect(browsers.map(({ last_seen_day }) => last_seen_day)).toEqual([today(), first]);
     expect(browsers[1]?.id).toBe(browserIdOf(known));
@@ -50,18 +40,18 @@ describe('protocol §9.2: the browsers of a customer', () => {
     const known = await service.post(TOKEN, cookieBody());
     const { entity_id, access_token } = known.body;
     const own = cookieHeader(known);
-    const ofRival = await idOf(own, AT_RIVAL);
+    const ofRival = await service.idOf(own, AT_RIVAL);
     const pair = await rememberedPair(service, access_token);
     const ownId = browserIdOf(known);
     const linked = (await browsersOf(entity_id)).find(({ id }) => id !== ownId)?.id as string;
     expect((await asOperator('DELETE', `${entity_id}/browsers/${linked}`)).status).toBe(200);
     expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([ownId]);
-    expect(await idOf(pair)).not.toBe(entity_id);
-    expect(await idOf(own)).toBe(entity_id);
+    expect(await service.idOf(pair)).not.toBe(entity_id);
+    expect(await service.idOf(own)).toBe(entity_id);
     expect((await asOperator('DELETE', `${entity_id}/browsers/${ownId}`)).status).toBe(200);
     expect(await browsersOf(entity_id)).toEqual([]);
-    expect(await idOf(own)).not.toBe(entity_id);
-    expect(await idOf(own, AT_RIVAL)).toBe(ofRival);
+    expect(await service.idOf(own)).not.toBe(entity_id);
+    expect(await service.idOf(own, AT_RIVAL)).toBe(ofRival);
     expect(await infoStatus(service, access_token)).toBe(200);
     const details = { browser: ownId };
     const events = service.audit.filter(({ event }) => event === 'browser.ended');
@@ -124,7 +114,7 @@ describe('protocol §9.2: the browsers of a customer', () => {
     const [one, other] = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())];
     for (const path of [`${one.body.entity_id}/browsers/${browserIdOf(other)}`, `${one.body.entity_id}/browsers/x`])
       expect((await asOperator('DELETE', path)).status).toBe(404);
-    expect(await idOf(cookieHeader(other))).toBe(other.body.entity_id);
+    expect(await service.idOf(cookieHeader(other))).toBe(other.body.entity_id);
   });
 
   it.each<[string, (cookie: string, entityId: string, browserId: string) => Promise<unknown>]>([
@@ -134,7 +124,7 @@ describe('protocol §9.2: the browsers of a customer', () => {
       (cookie) => service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie }),
     ],
   ])('leave no ancestors of a link behind when %s', async (_, end) => {
-    const ancestors = service.application.get(DataSource).getRepository(LinkAncestor);
+    const ancestors = service.rowsOf(LinkAncestor);
     const known = await service.post(TOKEN, cookieBody());
     const { entity_id, access_token } = known.body;
     const before = await ancestors.count();

@@ -1,6 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
@@ -15,10 +14,9 @@ import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember } from '../../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-exports-0123456789-0';
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** The number of rows of the grant's table about one customer. */
@@ -45,12 +43,10 @@ class TestParticipant {
 @Module({ imports: [IdentityModule], providers: [TestParticipant] })
 class TestParticipantModule {}
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN }, modules: [TestParticipantModule] });
+  return { registry, modules: [TestParticipantModule] };
 });
-afterAll(() => service?.stop());
 
 const exportOf = (id: string, token = ADMIN_TOKEN, query = '') =>
   manage(service, 'GET', `/admin/identities/${id}/export${query}`, bearer(token));
@@ -62,7 +58,7 @@ async function pagesOf(id: string, after?: string): Promise<{ tables: Record<str
   return body.next === undefined ? [body] : [body, ...(await pagesOf(id, body.next))];
 }
 
-const linksIn = () => service.application.get(DataSource).getRepository(BrowserLink);
+const linksIn = () => service.rowsOf(BrowserLink);
 const linksOf = (entityId: string) => linksIn().find({ where: { entityId }, order: { browserId: 'ASC' } });
 
 /** Adds links of other browsers to the customer of a browser. */
@@ -125,7 +121,7 @@ describe('protocol §9.2: the export of a customer', () => {
   it('has the raised generation of the customer as the revocation feed has it', async () => {
     const { entity_id } = await newCustomer(service);
     const path = `/admin/identities/${entity_id}/end_sessions`;
-    expect((await manage(service, 'POST', path, bearer(ADMIN_TOKEN), {})).status).toBe(200);
+    expect((await service.admin('POST', path, {})).status).toBe(200);
     const { tables } = (await exportOf(entity_id)).body;
     const time = expect.stringMatching(ISO_TIME);
     const revocation = { kind: 'generation', value: entity_id, generation: 1, audience: 'customer-api' };
@@ -177,7 +173,7 @@ describe('protocol §9.2: the export of a customer', () => {
   ])('rejects a next that %s', async (_, after) => {
     const { entity_id } = await newCustomer(service);
     const path = `/admin/identities/${entity_id}/export`;
-    const asOperator = (query: string) => manage(service, 'GET', `${path}?${query}`, bearer(ADMIN_TOKEN));
+    const asOperator = (query: string) => service.admin('GET', `${path}?${query}`);
     expectInvalidRequest(await asOperator(`after=${after}`), /^after: not a next of this export$/);
     expectInvalidRequest(await asOperator('next=x'), /^next: unknown parameter$/);
   });
@@ -192,7 +188,7 @@ describe('protocol §9.2: the export of a customer', () => {
 
   it('is a 404 for an unknown or erased customer', async () => {
     const { entity_id } = await newCustomer(service);
-    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    await service.admin('DELETE', `/admin/identities/${entity_id}`);
     for (const id of [entity_id, '01890000-0000-7000-8000-000000000000', 'x'])
       expectError(await exportOf(id), { status: 404, error: 'not_found', hint: undefined });
   });

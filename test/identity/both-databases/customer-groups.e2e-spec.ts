@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import {
   type Customer,
@@ -17,7 +17,8 @@ import { expectError } from '../../support/expect-error.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { delaySelects } from '../../support/statements.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { startTestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 
@@ -41,11 +42,7 @@ class GroupCaseModule {}
 
 describe('the group of the customer that a grant returns', () => {
   const output = new OutputCapture();
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ modules: [GroupCaseModule], log: output.log });
-  });
-  afterAll(() => service?.stop());
+  const service = useService({ modules: [GroupCaseModule], log: output.log });
 
   const request = (group: string, next: Case) => {
     grantCase = next;

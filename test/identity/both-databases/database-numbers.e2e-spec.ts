@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../scripts/mariadb.js';
@@ -9,7 +9,8 @@ import { selectStatement } from '../../../src/platform/database/statement.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { manage } from '../../support/management-api.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { startTestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 /** An integer of the type BIGINT and one of the type DECIMAL, on MySQL and MariaDB. */
 const FIND_NUMBERS = selectStatement<[], { counted: number; summed: number }>(
@@ -20,11 +21,7 @@ const FIND_TIMES = selectStatement<[id: string], { created: Date; erased_at: Dat
   'SELECT found.created_at AS created, found.erased_at FROM (SELECT * FROM customer WHERE entity_id = ?) AS found',
 );
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
+const service = useService();
 
 describe('the database', () => {
   it('returns integer expressions as numbers with each column type that a server gives them', async () => {

@@ -1,6 +1,6 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
@@ -11,25 +11,19 @@ import { bearer } from '../../support/authorization-headers.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { expectNoOrphans, identitiesOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember } from '../../support/remember.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-erased-rows-0123456789';
 /** Codes and revocations expire by themselves, and cookies with the id go on working for the browser's other customers. */
 const TABLES_WITH_THE_ID = ['browser_customer', 'customer', 'one_time_code', 'revocation'];
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  return { registry };
 });
-afterAll(() => service?.stop());
-
-const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
 
 /** The tables that have one of the ids in any column of any row. */
 async function tablesWith(ids: string[]): Promise<string[]> {
@@ -60,7 +54,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const { tableName } = service.application.get(DataSource).getMetadata(RefreshFamilyAncestor);
     expect(tables).toContain(tableName);
 
-    const erased = await erase(entity_id);
+    const erased = await service.erase(entity_id);
     expect(erased.status).toBe(200);
     expect((await tablesWith(ids)).filter((table) => !TABLES_WITH_THE_ID.includes(table))).toEqual([]);
     const kept = { entityId: entity_id, organizationId: ACME };
@@ -91,7 +85,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const { refresh_token } = await stayOf(service, access_token);
     const participants = service.application.get(CustomerDataParticipants);
     const deletion = vi.spyOn(participants, 'deleteOwnRows').mockRejectedValueOnce(new ServiceUnavailableException());
-    expect((await erase(entity_id)).status).toBe(503);
+    expect((await service.erase(entity_id)).status).toBe(503);
     deletion.mockRestore();
 
     expect(await infoStatus(service, access_token)).toBe(401);
@@ -100,7 +94,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect(again.created).toBe(true);
     expect(again.entity_id).not.toBe(entity_id);
     expect(await familiesOf(service, entity_id)).toHaveLength(1);
-    expect((await erase(entity_id)).status).toBe(404);
+    expect((await service.erase(entity_id)).status).toBe(404);
     expect(await familiesOf(service, entity_id)).toEqual([]);
   });
 
@@ -108,7 +102,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const agent = bearer(await issueAgentToken(service));
     const body = agentTokenBody({ external_id: 'user-with-many-customers' });
     const { entity_id } = (await service.post('/v2/customer/token', body, agent)).body;
-    const users = service.application.get(DataSource).getRepository(OrganizationUser);
+    const users = service.rowsOf(OrganizationUser);
     const user = await users.findOneByOrFail({ entityId: entity_id });
     const linked = Array.from({ length: 1_200 }, (_, index) => ({
       ...user,
@@ -117,7 +111,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     }));
     for (let first = 0; first < linked.length; first += 100) await users.insert(linked.slice(first, first + 100));
     const execute = vi.spyOn(service.application.get(Database), 'execute');
-    expect((await erase(entity_id)).status).toBe(200);
+    expect((await service.erase(entity_id)).status).toBe(200);
     expect(await users.countBy({ customerId: entity_id })).toBe(1_200);
     await purge(service);
     const deleted = (await Promise.all(execute.mock.results.map(({ value }) => value))) as number[];
@@ -139,7 +133,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     }
     const transaction = vi.spyOn(service.application.get(Database), 'transaction');
     const logged = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
-    expect((await erase(entity_id)).status).toBe(200);
+    expect((await service.erase(entity_id)).status).toBe(200);
     expect(await linksOf(service, entity_id)).toHaveLength(1_201);
     await purge(service);
     // each statement names its links, so that its cost does not grow with the links that earlier steps have ended

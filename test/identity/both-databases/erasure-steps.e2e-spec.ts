@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { describe, expect, it } from 'vitest';
+import { cookieHeader, TestBrowser } from '../../support/cookie-grant.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
 import { linksOf, moveOf, remember, rememberingRegistry } from '../../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-erasure-steps-0123456789';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const STEPS = ['the transfer', 'the exchange with remember', 'the visit of the second browser', 'forget'] as const;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
-const erase = (entityId: string) => manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
-const visit = (cookie: string, more = {}) => service.post(TOKEN, cookieBody(more), { cookie });
 const forget = (cookie: string) =>
   service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
 
@@ -33,7 +24,7 @@ describe('protocol §5.8: the erasure of a customer that moves to a second brows
       const ofRival = (await second.visit(AT_RIVAL)).body.entity_id;
       const tokens = [access_token];
       const eraseAfter = async (step: number) => {
-        if (step === erasedAfter) expect((await erase(entity_id)).status).toBe(200);
+        if (step === erasedAfter) expect((await service.erase(entity_id)).status).toBe(200);
       };
 
       const move = await moveOf(service, access_token);
@@ -48,7 +39,7 @@ describe('protocol §5.8: the erasure of a customer that moves to a second brows
       }
       await eraseAfter(1);
       const pair = moved.status === 200 ? cookieHeader(moved) : (second.cookie as string);
-      const returning = await visit(pair);
+      const returning = await service.visit(pair);
       expect(returning.status).toBe(200);
       expect(returning.body.entity_id === entity_id).toBe(erasedAfter > 1);
       if (erasedAfter > 1) tokens.push(returning.body.access_token);
@@ -59,10 +50,10 @@ describe('protocol §5.8: the erasure of a customer that moves to a second brows
       for (const token of tokens) expect(await infoStatus(service, token)).toBe(401);
       expect(await linksOf(service, entity_id)).toEqual([]);
       for (const cookie of [pair, first.cookie as string, second.cookie as string])
-        expect((await visit(cookie)).body.entity_id).not.toBe(entity_id);
+        expect((await service.visit(cookie)).body.entity_id).not.toBe(entity_id);
       expectInvalidGrant(await remember(service, move));
-      expect((await visit(pair, AT_RIVAL)).body.entity_id).toBe(ofRival);
-      expect((await visit(second.cookie as string, AT_RIVAL)).body.entity_id).toBe(ofRival);
+      expect((await service.visit(pair, AT_RIVAL)).body.entity_id).toBe(ofRival);
+      expect((await service.visit(second.cookie as string, AT_RIVAL)).body.entity_id).toBe(ofRival);
     },
   );
 });

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
@@ -15,10 +15,9 @@ import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
 import { sqlOf, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { DAY_SECONDS, useService } from '../../support/use-service.js';
 
-const DAY_SECONDS = 86_400;
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
@@ -31,16 +30,12 @@ function registry(): ReturnType<typeof refreshingRegistry> {
   return all;
 }
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: registry() });
-});
+const service = useService({ registry: registry() });
 afterEach(async () => {
   vi.restoreAllMocks();
   service.clock.reset();
   await forgetPass();
 });
-afterAll(() => service?.stop());
 
 const pass = (days: number, of = service) => of.clock.advance({ seconds: days * DAY_SECONDS });
 /** Lets the purge of idle customers run again on the same day. */
@@ -176,7 +171,7 @@ describe('protocol §5.9: the purge of idle customers', () => {
 
   it('goes on with the other customers if a participant fails for one, logs it, and tries again in each purge', async () => {
     const participants = service.application.get(CustomerDataParticipants);
-    const unfinished = service.application.get(DataSource).getRepository(UnfinishedErasure);
+    const unfinished = service.rowsOf(UnfinishedErasure);
     const idsOfUnfinished = async () => (await unfinished.find()).map(({ entityId }) => entityId);
     const failing = (await newCustomer(service)).entity_id;
     const others = [(await newCustomer(service)).entity_id, (await newCustomer(service)).entity_id];

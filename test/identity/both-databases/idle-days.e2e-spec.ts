@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
@@ -10,16 +10,13 @@ import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-idle-days-0123456789';
-const DAY_SECONDS = 86_400;
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
@@ -33,19 +30,8 @@ function registryWithIdleDays(): ReturnType<typeof rememberingRegistry> {
   return registry;
 }
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: registryWithIdleDays(), environment: { ADMIN_TOKEN } });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  service.clock.reset();
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: registryWithIdleDays() });
 
-const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
-const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
-  (await service.post(path, cookieBody(more), { cookie })).body.entity_id;
 const rowsIn = async (table: string): Promise<number> =>
   Number(
     (await service.application.get(DataSource).query(`SELECT COUNT(*) AS rows_found FROM ${table}`))[0].rows_found,
@@ -56,13 +42,13 @@ describe('protocol §5.9: idle_days of an organization', () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
     for (const days of [IDLE_DAYS, IDLE_DAYS, 1]) {
-      pass(days);
+      service.passDays(days);
       expect((await browser.visit()).body.entity_id).toBe(entity_id);
     }
-    pass(IDLE_DAYS + 1);
+    service.passDays(IDLE_DAYS + 1);
     const next = (await browser.visit()).body.entity_id;
     expect(next).not.toBe(entity_id);
-    pass(IDLE_DAYS);
+    service.passDays(IDLE_DAYS);
     expect((await browser.visit()).body.entity_id).toBe(next);
   });
 
@@ -71,7 +57,7 @@ describe('protocol §5.9: idle_days of an organization', () => {
     const [plain, sales] = [(await browser.visit()).body.entity_id, (await browser.visit({}, GROUP)).body.entity_id];
     const rival = (await browser.visit(AT_RIVAL)).body.entity_id;
     for (let week = 0; week < 6; week++) {
-      pass(7);
+      service.passDays(7);
       expect((await browser.visit({}, GROUP)).body.entity_id).toBe(sales);
     }
     expect((await browser.visit(AT_RIVAL)).body.entity_id).toBe(rival);
@@ -81,17 +67,17 @@ describe('protocol §5.9: idle_days of an organization', () => {
   it('ends a link from a transfer too, and a later call with the same cookies gets one new customer', async () => {
     const moved = await newCustomer(service);
     const pair = await rememberedPair(service, moved.access_token);
-    pass(IDLE_DAYS);
-    expect(await idOf(pair)).toBe(moved.entity_id);
-    pass(IDLE_DAYS + 1);
-    const ids = await Promise.all(Array.from({ length: 10 }, () => idOf(pair)));
+    service.passDays(IDLE_DAYS);
+    expect(await service.idOf(pair)).toBe(moved.entity_id);
+    service.passDays(IDLE_DAYS + 1);
+    const ids = await Promise.all(Array.from({ length: 10 }, () => service.idOf(pair)));
     expect(new Set(ids).size).toBe(1);
     expect(ids[0]).not.toBe(moved.entity_id);
   });
 
   it('leaves one new customer and one audit event after parallel calls of one browser', async () => {
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
-    pass(IDLE_DAYS + 1);
+    service.passDays(IDLE_DAYS + 1);
     const created = () => service.audit.filter(({ event }) => event === 'identity.created').length;
     const state = async () => [await rowsIn('customer'), await rowsIn('browser_customer'), created()];
     const before = await state();
@@ -106,7 +92,7 @@ describe('protocol §5.9: idle_days of an organization', () => {
       });
       return transaction(work) as never;
     });
-    const ids = await Promise.all(Array.from({ length: 5 }, () => idOf(pair)));
+    const ids = await Promise.all(Array.from({ length: 5 }, () => service.idOf(pair)));
     vi.restoreAllMocks();
     expect([waiting.length, new Set(ids).size]).toEqual([5, 1]);
     expect(await state()).toEqual(before.map((count) => count + 1));
@@ -116,7 +102,7 @@ describe('protocol §5.9: idle_days of an organization', () => {
     const browser = new TestBrowser(service);
     await browser.visit();
     await browser.visit({}, GROUP);
-    pass(IDLE_DAYS + 1);
+    service.passDays(IDLE_DAYS + 1);
     const moved = await newCustomer(service);
     const response = await remember(service, await moveOf(service, moved.access_token), { cookie: browser.cookie });
     expect(response.status).toBe(200);
@@ -131,17 +117,17 @@ describe('protocol §5.9: idle_days of an organization', () => {
 
   it.each([0, 732, -1, 1.5, '30', null])('must be a whole number from 1 to 731: %j', async (idle_days) => {
     const entry = { id: randomUUID(), name: 'Idle', idle_days };
-    const response = await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry);
+    const response = await service.admin('POST', '/admin/organizations', entry);
     if (idle_days === null) expect(response.status).toBeLessThan(300);
     else expectInvalidRequest(response, /idle_days/);
   });
 
   it('is returned by the admin API, and can be removed', async () => {
     const entry = { id: randomUUID(), name: 'Idle', idle_days: 7 };
-    const created = (await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry)).body;
+    const created = (await service.admin('POST', '/admin/organizations', entry)).body;
     expect(created.idle_days).toBe(7);
     const path = `/admin/organizations/${created.id}`;
-    const changed = await manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { idle_days: null });
+    const changed = await service.admin('PATCH', path, { idle_days: null });
     expect(changed.body).not.toHaveProperty('idle_days');
   });
 });
@@ -151,10 +137,10 @@ describe('the purge of browser links', () => {
     const moved = await newCustomer(service);
     const pair = await rememberedPair(service, moved.access_token);
     await service.send('DELETE', TOKEN, bearer(moved.access_token));
-    pass(20);
+    service.passDays(20);
     expect((await purge(service))?.browser_customer).toBe(1);
-    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
-    expect(await idOf(pair)).not.toBe(moved.entity_id);
+    expect(await service.rowsOf(Revocation).count()).toBe(0);
+    expect(await service.idOf(pair)).not.toBe(moved.entity_id);
   });
 
   it('leaves a revocation that expires during the purge to the next purge, so that its links stay ended', async () => {
@@ -165,12 +151,12 @@ describe('the purge of browser links', () => {
     const deleteInSteps = endedLinks.deleteInSteps.bind(endedLinks);
     vi.spyOn(endedLinks, 'deleteInSteps').mockImplementation(async function* (size, now) {
       yield* deleteInSteps(size, now);
-      pass(20);
+      service.passDays(20);
     });
     expect(await purge(service)).toMatchObject({ browser_customer: 0, revocation: 0 });
     vi.restoreAllMocks();
-    expect(await idOf(pair)).not.toBe(moved.entity_id);
-    pass(20);
+    expect(await service.idOf(pair)).not.toBe(moved.entity_id);
+    service.passDays(20);
     expect((await purge(service))?.revocation).toBe(1);
   });
 
@@ -193,16 +179,16 @@ describe('the purge of browser links', () => {
     const moved = await newCustomer(service);
     const pair = await rememberedPair(service, moved.access_token);
     await service.send('DELETE', TOKEN, bearer(moved.access_token));
-    pass(20);
+    service.passDays(20);
     const inGroup = (await service.post(GROUP, cookieBody())).body;
     let later = '';
     afterReadingEndedLinks(async () => {
       later = await rememberedPair(service, inGroup.access_token, pair);
     });
     await purge(service);
-    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
-    expect(await idOf(later, {}, GROUP)).toBe(inGroup.entity_id);
-    expect(await idOf(later)).not.toBe(moved.entity_id);
+    expect(await service.rowsOf(Revocation).count()).toBe(0);
+    expect(await service.idOf(later, {}, GROUP)).toBe(inGroup.entity_id);
+    expect(await service.idOf(later)).not.toBe(moved.entity_id);
   });
 
   it('ends at most 50 links in a step, and also a link that another node has added after the purge has read', async () => {
@@ -224,7 +210,7 @@ describe('the purge of browser links', () => {
       );
     };
     await addCopies(Array.from({ length: 119 }, (_, index) => `copy-${index}`));
-    pass(20);
+    service.passDays(20);
     afterReadingEndedLinks(() => addCopies(['added-later']));
     const { version } = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
     const steps: number[] = [];
@@ -243,9 +229,9 @@ describe('the purge of browser links', () => {
     const phone = new TestBrowser(service);
     const { access_token } = (await phone.visit()).body;
     await rememberedPair(service, access_token, cookieHeader(await service.post(GROUP, cookieBody())));
-    pass(800);
+    service.passDays(800);
     await purge(service);
-    pass(3);
+    service.passDays(3);
     await purge(service);
     const after = await Promise.all(TABLES.map(rowsIn));
     for (const [index, count] of after.entries()) expect(count, TABLES[index]).toBeLessThanOrEqual(before[index] ?? 0);
@@ -258,7 +244,7 @@ describe('the purge of browser links', () => {
     const phone = new TestBrowser(service);
     await phone.visit();
     const { entity_id: entityId } = (await phone.visit({}, path)).body;
-    pass(800);
+    service.passDays(800);
     const agent = await issueAgentToken(service);
     const move = await moveOf(service, agent, { bearer_type: 'agent', customer_id: entityId });
     await identitiesOf(service).update({ entityId }, { lastTokenDay: null });
@@ -278,11 +264,11 @@ describe('the purge of browser links', () => {
     const { access_token, entity_id: id } = (await phone.visit()).body;
     let pair = await rememberedPair(service, access_token);
     for (let month = 0; month < 28; month++) {
-      pass(28);
-      expect(await idOf(pair)).toBe(id);
+      service.passDays(28);
+      expect(await service.idOf(pair)).toBe(id);
       pair = cookieHeader(await service.post(TOKEN, cookieBody(), { cookie: pair }));
     }
     await purge(service);
-    expect(await idOf(pair)).toBe(id);
+    expect(await service.idOf(pair)).toBe(id);
   });
 });

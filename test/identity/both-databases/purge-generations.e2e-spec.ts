@@ -1,28 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../../support/authorization-headers.js';
+import { describe, expect, it } from 'vitest';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { identitiesOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-generations-0123456789';
-const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
-
-const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
-const erase = (entityId: string) => manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
+const service = useService({ registry: rememberingRegistry() });
 
 /** A customer whose first browser is idle, and the token that another browser got for it today. */
 async function customerOfOtherBrowser(path: string) {
@@ -34,7 +22,7 @@ async function customerOfOtherBrowser(path: string) {
   let cookie = await rememberedPair(service, access_token);
   let token = '';
   for (let month = 0; month < 28; month++) {
-    pass(28);
+    service.passDays(28);
     const response = await service.post(path, body, { cookie });
     expect(response.body.entity_id).toBe(entity_id);
     cookie = cookieHeader(response);
@@ -50,7 +38,7 @@ describe.each([
   it('outlives the purge of the idle browser after the erasure, so that the tokens of the last day stay ended', async () => {
     const { entityId, token, phone } = await customerOfOtherBrowser(path);
     expect(await infoStatus(service, token)).toBe(200);
-    expect((await erase(entityId)).status).toBe(200);
+    expect((await service.erase(entityId)).status).toBe(200);
     for (let round = 0; round < 3; round++) await purge(service);
     expect(await infoStatus(service, token)).toBe(401);
     const row = await identitiesOf(service).findOneByOrFail({ entityId });

@@ -1,19 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { expectKeysOnly } from '../../support/statement-plans.js';
 import { statementsOf } from '../../support/statements.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { DAY_SECONDS, useService } from '../../support/use-service.js';
 
-const DAY_SECONDS = 86_400;
-
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry() });
-});
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
 describe('protocol §5.3: a returning customer', () => {
   it('costs one SELECT and no write, and the first call of a day one UPDATE more', async () => {

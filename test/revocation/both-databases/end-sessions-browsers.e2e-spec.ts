@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -11,31 +11,18 @@ import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { identitiesOf, secretOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
+import { ADMIN_TOKEN, DAY_SECONDS, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-browsers-of-ended-sessions';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const HINT = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
 const BROWSERS = { browsers: true };
-const DAY_SECONDS = 86_400;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  service.clock.reset();
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
-const visit = (cookie: string, more: object = {}) => service.post(TOKEN, cookieBody(more), { cookie });
-const idOf = async (cookie: string, more: object = {}): Promise<string> => (await visit(cookie, more)).body.entity_id;
 /** The token of another customer, which does not conflict with customers outside of the group. */
 const tokenOfGroup = async (): Promise<string> =>
   (await service.post(`/v2/customer/${ACME}/sales/token`, cookieBody())).body.access_token;
@@ -46,17 +33,17 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const known = await service.post(TOKEN, cookieBody());
     const { entity_id, access_token } = known.body;
     const own = cookieHeader(known);
-    const ofRival = await visit(own, AT_RIVAL);
+    const ofRival = await service.visit(own, AT_RIVAL);
     const pair = await rememberedPair(service, access_token);
     const response = await endSessions(service, access_token, BROWSERS, { cookie: own, origin: ACME_ORIGIN });
     expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
     expect(await linksOf(service, entity_id)).toEqual([]);
     for (const cookie of [own, pair]) {
-      const next = await visit(cookie);
+      const next = await service.visit(cookie);
       expect(next.body.entity_id).not.toBe(entity_id);
-      expect(await idOf(cookieHeader(next))).toBe(next.body.entity_id);
+      expect(await service.idOf(cookieHeader(next))).toBe(next.body.entity_id);
     }
-    expect(await idOf(own, AT_RIVAL)).toBe(ofRival.body.entity_id);
+    expect(await service.idOf(own, AT_RIVAL)).toBe(ofRival.body.entity_id);
     expect(await infoStatus(service, ofRival.body.access_token)).toBe(200);
     expect(await infoStatus(service, access_token)).toBe(401);
   });
@@ -69,16 +56,16 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const granted = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent));
     expect(granted.body.entity_id).toBe(entity_id);
     const pair = await rememberedPair(service, granted.body.access_token);
-    expect(await idOf(pair)).toBe(entity_id);
+    expect(await service.idOf(pair)).toBe(entity_id);
   });
 
   it('ends the secret of a browser without other customers, so a copy of its cookies leads to no customer', async () => {
     const victim = await service.post(TOKEN, cookieBody());
     const copy = cookieHeader(victim);
     await endSessions(service, victim.body.access_token, BROWSERS, { cookie: copy });
-    const next = await visit(copy);
+    const next = await service.visit(copy);
     expect(secretOf(next)).not.toBe(secretOf(victim));
-    expect(await idOf(copy)).not.toBe(next.body.entity_id);
+    expect(await service.idOf(copy)).not.toBe(next.body.entity_id);
   });
 
   it('accepts a request with several valid pairs if one of them leads to the customer', async () => {
@@ -104,13 +91,13 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const { access_token, entity_id } = known.body;
     expectInvalidRequest(await endSessions(service, access_token, BROWSERS, cookie ? { cookie } : {}), HINT);
     expect(await infoStatus(service, access_token)).toBe(200);
-    expect(await idOf(cookieHeader(known))).toBe(entity_id);
+    expect(await service.idOf(cookieHeader(known))).toBe(entity_id);
   });
 
   it('needs no cookies after the browser of the customer was forgotten', async () => {
     const known = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(known);
-    await idOf(cookie, AT_RIVAL);
+    await service.idOf(cookie, AT_RIVAL);
     const body = { client_id: ACME_SITE, organization_id: ACME };
     await service.post('/v2/customer/forget', body, { cookie, origin: ACME_ORIGIN });
     expect((await endSessions(service, known.body.access_token, BROWSERS)).status).toBe(200);
@@ -125,8 +112,8 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     ]) {
       const known = await service.post(TOKEN, cookieBody());
       expect((await end(known.body.entity_id)).status).toBe(200);
-      expect(await idOf(cookieHeader(known))).not.toBe(known.body.entity_id);
-      const { body } = await manage(service, 'GET', `/admin/identities/${known.body.entity_id}`, bearer(ADMIN_TOKEN));
+      expect(await service.idOf(cookieHeader(known))).not.toBe(known.body.entity_id);
+      const { body } = await service.admin('GET', `/admin/identities/${known.body.entity_id}`);
       expect(body.browsers).toEqual([]);
     }
   });
@@ -142,27 +129,27 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const copyOfOwn = await rememberedPair(service, await tokenOfGroup(), own);
     await endSessions(service, access_token, { browsers: false });
     for (const cookie of [own, copyOfOwn]) {
-      const next = await visit(cookie);
+      const next = await service.visit(cookie);
       expect(next.body.entity_id).toBe(entity_id);
       expect(await infoStatus(service, next.body.access_token)).toBe(200);
     }
-    for (const cookie of [pair, pairOfAgent]) expect(await idOf(cookie)).not.toBe(entity_id);
+    for (const cookie of [pair, pairOfAgent]) expect(await service.idOf(cookie)).not.toBe(entity_id);
   });
 
   it('ends a link that a thief made with a stolen token, at any depth, and what the thief made with the link', async () => {
     const victim = await service.post(TOKEN, cookieBody());
     const { entity_id, access_token } = victim.body;
     const first = await rememberedPair(service, access_token);
-    const second = await rememberedPair(service, (await visit(first)).body.access_token);
+    const second = await rememberedPair(service, (await service.visit(first)).body.access_token);
     const copied = await rememberedPair(service, await tokenOfGroup(), second);
-    const ofThief = (await visit(copied)).body;
+    const ofThief = (await service.visit(copied)).body;
     expect(ofThief.entity_id).toBe(entity_id);
     const code = await moveOf(service, ofThief.access_token);
     expect((await endSessions(service, access_token)).status).toBe(200);
     expect(await infoStatus(service, ofThief.access_token)).toBe(401);
     expect((await remember(service, code)).status).toBe(400);
-    for (const cookie of [first, second, copied]) expect(await idOf(cookie)).not.toBe(entity_id);
-    expect(await idOf(cookieHeader(victim))).toBe(entity_id);
+    for (const cookie of [first, second, copied]) expect(await service.idOf(cookie)).not.toBe(entity_id);
+    expect(await service.idOf(cookieHeader(victim))).toBe(entity_id);
   });
 
   it('is refused with a pair that came from a transfer, so that a thief cannot end the browsers of the victim', async () => {
@@ -173,7 +160,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const copy = await rememberedPair(service, await tokenOfGroup(), cookie);
     expectInvalidRequest(await endSessions(service, access_token, BROWSERS, { cookie: copy }), HINT);
     expect(await infoStatus(service, access_token)).toBe(200);
-    expect(await idOf(cookieHeader(victim))).toBe(entity_id);
+    expect(await service.idOf(cookieHeader(victim))).toBe(entity_id);
   });
 
   it('needs no cookies if no browser leads to the customer in another way than by a transfer', async () => {
@@ -181,7 +168,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const { entity_id, access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
     const pair = await rememberedPair(service, access_token);
     expect((await endSessions(service, access_token, BROWSERS)).status).toBe(200);
-    expect(await idOf(pair)).not.toBe(entity_id);
+    expect(await service.idOf(pair)).not.toBe(entity_id);
   });
 
   it('has ended everything when its first transaction commits, also if the removal of the links fails, and can be repeated', async () => {
@@ -198,10 +185,10 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     vi.restoreAllMocks();
     expect(await infoStatus(service, access_token)).toBe(401);
     for (const cookie of [own, pair]) {
-      const next = await visit(cookie);
+      const next = await service.visit(cookie);
       expect(next.body.entity_id).not.toBe(entity_id);
       expect(secretOf(next), 'a copy of the cookies does not lead to the next customer').not.toBe(cookie.slice(-96));
-      expect(await idOf(cookie)).not.toBe(next.body.entity_id);
+      expect(await service.idOf(cookie)).not.toBe(next.body.entity_id);
     }
     expect((await endAsOperator(entity_id)).status).toBe(200);
     expect(await linksOf(service, entity_id)).toEqual([]);
@@ -210,7 +197,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
   it('leaves a browser its secret and its customer of another organization, if the removal of the links fails', async () => {
     const known = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(known);
-    const ofRival = await idOf(cookie, AT_RIVAL);
+    const ofRival = await service.idOf(cookie, AT_RIVAL);
     const database = service.application.get(Database);
     const transaction = database.transaction.bind(database);
     vi.spyOn(database, 'transaction')
@@ -218,9 +205,9 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
       .mockRejectedValueOnce(new ServiceUnavailableException());
     await endAsOperator(known.body.entity_id);
     vi.restoreAllMocks();
-    const next = await visit(cookie);
+    const next = await service.visit(cookie);
     expect(next.body.entity_id).not.toBe(known.body.entity_id);
-    expect([secretOf(next), await idOf(cookie, AT_RIVAL)]).toEqual([secretOf(known), ofRival]);
+    expect([secretOf(next), await service.idOf(cookie, AT_RIVAL)]).toEqual([secretOf(known), ofRival]);
   });
 
   it('costs a few statements, although a thief has made many browsers with links that have ended', async () => {
@@ -232,7 +219,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
       known.body.access_token,
       await rememberedPair(service, ofThief.access_token),
     );
-    expect(await idOf(pair)).toBe(entity_id);
+    expect(await service.idOf(pair)).toBe(entity_id);
     expect(await linksOf(service, ofThief.entity_id)).toHaveLength(2);
     const { manager } = service.application.get(DataSource);
     const ids: string[] = Array.from({ length: 60 }, () => randomUUID());
@@ -275,7 +262,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     expect(ended.status).toBe(200);
     for (const response of exchanges.filter(({ status }) => status === 200)) {
       expect(await infoStatus(service, response.body.access_token)).toBe(401);
-      expect(await idOf(cookieHeader(response))).not.toBe(entity_id);
+      expect(await service.idOf(cookieHeader(response))).not.toBe(entity_id);
     }
   });
 
@@ -284,9 +271,9 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const { entity_id, access_token } = known.body;
     const pair = await rememberedPair(service, access_token);
     service.clock.advance({ seconds: 400 * DAY_SECONDS });
-    await visit(pair);
+    await service.visit(pair);
     service.clock.advance({ seconds: 340 * DAY_SECONDS });
-    const latest = await visit(pair);
+    const latest = await service.visit(pair);
     expect(latest.body.entity_id).toBe(entity_id);
     await endAsOperator(entity_id);
     await purge(service);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
@@ -9,18 +9,12 @@ import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
 import { clientOf } from '../../support/statements.js';
 import { testRegistry } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-races-test-0123456789';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
-afterEach(() => vi.restoreAllMocks());
+const service = useService({ registry });
 
 const newCustomerId = async () => claimsOf((await newCustomer(service)).access_token).sub as string;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { agentTokenBody, changePassword, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
@@ -9,7 +9,6 @@ import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
 import { ACME, ACME_AGENT } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -18,17 +17,12 @@ import {
   redeem,
   transferToken,
 } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-test-0123456789';
 const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry });
 
-const admin = (method: string, path: string, body?: object) => manage(service, method, path, bearer(ADMIN_TOKEN), body);
 const newAgent = async (): Promise<{ id: string; email: string }> => {
   const email = `${randomUUID()}@acme.example`;
   const entry = {
@@ -38,7 +32,7 @@ const newAgent = async (): Promise<{ id: string; email: string }> => {
     password: 'a password of the agent',
     scopes: ['customers:own'],
   };
-  return { id: (await admin('POST', '/admin/agents', entry)).body.id, email };
+  return { id: (await service.admin('POST', '/admin/agents', entry)).body.id, email };
 };
 const consumer = (id: string) => new FeedConsumer([service], basic(id, FEED_SECRET));
 const operator = () => new FeedConsumer([service], bearer(ADMIN_TOKEN));
@@ -107,8 +101,13 @@ describe('the revocation feed', () => {
 
   it('has a client that was deleted, whose tokens are of customers and agents', async () => {
     const id = `client-${randomUUID()}`;
-    await admin('POST', '/admin/clients', { client_id: id, name: id, client_type: 'web', organization_id: ACME });
-    await admin('DELETE', `/admin/clients/${id}`);
+    await service.admin('POST', '/admin/clients', {
+      client_id: id,
+      name: id,
+      client_type: 'web',
+      organization_id: ACME,
+    });
+    await service.admin('DELETE', `/admin/clients/${id}`);
     expect(await seenBy({ kind: 'client', value: id })).toEqual(BOTH);
     const { issued_before = '' } = await operator().find({ kind: 'client', value: id });
     expect(Date.parse(issued_before)).toBeGreaterThan(service.clock.now());
@@ -127,15 +126,15 @@ describe('the revocation feed', () => {
 
   it('has the generation of an erased customer', async () => {
     const { entity_id } = await newCustomer(service);
-    await admin('DELETE', `/admin/identities/${entity_id}`);
+    await service.admin('DELETE', `/admin/identities/${entity_id}`);
     expect(await seenBy({ kind: 'subject', value: entity_id, generation: 1 })).toEqual(CUSTOMERS_ONLY);
   });
 
   it('has the generation of an agent with a new password, and a higher one after its deletion', async () => {
     const { id } = await newAgent();
-    await admin('PATCH', `/admin/agents/${id}`, { password: 'a new password of the agent' });
+    await service.admin('PATCH', `/admin/agents/${id}`, { password: 'a new password of the agent' });
     expect(await seenBy({ kind: 'subject', value: id, generation: 1 })).toEqual(BOTH);
-    await admin('DELETE', `/admin/agents/${id}`);
+    await service.admin('DELETE', `/admin/agents/${id}`);
     expect(await seenBy({ kind: 'subject', value: id, generation: 2 })).toEqual(BOTH);
   });
 
@@ -150,7 +149,7 @@ describe('the revocation feed', () => {
 
   it('has no entry for an agent whose change leaves its tokens valid, or for a sign-in session', async () => {
     const { id } = await newAgent();
-    await admin('PATCH', `/admin/agents/${id}`, { name: 'Renamed' });
+    await service.admin('PATCH', `/admin/agents/${id}`, { name: 'Renamed' });
     const { entity_id, access_token } = await newCustomer(service);
     await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id);
     const all = operator();

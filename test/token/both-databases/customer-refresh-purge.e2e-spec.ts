@@ -1,5 +1,5 @@
-import { DataSource, IsNull } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { IsNull } from 'typeorm';
+import { describe, expect, it } from 'vitest';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -10,19 +10,12 @@ import { expectInvalidGrant } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
 import { purge } from '../../support/operator-commands.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { startTestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
+import { DAY_SECONDS, useService } from '../../support/use-service.js';
 
-const DAY_SECONDS = 86_400;
+const service = useService({ registry: refreshingRegistry() });
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry() });
-});
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
-
-const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
 const familyOf = (accessToken: string) => String(claimsOf(accessToken).jti).split('.')[0] as string;
 
 describe('the purge of customers’ refresh families', () => {
@@ -30,18 +23,18 @@ describe('the purge of customers’ refresh families', () => {
     const { access_token } = await newCustomer(service);
     const moved = await stayOf(service, access_token);
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-    pass(20);
+    service.passDays(20);
     await purge(service);
-    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
+    expect(await service.rowsOf(Revocation).count()).toBe(0);
     expectInvalidGrant(await refreshCustomer(service, moved.refresh_token));
     expect(await rowsOf(service, familyOf(moved.access_token))).toBe(0);
   });
 
   it('deletes an expired family with its refresh tokens and ancestors, and no other family', async () => {
     const expired = await stayOf(service);
-    pass(20);
+    service.passDays(20);
     const valid = await stayOf(service);
-    pass(20);
+    service.passDays(20);
     await purge(service);
     expect(await rowsOf(service, familyOf(expired.access_token))).toBe(0);
     expect((await refreshCustomer(service, valid.refresh_token)).status).toBe(200);
@@ -50,7 +43,7 @@ describe('the purge of customers’ refresh families', () => {
   it('retains a customer whose browser is idle while a refresh family leads to it', async () => {
     let { entity_id, refresh_token } = await stayOf(service);
     for (let month = 0; month < 30; month++) {
-      pass(28);
+      service.passDays(28);
       refresh_token = (await refreshCustomer(service, refresh_token)).body.refresh_token;
     }
     await purge(service);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
 import { claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -14,32 +14,24 @@ import {
 } from '../../support/customer-refresh.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { times } from '../../support/races.js';
 import { moveOf } from '../../support/remember.js';
 import { StatementGate } from '../../support/statement-gate.js';
 import { statementsOf } from '../../support/statements.js';
 import { ACME_NATIVE, PUBLIC_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-customer-refresh-0123456789';
 const REFRESH_TOKEN_TTL_SECONDS = 86_400;
 const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 const OTHER_NETWORK = { 'x-forwarded-for': '203.0.113.8' };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({
-    registry: refreshingRegistry(),
-    environment: { ADMIN_TOKEN, TRUST_PROXY: '1', REFRESH_TOKEN_TTL: String(REFRESH_TOKEN_TTL_SECONDS) },
-  });
+const service = useService({
+  registry: refreshingRegistry(),
+  environment: { TRUST_PROXY: '1', REFRESH_TOKEN_TTL: String(REFRESH_TOKEN_TTL_SECONDS) },
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
-const asOperator = (method: string, path: string) =>
-  manage(service, method, `/admin/identities/${path}`, bearer(ADMIN_TOKEN));
+const asOperator = (method: string, path: string) => service.admin(method, `/admin/identities/${path}`);
 const use = (token: string, more: object = {}, headers: object = NETWORK) =>
   refreshCustomer(service, token, more, headers);
 async function rotate(token: string, times: number): Promise<string> {
@@ -153,7 +145,7 @@ describe('protocol §4.8: a refresh token of a customer', () => {
 
   it('ends when the operator revokes it (RFC 7009)', async () => {
     const { access_token, refresh_token } = await stayOf(service);
-    const revoked = await manage(service, 'POST', '/oauth2/revoke', bearer(ADMIN_TOKEN), { token: refresh_token });
+    const revoked = await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
     expect(revoked.status).toBe(200);
     expectInvalidGrant(await use(refresh_token));
     expect(await infoStatus(service, access_token)).toBe(401);

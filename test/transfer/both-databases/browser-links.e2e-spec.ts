@@ -1,38 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';
 import { identitiesOf, secretOf } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { times, winnerOf } from '../../support/races.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { delaySelects } from '../../support/statements.js';
 import { ACME, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
 import { ageRedemption, everythingIn, infoStatus, newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-browser-links-0123456789';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterEach(() => vi.restoreAllMocks());
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
-const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
-const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
-  (await visit(cookie, more, path)).body.entity_id;
-const asOperator = (method: string, path: string) => manage(service, method, path, bearer(ADMIN_TOKEN));
-const browsers = () => service.application.get(DataSource).getRepository(KnownBrowser).count();
-const ancestors = () => service.application.get(DataSource).getRepository(LinkAncestor).count();
+const asOperator = (method: string, path: string) => service.admin(method, path);
+const browsers = () => service.rowsOf(KnownBrowser).count();
+const ancestors = () => service.rowsOf(LinkAncestor).count();
 
 /** A browser with a customer in two groups and in another organization, but not outside of the groups. */
 async function laptop(): Promise<{ cookie: string; ids: string[]; secret: string }> {
@@ -46,9 +36,9 @@ async function laptop(): Promise<{ cookie: string; ids: string[]; secret: string
   return { cookie: browser.cookie as string, ids: responses.map(({ body }) => body.entity_id), secret: secretOf(last) };
 }
 const idsOf = async (cookie: string) => [
-  await idOf(cookie, {}, group('a')),
-  await idOf(cookie, {}, group('b')),
-  await idOf(cookie, AT_RIVAL),
+  await service.idOf(cookie, {}, group('a')),
+  await service.idOf(cookie, {}, group('b')),
+  await service.idOf(cookie, AT_RIVAL),
 ];
 
 describe('protocol §5.6: a browser that remembers a customer', () => {
@@ -60,10 +50,10 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     let pair = cookieHeader(response);
     for (const _round of [1, 2]) {
       expect(await idsOf(pair)).toEqual(ids);
-      pair = cookieHeader(await visit(pair, AT_RIVAL));
-      expect(await idOf(pair)).toBe(moved.entity_id);
+      pair = cookieHeader(await service.visit(pair, AT_RIVAL));
+      expect(await service.idOf(pair)).toBe(moved.entity_id);
     }
-    expect((await visit(pair)).cookies.join()).toContain(secretOf(response));
+    expect((await service.visit(pair)).cookies.join()).toContain(secretOf(response));
   });
 
   it('adds nothing to the earlier pair, which leads where it led before', async () => {
@@ -71,9 +61,9 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const moved = await newCustomer(service);
     await rememberedPair(service, moved.access_token, cookie);
     expect(await idsOf(cookie)).toEqual(ids);
-    const own = await idOf(cookie);
+    const own = await service.idOf(cookie);
     expect(own).not.toBe(moved.entity_id);
-    expect(await idOf(cookie)).toBe(own);
+    expect(await service.idOf(cookie)).toBe(own);
   });
 
   it('needs replace=true for another customer, and an identity_conflict does not redeem the code', async () => {
@@ -88,18 +78,21 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(await linksOf(service, moved.entity_id)).toEqual([]);
     const response = await remember(service, move, { cookie, body: { replace: true } });
     expect(response.status).toBe(200);
-    expect(await idOf(cookieHeader(response))).toBe(moved.entity_id);
-    expect(await idOf(cookie)).toBe(known.body.entity_id);
+    expect(await service.idOf(cookieHeader(response))).toBe(moved.entity_id);
+    expect(await service.idOf(cookie)).toBe(known.body.entity_id);
   });
 
   it('needs no replace for the customer that it has already, or for one of another group or organization', async () => {
     const known = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(known);
     const pair = await rememberedPair(service, known.body.access_token, cookie);
-    expect(await idOf(pair)).toBe(known.body.entity_id);
+    expect(await service.idOf(pair)).toBe(known.body.entity_id);
     const inGroup = (await service.post(group('a'), cookieBody())).body;
     const both = await rememberedPair(service, inGroup.access_token, pair);
-    expect([await idOf(both), await idOf(both, {}, group('a'))]).toEqual([known.body.entity_id, inGroup.entity_id]);
+    expect([await service.idOf(both), await service.idOf(both, {}, group('a'))]).toEqual([
+      known.body.entity_id,
+      inGroup.entity_id,
+    ]);
   });
 
   it.each([
@@ -109,7 +102,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
   ])('counts as one without customers if it sends %s', async (_, damage) => {
     const cookie = damage(cookieHeader(await service.post(TOKEN, cookieBody())));
     const moved = await newCustomer(service);
-    expect(await idOf(await rememberedPair(service, moved.access_token, cookie))).toBe(moved.entity_id);
+    expect(await service.idOf(await rememberedPair(service, moved.access_token, cookie))).toBe(moved.entity_id);
   });
 
   it('takes the 20 customers of an organization that were seen last, and leaves the others to the earlier pair', async () => {
@@ -123,7 +116,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     }
     clock.mockRestore();
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
-    const at = (cookie: string | undefined, index: number) => idOf(cookie as string, {}, group(`g${index}`));
+    const at = (cookie: string | undefined, index: number) => service.idOf(cookie as string, {}, group(`g${index}`));
     expect([await at(pair, 0), await at(pair, 19)]).toEqual([ids[0], ids[19]]);
     for (const index of [20, 21, 22]) expect(await at(pair, index)).not.toBe(ids[index]);
     expect(await at(browser.cookie, 22)).toBe(ids[22]);
@@ -137,24 +130,21 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     clock.mockRestore();
     for (let at = 0; at < 110; at++) await browser.visit({}, group(`h${at}`));
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
-    expect(await idOf(pair, AT_RIVAL)).toBe(ofRival);
+    expect(await service.idOf(pair, AT_RIVAL)).toBe(ofRival);
   });
 
   it.each<[string, (token: string, agentPath: string) => Promise<unknown>]>([
     ['the token that created the transfer has ended', (token) => service.send('DELETE', '/v2/token', bearer(token))],
     [
       'the agent that created the transfer has got a new password',
-      (_, path) => manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { password: 'another long password' }),
+      (_, path) => service.admin('PATCH', path, { password: 'another long password' }),
     ],
-    [
-      'the agent that created the transfer was deleted',
-      (_, path) => manage(service, 'DELETE', path, bearer(ADMIN_TOKEN)),
-    ],
+    ['the agent that created the transfer was deleted', (_, path) => service.admin('DELETE', path)],
   ])('takes no customer of the earlier browser whose link has ended because %s', async (_, end) => {
     const email = `agent-${randomUUID()}@acme.example`;
     const entry = { email, name: 'Agent', password: 'a long password', organization_id: ACME };
     const scopes = ['customers:own'];
-    const agent = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), { ...entry, scopes })).body;
+    const agent = (await service.admin('POST', '/admin/agents', { ...entry, scopes })).body;
     const token = await issueAgentToken(service, { email });
     const { entity_id } = await newCustomer(service);
     const byAgent = await moveOf(service, token, { bearer_type: 'agent', customer_id: entity_id });
@@ -174,7 +164,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const browsersBefore = await browsers();
     delaySelects(service);
     const winner = winnerOf(await times(20, () => remember(service, move)));
-    expect(await idOf(cookieHeader(winner))).toBe(moved.entity_id);
+    expect(await service.idOf(cookieHeader(winner))).toBe(moved.entity_id);
     expect(await linksOf(service, moved.entity_id)).toHaveLength(1);
     expect(await identitiesOf(service).count()).toBe(before);
     expect(await browsers()).toBe(browsersBefore + 1);
@@ -187,7 +177,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const responses = await Promise.all(moves.map((move) => remember(service, move, { cookie })));
     for (const [index, response] of responses.entries()) {
       expect(response.status).toBe(200);
-      expect(await idOf(cookieHeader(response))).toBe(moved[index]?.entity_id);
+      expect(await service.idOf(cookieHeader(response))).toBe(moved[index]?.entity_id);
       expect(await idsOf(cookieHeader(response))).toEqual(ids);
     }
   });
@@ -201,18 +191,18 @@ describe('protocol §3.10: a browser link', () => {
     return { move, response, pair: cookieHeader(response), id: response.body.entity_id as string };
   };
   const expectEnded = async (pair: string, id: string, token: string) => {
-    const next = await visit(pair);
+    const next = await service.visit(pair);
     expect(next.status).toBe(200);
     expect(next.body.entity_id).not.toBe(id);
     expect(await infoStatus(service, token)).toBe(401);
-    expect(await idOf(pair), 'the new customer stays').toBe(next.body.entity_id);
-    expect(await idOf(cookieHeader(next))).toBe(next.body.entity_id);
+    expect(await service.idOf(pair), 'the new customer stays').toBe(next.body.entity_id);
+    expect(await service.idOf(cookieHeader(next))).toBe(next.body.entity_id);
   };
 
   it('ends with the token that created the transfer, and so do the tokens that it gave', async () => {
     const { access_token } = await newCustomer(service);
     const { pair, id } = await linked(access_token);
-    const later = (await visit(pair)).body.access_token;
+    const later = (await service.visit(pair)).body.access_token;
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
     await expectEnded(pair, id, later);
   });
@@ -223,15 +213,15 @@ describe('protocol §3.10: a browser link', () => {
     const { pair, id } = await linked(access_token);
     expect(await ancestors()).toBeGreaterThan(before);
     await service.send('DELETE', TOKEN, bearer(access_token));
-    expect((await visit(pair)).body.entity_id).not.toBe(id);
+    expect((await service.visit(pair)).body.entity_id).not.toBe(id);
     expect(await ancestors()).toBe(before);
   });
 
   it('ends with an ancestor at any depth', async () => {
     const { access_token } = await newCustomer(service);
     const first = await linked(access_token);
-    const second = await linked((await visit(first.pair)).body.access_token);
-    const later = (await visit(second.pair)).body.access_token;
+    const second = await linked((await service.visit(first.pair)).body.access_token);
+    const later = (await service.visit(second.pair)).body.access_token;
     await service.send('DELETE', TOKEN, bearer(access_token));
     await expectEnded(second.pair, second.id, later);
   });
@@ -240,7 +230,7 @@ describe('protocol §3.10: a browser link', () => {
     const { pair, id, response } = await linked((await newCustomer(service)).access_token);
     expect((await service.send('DELETE', TOKEN, bearer(response.body.access_token))).status).toBe(200);
     expect(await infoStatus(service, response.body.access_token)).toBe(401);
-    expect(await idOf(pair)).toBe(id);
+    expect(await service.idOf(pair)).toBe(id);
   });
 
   it('ends with a replay of its code, and the other customers of the browser stay', async () => {
@@ -248,7 +238,7 @@ describe('protocol §3.10: a browser link', () => {
     const move = await moveOf(service, (await newCustomer(service)).access_token);
     const response = await remember(service, move, { cookie });
     const pair = cookieHeader(response);
-    const later = (await visit(pair)).body.access_token;
+    const later = (await service.visit(pair)).body.access_token;
     await ageRedemption(service, move.code, 10);
     expect((await remember(service, move)).status).toBe(400);
     expect(await infoStatus(service, response.body.access_token)).toBe(401);
@@ -265,13 +255,13 @@ describe('protocol §3.10: a browser link', () => {
       organization_id: ACME,
       scopes: ['customers:own'],
     };
-    const agent = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), entry)).body;
+    const agent = (await service.admin('POST', '/admin/agents', entry)).body;
     const { entity_id } = await newCustomer(service);
     const byAgent = { bearer_type: 'agent', customer_id: entity_id };
     const { pair, id } = await linked(await issueAgentToken(service, { email }), byAgent);
-    const later = (await visit(pair)).body.access_token;
+    const later = (await service.visit(pair)).body.access_token;
     const password = 'another long password';
-    await manage(service, 'PATCH', `/admin/agents/${agent.id}`, bearer(ADMIN_TOKEN), { password });
+    await service.admin('PATCH', `/admin/agents/${agent.id}`, { password });
     await expectEnded(pair, id, later);
   });
 
@@ -284,7 +274,7 @@ describe('protocol §3.10: a browser link', () => {
     expect(await linksOf(service, moved.entity_id)).toEqual([]);
     expect(await ancestors()).toBe(before);
     expect(await idsOf(pair)).toEqual(ids);
-    expect(await idOf(pair)).not.toBe(moved.entity_id);
+    expect(await service.idOf(pair)).not.toBe(moved.entity_id);
   });
 
   it('stores neither the secret nor a code', async () => {

@@ -1,6 +1,6 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { DataSource, IsNull, Not } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { IsNull, Not } from 'typeorm';
+import { describe, expect, it, vi } from 'vitest';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -11,7 +11,6 @@ import { endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
 import { secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { statementsOf } from '../../support/statements.js';
@@ -26,25 +25,15 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { startTestService, type TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-forget-0123456789-abcdef';
 const FORGET = '/v2/customer/forget';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
-
-const asOperator = (method: string, path: string, body?: object) =>
-  manage(service, method, path, bearer(ADMIN_TOKEN), body);
-const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
-const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
-  (await visit(cookie, more, path)).body.entity_id;
+const service = useService({ registry: rememberingRegistry() });
 
 const browserIdIn = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string).browserId;
 
@@ -79,7 +68,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     const first = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(first);
     expectCleared(await forget(cookie), first);
-    const copy = await visit(cookie);
+    const copy = await service.visit(cookie);
     expect(copy.body.entity_id).not.toBe(first.body.entity_id);
     expect(secretOf(copy)).not.toBe(secretOf(first));
     expect(await infoStatus(service, first.body.access_token), 'tokens are not ended').toBe(200);
@@ -88,21 +77,21 @@ describe('protocol §4.13: forgetting a browser', () => {
   it('keeps the cookies of a browser with a customer of another organization, which is not affected', async () => {
     const first = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(first);
-    const ofRival = await idOf(cookie, AT_RIVAL);
+    const ofRival = await service.idOf(cookie, AT_RIVAL);
     expectNotCleared(await forget(cookie));
-    expect(await idOf(cookie, AT_RIVAL)).toBe(ofRival);
-    const next = await visit(cookie);
+    expect(await service.idOf(cookie, AT_RIVAL)).toBe(ofRival);
+    const next = await service.visit(cookie);
     expect(next.body.entity_id).not.toBe(first.body.entity_id);
     for (const each of [cookie, cookieHeader(next)]) {
-      expect(await idOf(each)).toBe(next.body.entity_id);
-      expect(await idOf(each, AT_RIVAL)).toBe(ofRival);
+      expect(await service.idOf(each)).toBe(next.body.entity_id);
+      expect(await service.idOf(each, AT_RIVAL)).toBe(ofRival);
     }
   });
 
   it('forgets all groups of the organization, or only the given one', async () => {
     const browser = new TestBrowser(service);
     const paths = [group('a'), group('b'), TOKEN];
-    const visitAll = () => Promise.all(paths.map((path) => idOf(browser.cookie as string, {}, path)));
+    const visitAll = () => Promise.all(paths.map((path) => service.idOf(browser.cookie as string, {}, path)));
     await browser.visit({}, group('a'));
     const before = await visitAll();
     expectNotCleared(await forget(browser.cookie, { group_id: 'a' }));
@@ -115,15 +104,15 @@ describe('protocol §4.13: forgetting a browser', () => {
 
   it('can be repeated, also for the customer that the browser got afterwards', async () => {
     const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
-    await idOf(cookie, AT_RIVAL);
+    await service.idOf(cookie, AT_RIVAL);
     const seen = new Set<string>();
     for (let round = 0; round < 4; round++) {
-      seen.add(await idOf(cookie));
+      seen.add(await service.idOf(cookie));
       expectNotCleared(await forget(cookie));
       expectNotCleared(await forget(cookie));
     }
     expect(seen.size).toBe(4);
-    const parallel = await Promise.all(Array.from({ length: 10 }, () => idOf(cookie)));
+    const parallel = await Promise.all(Array.from({ length: 10 }, () => service.idOf(cookie)));
     expect(new Set(parallel).size, 'parallel first calls create one customer').toBe(1);
   });
 
@@ -133,7 +122,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     for (let depth = 0; depth < 3; depth++)
       pairs.push(await rememberedPair(service, known.body.access_token, pairs.at(-1)));
     expectCleared(await forget(pairs.at(-1)), known);
-    for (const pair of pairs) expect(await idOf(pair)).not.toBe(known.body.entity_id);
+    for (const pair of pairs) expect(await service.idOf(pair)).not.toBe(known.body.entity_id);
   });
 
   it.each([
@@ -150,15 +139,16 @@ describe('protocol §4.13: forgetting a browser', () => {
       const again = await rememberedPair(service, moved.access_token, ofThief);
       const later = await rememberedPair(service, (await newCustomer(service)).access_token, copied);
       expect((await forget(isLater ? later : copied, { group_id: 'a' })).status).toBe(200);
-      for (const pair of [copied, ofThief, again, later]) expect(await idOf(pair, {}, group('a'))).not.toBe(known);
-      expect(await idOf(ofThief), 'a customer that the earlier browser did not have').toBe(moved.entity_id);
+      for (const pair of [copied, ofThief, again, later])
+        expect(await service.idOf(pair, {}, group('a'))).not.toBe(known);
+      expect(await service.idOf(ofThief), 'a customer that the earlier browser did not have').toBe(moved.entity_id);
     },
   );
 
   it('costs one SELECT if nothing is left to end', async () => {
     const known = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(known);
-    await idOf(cookie, AT_RIVAL);
+    await service.idOf(cookie, AT_RIVAL);
     expect((await statementsOf(service, () => forget(cookie))).length).toBeGreaterThan(1);
     expect(await statementsOf(service, () => forget(cookie))).toEqual(['SELECT']);
     expect(await statementsOf(service, () => forget(undefined))).toEqual([]);
@@ -172,11 +162,11 @@ describe('protocol §4.13: forgetting a browser', () => {
     async (_, end) => {
       const { access_token } = await newCustomer(service);
       const pair = await rememberedPair(service, access_token);
-      const ofRival = await idOf(pair, AT_RIVAL);
+      const ofRival = await service.idOf(pair, AT_RIVAL);
       expect((await end(access_token)) as TestResponse).toMatchObject({ status: 200 });
       expectNotCleared(await forget(pair));
       expect(await statementsOf(service, () => forget(pair))).toEqual(['SELECT']);
-      expect(await idOf(pair, AT_RIVAL)).toBe(ofRival);
+      expect(await service.idOf(pair, AT_RIVAL)).toBe(ofRival);
     },
   );
 
@@ -186,12 +176,12 @@ describe('protocol §4.13: forgetting a browser', () => {
     const copies: string[] = [];
     for (let at = 0; at < 101; at++)
       copies.push(await rememberedPair(service, (await newCustomer(service)).access_token, own));
-    expect(await idOf(copies[0] as string, {}, group('a'))).not.toBe(known.body.entity_id);
+    expect(await service.idOf(copies[0] as string, {}, group('a'))).not.toBe(known.body.entity_id);
     for (const pair of [copies[1], copies[100]])
-      expect(await idOf(pair as string, {}, group('a'))).toBe(known.body.entity_id);
+      expect(await service.idOf(pair as string, {}, group('a'))).toBe(known.body.entity_id);
     expect((await forget(own, { group_id: 'a' })).status).toBe(200);
     for (const pair of [own, copies[1], copies[50], copies[100]])
-      expect(await idOf(pair as string, {}, group('a'))).not.toBe(known.body.entity_id);
+      expect(await service.idOf(pair as string, {}, group('a'))).not.toBe(known.body.entity_id);
   });
 
   it('ends the copies that have replaced the link of the browser', async () => {
@@ -202,19 +192,19 @@ describe('protocol §4.13: forgetting a browser', () => {
       pairs.push(cookieHeader(await remember(service, move, { cookie: pairs.at(-1), body: { replace: true } })));
     }
     const [, replaced, , kept] = pairs as [string, string, string, string];
-    expect(await idOf(kept, {}, group('a'))).toBe(known.body.entity_id);
+    expect(await service.idOf(kept, {}, group('a'))).toBe(known.body.entity_id);
     expect((await forget(replaced, { group_id: 'a' })).status).toBe(200);
     const subject = { kind: 'browser', id: browserIdIn(replaced) };
     expect(service.audit.at(-1)).toMatchObject({ event: 'browser.forgotten', subject, details: { links: 1 } });
     for (const pair of [kept, pairs.at(-1) as string])
-      expect(await idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
+      expect(await service.idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
     expect(await statementsOf(service, () => forget(replaced, { group_id: 'a' }))).toEqual(['SELECT']);
   });
 
   it('ends the links of more customers than one transaction, and a repetition goes on after an error', async () => {
     const names = Array.from({ length: 20 }, (_, at) => `many-${at}`);
     const cookie = cookieHeader(await service.post(group('many-0'), cookieBody()));
-    for (const name of names) await idOf(cookie, {}, group(name));
+    for (const name of names) await service.idOf(cookie, {}, group(name));
     const sqlDatabase = service.application.get(Database);
     const transaction = sqlDatabase.transaction.bind(sqlDatabase);
     let sent = 0;
@@ -224,7 +214,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     });
     expect((await forget(cookie)).status).toBe(503);
     vi.restoreAllMocks();
-    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const links = service.rowsOf(BrowserLink);
     const browserId = browserIdIn(cookie);
     const left = () => links.countBy({ browserId, organizationId: Not(IsNull()) });
     expect(await left()).toBe(12);
@@ -236,7 +226,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     const phone = await newCustomer(service);
     const response = await remember(service, await moveOf(service, phone.access_token));
     expectCleared(await forget(cookieHeader(response)), response);
-    expect(await idOf(cookieHeader(response))).not.toBe(phone.entity_id);
+    expect(await service.idOf(cookieHeader(response))).not.toBe(phone.entity_id);
     const again = await remember(service, await moveOf(service, phone.access_token));
     expect(again.body.entity_id).toBe(phone.entity_id);
   });
@@ -244,7 +234,7 @@ describe('protocol §4.13: forgetting a browser', () => {
   it('clears the cookies of a browser that leads only to the customer of a deleted agent', async () => {
     const email = 'deleted@acme.example';
     const entry = { email, name: 'Deleted', password: 'a password of the agent', organization_id: ACME };
-    const { id } = (await asOperator('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body;
+    const { id } = (await service.admin('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body;
     const agent = await issueAgentToken(service, { email });
     const { entity_id: customer_id } = await newCustomer(service);
     const move = await moveOf(service, agent, { bearer_type: 'agent', customer_id, client_id: ACME_SITE });
@@ -252,7 +242,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     const forgetAtRival = () =>
       forget(cookieHeader(response), { client_id: RIVAL_SITE, organization_id: RIVAL }, { origin: RIVAL_ORIGIN });
     expect(await forgetAtRival()).toMatchObject({ status: 200, cookies: [] });
-    await asOperator('DELETE', `/admin/agents/${id}`);
+    await service.admin('DELETE', `/admin/agents/${id}`);
     expectCleared(await forgetAtRival(), response);
     expect(await statementsOf(service, forgetAtRival)).toEqual(['SELECT']);
   });
@@ -260,7 +250,7 @@ describe('protocol §4.13: forgetting a browser', () => {
   it('acts on all valid pairs of a request', async () => {
     const both = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())] as const;
     expectCleared(await forget(both.map(cookieHeader).join('; ')), both[0]);
-    for (const each of both) expect(await idOf(cookieHeader(each))).not.toBe(each.body.entity_id);
+    for (const each of both) expect(await service.idOf(cookieHeader(each))).not.toBe(each.body.entity_id);
   });
 
   it.each([
@@ -277,8 +267,8 @@ describe('protocol §4.13: forgetting a browser', () => {
   it('never leaves a new customer of another organization behind that a parallel request creates', async () => {
     for (let round = 0; round < 10; round++) {
       const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
-      const [visited] = await Promise.all([visit(cookie, AT_RIVAL), forget(cookie)]);
-      expect(await idOf(cookieHeader(visited), AT_RIVAL)).toBe(visited.body.entity_id);
+      const [visited] = await Promise.all([service.visit(cookie, AT_RIVAL), forget(cookie)]);
+      expect(await service.idOf(cookieHeader(visited), AT_RIVAL)).toBe(visited.body.entity_id);
     }
   });
 });
@@ -286,10 +276,10 @@ describe('protocol §4.13: forgetting a browser', () => {
 describe('protocol §4.13: an error while a browser is forgotten', () => {
   it('at whichever statement leaves every link, and the response is 503', async () => {
     const cookie = cookieHeader(await service.post(group('a'), cookieBody()));
-    await idOf(cookie, {}, group('b'));
+    await service.idOf(cookie, {}, group('b'));
     const copy = await rememberedPair(service, (await newCustomer(service)).access_token, cookie);
     const ids = () =>
-      Promise.all(['a', 'b'].flatMap((name) => [cookie, copy].map((pair) => idOf(pair, {}, group(name)))));
+      Promise.all(['a', 'b'].flatMap((name) => [cookie, copy].map((pair) => service.idOf(pair, {}, group(name)))));
     const before = await ids();
     const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
       expect((await forget(cookie)).status).toBe(hasFailed() ? 503 : 200);
@@ -307,13 +297,13 @@ describe('protocol §4.13: a browser that is forgotten while a request creates i
     const transaction = database.transaction.bind(database);
     let created = '';
     vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
-      created = await idOf(cookie, AT_RIVAL);
+      created = await service.idOf(cookie, AT_RIVAL);
       return transaction(work) as never;
     });
     expectNotCleared(await forget(cookie));
     vi.restoreAllMocks();
     expect(created).not.toBe('');
-    expect(await idOf(cookie, AT_RIVAL)).toBe(created);
+    expect(await service.idOf(cookie, AT_RIVAL)).toBe(created);
   });
 });
 
@@ -344,17 +334,17 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
   ])('a request is rejected and changes nothing if %s', async (_, more, headers, hint) => {
     const first = await service.post(TOKEN, cookieBody());
     expectInvalidRequest(await forget(cookieHeader(first), more, headers), hint);
-    expect(await idOf(cookieHeader(first))).toBe(first.body.entity_id);
+    expect(await service.idOf(cookieHeader(first))).toBe(first.body.entity_id);
   });
 
   it('the page of another tenant ends only the links of its own organization', async () => {
     const first = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(first);
-    const ofRival = await idOf(cookie, AT_RIVAL);
+    const ofRival = await service.idOf(cookie, AT_RIVAL);
     const body = { client_id: RIVAL_SITE, organization_id: RIVAL };
     expectNotCleared(await forget(cookie, body, { origin: RIVAL_ORIGIN }));
-    expect(await idOf(cookie)).toBe(first.body.entity_id);
-    expect(await idOf(cookie, AT_RIVAL)).not.toBe(ofRival);
+    expect(await service.idOf(cookie)).toBe(first.body.entity_id);
+    expect(await service.idOf(cookie, AT_RIVAL)).not.toBe(ofRival);
   });
 
   it('CORS allows credentials, on errors too', async () => {

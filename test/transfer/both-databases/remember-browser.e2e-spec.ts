@@ -1,16 +1,16 @@
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { claimsOf } from '../../support/agent-tokens.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { cookieBody, cookieHeader, TestBrowser } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { startTestService, type TestResponse } from '../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 
@@ -19,16 +19,8 @@ interface Claims {
   ancestors: string[];
 }
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry() });
-});
-afterEach(() => vi.restoreAllMocks());
-afterAll(() => service?.stop());
+const service = useService({ registry: rememberingRegistry() });
 
-const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
-const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
-  (await visit(cookie, more, path)).body.entity_id;
 const move = async (token?: string) => moveOf(service, token ?? (await newCustomer(service)).access_token);
 
 describe('protocol §4.5: remember=browser', () => {
@@ -41,7 +33,7 @@ describe('protocol §4.5: remember=browser', () => {
     expect(response.cookies).toHaveLength(2);
     expect(response.cookies[0]).toMatch(/^__svc_cid=[\w-]{36}; Max-Age=63072000; Path=\/v2\/customer; Domain=/);
     expect(cookieValue(response.cookies[0])).toBe(entity_id);
-    const again = await visit(cookieHeader(response));
+    const again = await service.visit(cookieHeader(response));
     expect(again.body.entity_id).toBe(entity_id);
     expect(secretOf(again)).toBe(secretOf(response));
   });
@@ -51,36 +43,36 @@ describe('protocol §4.5: remember=browser', () => {
     const { entity_id, access_token } = (await phone.visit()).body;
     const pairs = [await rememberedPair(service, access_token), await rememberedPair(service, access_token)];
     expect((await phone.visit()).body.entity_id).toBe(entity_id);
-    for (const pair of pairs) expect(await idOf(pair)).toBe(entity_id);
+    for (const pair of pairs) expect(await service.idOf(pair)).toBe(entity_id);
     expect(await linksOf(service, entity_id)).toHaveLength(2);
   });
 
   it('keeps the group of the customer', async () => {
     const { entity_id, access_token } = (await service.post(SALES, cookieBody())).body;
     const pair = await rememberedPair(service, access_token);
-    expect(await idOf(pair, {}, SALES)).toBe(entity_id);
-    expect(await idOf(pair)).not.toBe(entity_id);
-    expect(await idOf(pair, {}, SALES)).toBe(entity_id);
+    expect(await service.idOf(pair, {}, SALES)).toBe(entity_id);
+    expect(await service.idOf(pair)).not.toBe(entity_id);
+    expect(await service.idOf(pair, {}, SALES)).toBe(entity_id);
   });
 
   it('costs a returning customer two SELECTs and no write, except for the first call of a day', async () => {
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
-    expect(await statementsOf(service, () => visit(pair))).toEqual(['SELECT', 'SELECT']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT']);
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + 86_400_000);
-    expect(await statementsOf(service, () => visit(pair))).toEqual(['SELECT', 'SELECT', 'UPDATE']);
-    expect(await statementsOf(service, () => visit(pair))).toEqual(['SELECT', 'SELECT']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT', 'UPDATE']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT']);
   });
 
   it('keeps the depth of the token in the chain of transfers', async () => {
     const { access_token } = await newCustomer(service);
     const response = await remember(service, await move(access_token));
-    const later = (await visit(cookieHeader(response))).body;
+    const later = (await service.visit(cookieHeader(response))).body;
     const [first, second] = [claimsOf(response.body.access_token), claimsOf(later.access_token)] as unknown as Claims[];
     expect(second).toMatchObject({ transfers: 1, gen: 0, ancestors: [claimsOf(access_token).jti, expect.any(String)] });
     expect(first?.jti.startsWith(`${second?.ancestors[1]}.`)).toBe(true);
     let token: string = later.access_token;
     for (let depth = 2; depth <= 8; depth++)
-      token = (await visit(await rememberedPair(service, token))).body.access_token;
+      token = (await service.visit(await rememberedPair(service, token))).body.access_token;
     expect(claimsOf(token).transfers).toBe(8);
     const { status } = await service.post(
       '/v2/customer/identity_transfer',
@@ -96,10 +88,10 @@ describe('protocol §3.10: the number of live links of one root', () => {
     const { entity_id, access_token } = await newCustomer(service);
     const pairs: string[] = [];
     for (let at = 0; at < 10; at++) pairs.push(await rememberedPair(service, access_token));
-    const sibling = (await visit(pairs[0] as string)).body.access_token;
+    const sibling = (await service.visit(pairs[0] as string)).body.access_token;
     const later = await moveOf(service, sibling);
     expect((await remember(service, later)).status).toBe(429);
-    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const links = service.rowsOf(BrowserLink);
     const { browserId } = partsOf((pairs[5] as string).split('__svc_cst=')[1] as string);
     await links.update({ entityId: entity_id, browserId }, { seenDay: 0 });
     expect((await remember(service, later)).status).toBe(200);
