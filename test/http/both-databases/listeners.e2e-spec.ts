@@ -3,8 +3,6 @@ import { Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
-import { ApiRoute } from '../../../src/platform/http/api-route.js';
-import { ManagementController, PublicController } from '../../../src/platform/http/surfaces.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';
 import { exchange, rawRequest } from '../../support/raw-http.js';
@@ -12,65 +10,31 @@ import { startTcpProxy } from '../../support/tcp-proxy.js';
 import { ACME } from '../../support/test-registry.js';
 import { request, startTestService, type TestService } from '../../support/test-service.js';
 
-const body = () => ({ reached: true });
-
-@PublicController('open')
-class OpenController {
-  @Get()
-  @ApiRoute({ summary: 'Reach', response: '*/*' })
-  get() {
-    return body();
-  }
-}
-
-@ManagementController('operated')
-class OperatedController {
-  @Get()
-  @ApiRoute({ summary: 'Reach', response: '*/*' })
-  get() {
-    return body();
-  }
-}
-
 @Controller('naked')
 class NakedController {
   @Get()
-  get() {
-    return body();
-  }
+  get() {}
 }
 
 @Controller('public/naked')
 class HandWrittenController {
   @Get()
-  get() {
-    return body();
-  }
+  get() {}
 }
-
-@Module({ controllers: [OpenController, OperatedController] })
-class SurfacesModule {}
 
 describe('protocol §1.5: two ports', () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService({ modules: [SurfacesModule] });
+    service = await startTestService();
   });
   afterAll(() => service?.stop());
 
   const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
-  const MANAGEMENT = ['/health/live', '/health/ready', '/operated'];
-  const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json', '/open'];
-  const UNIMPLEMENTED_PATHS = [
-    '/metrics',
-    '/oauth2/introspect',
-    '/oauth2/revocations',
-    '/oauth2/revoke',
-    '/admin/clients',
-    '/docs',
-  ];
+  const MANAGEMENT = ['/health/live', '/health/ready', '/metrics', '/docs'];
+  const CLOSED_TO_CALLERS = ['/oauth2/introspect', '/oauth2/revocations', '/oauth2/revoke', '/admin/clients'];
+  const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json'];
 
-  it.each([...MANAGEMENT, ...UNIMPLEMENTED_PATHS])(
+  it.each([...MANAGEMENT, ...CLOSED_TO_CALLERS])(
     'the public port responds 404 to the management path %s',
     async (path) => {
       for (const method of ['GET', 'POST']) expectError(await request(service.url + path, { method }), NOT_FOUND);
@@ -82,11 +46,11 @@ describe('protocol §1.5: two ports', () => {
       expectError(await request(service.managementUrl + path, { method }), NOT_FOUND);
   });
 
-  it.each(['/open', '/.well-known/jwks.json', '/openapi.json'])('the public port serves %s', async (path) => {
+  it.each(['/.well-known/jwks.json', '/openapi.json'])('the public port serves %s', async (path) => {
     expect((await request(service.url + path, {})).status).toBe(200);
   });
 
-  it.each([...MANAGEMENT, '/docs', '/openapi.json'])('the management port serves %s', async (path) => {
+  it.each([...MANAGEMENT, '/openapi.json'])('the management port serves %s', async (path) => {
     expect((await request(service.managementUrl + path, {})).status).toBe(200);
   });
 

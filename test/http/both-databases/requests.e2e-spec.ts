@@ -1,28 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentPrincipal } from '../../../src/bearer/principal.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
-import { GrantType } from '../../../src/token/grant-type.decorator.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../../support/expect-error.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../../support/raw-http.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../../support/test-registry.js';
+import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
-
-/** A grant that requires a bearer token. */
-@Injectable()
-@GrantType('probe', { body: GrantBody, agentScope: 'customers:own' })
-class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
-  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<GrantResult> {
-    return { entityId: 'probe', organizationId: agent.organizationId };
-  }
-}
-
-@Module({ providers: [ProbeGrant] })
-class ProbeModule {}
 
 const MAX_BODY_BYTES = 16 * 1024;
 const VALID_BODY = JSON.stringify(cookieBody());
@@ -33,7 +16,7 @@ const withMembers = (members: string) => `${VALID_BODY.slice(0, -1)},${members}}
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ modules: [ProbeModule] });
+  service = await startTestService();
 });
 afterAll(() => service?.stop());
 
@@ -67,18 +50,9 @@ describe('protocol §2.4: the request body', () => {
 
   it.each([
     ['nothing', ''],
-    ['blanks', ' \r\n'],
     ['a form', 'grant_type=cookie&client_id=acme-site&response_type=token'],
     ['a cut object', VALID_BODY.slice(0, -1)],
-    ['a missing comma', '{"grant_type":"cookie" "client_id":"acme-site"}'],
-    ['single quotes', "{'grant_type':'cookie'}"],
-    ['a trailing comma', '{"grant_type":"cookie",}'],
-    ['a comment', `/* */${VALID_BODY}`],
-    ['two objects', VALID_BODY + VALID_BODY],
-    ['NaN', '{"grant_type":NaN}'],
-    ['a raw control character', '{"grant_type":"\u0000"}'],
     ['a byte order mark', `\ufeff${VALID_BODY}`],
-    ['an undefined', 'undefined'],
   ])('that is not JSON (%s) is rejected with `Invalid message`', async (_what, body) => {
     const response = await service.post(TOKEN, body);
     expectError(response, {
@@ -89,14 +63,9 @@ describe('protocol §2.4: the request body', () => {
     });
   });
 
-  it.each([
-    ['a lone continuation byte', [0x80]],
-    ['an overlong slash', [0xc0, 0xaf]],
-    ['a surrogate', [0xed, 0xa0, 0x80]],
-    ['a cut sequence', [0xe2, 0x82]],
-  ])('that is not UTF-8 (%s) is rejected with `Invalid message`', async (_what, bytes) => {
+  it('that is not UTF-8 is rejected with `Invalid message`', async () => {
     const start = withMembers('"note":"').slice(0, -1);
-    const response = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from(bytes), '"}']);
+    const response = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from([0x80]), '"}']);
     expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
   });
 
@@ -110,31 +79,20 @@ describe('protocol §2.4: the request body', () => {
     expect(status).toBe(200);
   });
 
-  it.each(['[]', `[${VALID_BODY}]`, 'null', 'true', '7', '"text"', `"${encodeURIComponent(VALID_BODY)}"`])(
-    'that is JSON but not an object (%s) is an invalid request',
-    async (body) => expectInvalidRequest(await service.post(TOKEN, body), /^body: .*object/),
-  );
+  it.each([`[${VALID_BODY}]`, 'null'])('that is JSON but not an object (%s) is an invalid request', async (body) => {
+    expectInvalidRequest(await service.post(TOKEN, body), /^body: .*object/);
+  });
 
   it.each([
     ['twice', '"client_id":"acme-site"'],
-    ['a second time with another value', '"client_id":"rival-site"'],
     ['a second time, written with an escape', '"client_\\u0069d":"acme-site"'],
-    ['a second time, written with escapes in upper case', '"\\u0063lient\\u005Fid":"acme-site"'],
-    ['a second time as null', '"client_id":null'],
-    ['of no parameter twice', '"x":1,"x":1'],
-    ['__proto__ twice', '"__proto__":1,"__proto__":1'],
-    ['that is empty twice', '"":1,"":1'],
   ])('with a name %s is an invalid request', async (_what, members) => {
     expectInvalidRequest(await service.post(TOKEN, withMembers(members)), /^body: .*more than once/);
   });
 
   it.each([
-    '"x":"\\"client_id\\":1"',
     '"x":{"client_id":1,"grant_type":2}',
-    '"x":[{"a":1},{"a":1}]',
-    '"client_id ":1',
-    '"Client_id":1',
-    '"x\\\\":1,"x":2',
+    '"client_id ":1,"Client_id":1',
     '"unknown":"field","state":"s","nonce":[1,2,{"deep":null}]',
     '"__proto__":{"organization_id":"polluted","polluted":true}',
     '"constructor":{"prototype":{"polluted":true}},"toString":"x","hasOwnProperty":1,"valueOf":null',
@@ -163,16 +121,9 @@ describe('protocol §2.4: the request body', () => {
     expectInvalidRequest(response, 'grant_type: required');
   });
 
-  it.each([
-    ['17 levels of objects', `${'{"a":'.repeat(16)}1${'}'.repeat(16)}`],
-    ['8,000 levels of arrays', '['.repeat(8_000) + ']'.repeat(8_000)],
-  ])('that is nested deeper than any parameter (%s) is an invalid request', async (_what, nested) => {
+  it('that is nested deeper than any parameter is an invalid request, and the service keeps serving', async () => {
+    const nested = '['.repeat(8_000) + ']'.repeat(8_000);
     expectInvalidRequest(await service.post(TOKEN, withMembers(`"x":${nested}`)), /^body: nested/);
-  });
-
-  it('that is nested 20,000 levels deep is rejected, and the service keeps serving', async () => {
-    const { status } = await service.post(TOKEN, '{"a":'.repeat(20_000) + '}'.repeat(20_000));
-    expect([400, 413]).toContain(status);
     await expectServes();
   });
 });
@@ -200,14 +151,6 @@ describe('protocol §2.4: the body reader', () => {
     expect((await service.post(TOKEN, body)).status).toBe(413);
   });
 
-  it('rejects 1 MB with a response', async () => {
-    expectError(await service.post(TOKEN, padded(1_000_000)), {
-      status: 413,
-      error: 'payload_too_large',
-      hint: /16 KiB/,
-    });
-  });
-
   it.each(transfers)(
     'rejects 5 MB with a response or by closing the connection, and keeps serving, %s',
     async (_how, send) => {
@@ -233,18 +176,6 @@ describe('protocol §2.4: the body reader', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(30_000_000);
     for (const connection of connections) connection.abort();
   });
-
-  it.each(['gzip', 'deflate', 'br', 'identity, gzip', 'x-unknown'])(
-    'rejects Content-Encoding %s with 415, without reading the body',
-    async (encoding) => {
-      const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': encoding });
-      expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
-    },
-  );
-
-  it('reads a body in Content-Encoding identity', async () => {
-    expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'identity' })).status).toBe(200);
-  });
 });
 
 describe('protocol §2.4: the length of the body', () => {
@@ -263,17 +194,6 @@ describe('protocol §2.4: the length of the body', () => {
     await expectServes();
   });
 
-  it.each(['-1', '1e3', '0x10', '10, 11', '99999999999999999999'])(
-    'that is declared as %s is an invalid request',
-    async (length) => {
-      const response = await exchange(
-        service.url,
-        `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n{}`,
-      );
-      expectInvalidRequest(response, /^HTTP: /);
-    },
-  );
-
   it.each([
     ['a chunk without a size', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'],
     [
@@ -281,6 +201,10 @@ describe('protocol §2.4: the length of the body', () => {
       'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
     ],
     ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} '],
+    ['a length below zero', 'Content-Length: -1\r\n\r\n{}'],
+    ['a length in another notation', 'Content-Length: 1e3\r\n\r\n{}'],
+    ['a list of lengths', 'Content-Length: 10, 11\r\n\r\n{}'],
+    ['a length beyond all numbers', 'Content-Length: 99999999999999999999\r\n\r\n{}'],
     ['another transfer coding', 'Transfer-Encoding: gzip\r\n\r\n{}'],
   ])('that is declared with %s is an invalid request with one response', async (_what, rest) => {
     const bytes = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n${rest}`;
@@ -367,52 +291,6 @@ describe('protocol §2.3: routing', () => {
   it('takes no parameter from the query', async () => {
     const response = await service.post(`${TOKEN}?grant_type=cookie`, {});
     expectInvalidRequest(response, 'grant_type: required');
-  });
-});
-
-describe('protocol §2.6: a bearer token', () => {
-  const body = { grant_type: 'probe', client_id: ACME_BACKEND };
-  let token: string;
-  beforeAll(async () => {
-    token = await issueAgentToken(service, { clientId: ACME_BACKEND });
-  });
-  const expectedError = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
-
-  it('is accepted in the Authorization header', async () => {
-    const { status } = await service.post(TOKEN, body, { authorization: `Bearer ${token}` });
-    expect(status).toBe(200);
-  });
-
-  it('is not read from the query', async () => {
-    expectError(await service.post(`${TOKEN}?access_token=${encodeURIComponent(token)}`, body), expectedError);
-  });
-
-  it('is not read from the body', async () => {
-    expectError(await service.post(TOKEN, { ...body, access_token: token, authorization: token }), expectedError);
-  });
-
-  it('is not read from a cookie', async () => {
-    expectError(await service.post(TOKEN, body, { cookie: `access_token=${token}` }), expectedError);
-  });
-
-  it.each([
-    ['Basic', (value: string) => `Basic ${value}`],
-    ['Basic credentials', (value: string) => `Basic ${Buffer.from(`agent:${value}`).toString('base64')}`],
-    ['no scheme', (value: string) => value],
-    ['another scheme', (value: string) => `Token ${value}`],
-    ['two tokens', (value: string) => `Bearer ${value} ${value}`],
-    ['two schemes', (value: string) => `Basic x, Bearer ${value}`],
-    ['a quoted token', (value: string) => `Bearer "${value}"`],
-    ['no token', () => 'Bearer '],
-  ])('is not read from an Authorization header with %s', async (_what, header) => {
-    const response = await service.post(TOKEN, body, { authorization: header(token) });
-    expectError(response, expectedError);
-    expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
-  });
-
-  it('is not read from one of two Authorization headers', async () => {
-    const headers = [`Authorization: Bearer ${token}`, `Authorization: Bearer ${token}`];
-    expectError(await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(body), headers)), expectedError);
   });
 });
 

@@ -287,25 +287,6 @@ describe('the log of a process that gets every kind of request', () => {
   });
 });
 
-describe('the request id', () => {
-  it.each([
-    ['a well-formed X-Request-Id', { 'x-request-id': 'abc-123_45.6' }, /^abc-123_45\.6$/],
-    ['the trace id of traceparent', { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` }, /^(ab){16}$/],
-    ['a UUID if both are malformed', { 'x-request-id': 'a b', traceparent: '00-x' }, /^[0-9a-f-]{36}$/],
-    [
-      'a UUID if the trace id is all zeros',
-      { traceparent: `00-${'00'.repeat(16)}-${'cd'.repeat(8)}-01` },
-      /^[0-9a-f-]{36}$/,
-    ],
-  ])('is %s, in the header and the body of the response', async (_rule, headers, id) => {
-    const service = await startTestService();
-    const response = await service.send('GET', '/nothing', headers as Record<string, string>);
-    expect(response.headers.get('x-request-id')).toMatch(id);
-    expect(response.body.request_id).toBe(response.headers.get('x-request-id'));
-    await service.stop();
-  });
-});
-
 describe('the log on stdout', () => {
   async function startWith(stdout: number | 'pipe', database: TestDatabase, errors: number | 'pipe' = 'pipe') {
     const env = {
