@@ -55,6 +55,12 @@ describe('the network of a caller', () => {
     ]);
   });
 
+  it('is counted the same for every notation of an address', () => {
+    const networks = networksOf('2001:db8:0:ab00::1');
+    for (const text of ['2001:0DB8:0000:AB00:0:0:0:1', '[2001:db8::ab00:0:0:0:1]:443', '2001:db8:0:ab00::1%eth0'])
+      expect(networksOf(text)).toEqual(networks);
+  });
+
   it('shares with each IPv6 address exactly the prefixes that both have in common', () => {
     const group = fc.integer({ min: 0, max: 0xffff });
     const address = fc.tuple(fc.constant(0x2001), fc.constantFrom(0xdb8, 0), fc.constantFrom(0, 1), group, group);
@@ -70,53 +76,6 @@ describe('the network of a caller', () => {
         );
       }),
     );
-  });
-});
-
-describe('the networks that a limit counts for an address', () => {
-  const narrowest = (address: string) => ({ network: networkOf(address), factor: 1 });
-
-  it.each(['203.0.113.7', '::ffff:203.0.113.7', '[::ffff:cb00:7107]:443', 'unknown', ''])(
-    'are one network for %j, which is IPv4 or not an IP address',
-    (address) => {
-      expect(networksOf(address)).toEqual([narrowest(address)]);
-    },
-  );
-
-  it('are the /64, /56 and /48 of an IPv6 address, with 1, 8 and 32 times the limit', () => {
-    const address = '2001:db8:7:1234::9';
-    const wider = [
-      { network: '2001:db8:7:1200/56', factor: 8 },
-      { network: '2001:db8:7/48', factor: 32 },
-    ];
-    expect(networksOf(address)).toEqual([narrowest(address), ...wider]);
-  });
-
-  it('are shared by two IPv6 addresses exactly if their first 64, 56 and 48 bits are equal', () => {
-    const byte = fc.constantFrom<number>(0, 1, 0x10, 0xff);
-    const bytes = fc.array(byte, { minLength: 16, maxLength: 16 });
-    const textOf = (all: number[]) =>
-      Array.from({ length: 8 }, (_, group) =>
-        ((all[2 * group] as number) * 256 + (all[2 * group + 1] as number)).toString(16),
-      );
-    fc.assert(
-      fc.property(bytes, bytes, fc.integer({ min: 0, max: 16 }), (one, more, same) => {
-        one[0] = 0x20; // not an IPv4-mapped address
-        const other = [...one.slice(0, same), ...more.slice(same)];
-        other[0] = 0x20;
-        const [left, right] = [one, other].map((all) =>
-          networksOf(textOf(all).join(':')).map(({ network }) => network),
-        );
-        const isSame = (length: number) => one.slice(0, length).join() === other.slice(0, length).join();
-        expect(left?.map((network) => right?.includes(network))).toEqual([isSame(8), isSame(7), isSame(6)]);
-      }),
-    );
-  });
-
-  it('are the same for every notation of an address', () => {
-    const networks = networksOf('2001:db8:0:ab00::1');
-    for (const text of ['2001:0DB8:0000:AB00:0:0:0:1', '[2001:db8::ab00:0:0:0:1]:443', '2001:db8:0:ab00::1%eth0'])
-      expect(networksOf(text)).toEqual(networks);
   });
 });
 
