@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
-import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
+import { AgentTokenGrantModule } from './grants/agent-token/agent-token.grant.js';
 import { CookieGrantModule } from './grants/cookie/cookie.grant.js';
-import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
-import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer-grant.module.js';
+import { IdentityTokenGrantModule } from './grants/identity-token/identity-token.grant.js';
+import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer.grant.js';
 import { RefreshTokenGrantModule } from './grants/refresh-token/refresh-token.grant.js';
 import { IntrospectionModule } from './introspection/introspection.module.js';
 import { OpenApiModule } from './openapi/openapi.module.js';

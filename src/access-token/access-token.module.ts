@@ -4,15 +4,13 @@ import { AccessTokens, TokenInspection } from './access-tokens.js';
 import { Denylist } from './denylist.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedHistory } from './feed/feed-history.js';
-import { PositionWriter } from './feed/position-writer.js';
+import { PositionWriter, RevocationFeedState } from './feed/position-writer.js';
 import { RaisedGenerations } from './feed/raised-generations.js';
-import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { LastTokenDays } from './last-token-days.js';
-import { RecordedValue } from './recorded-value.entity.js';
-import { RecordedValues } from './recorded-values.js';
+import { RecordedValue, RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
 

@@ -1,11 +1,32 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { type RecordedDay, type RecordedName, RecordedValue } from './recorded-value.entity.js';
+
+/** The names of the recorded values. The values outlive the processes that use the database. */
+export type RecordedName =
+  | 'longest_access_token_life'
+  | 'longest_customer_token_life'
+  | 'longest_refresh_token_life'
+  | 'revocation_feed_history'
+  | RecordedDay;
+
+/** The names whose values are days since 1970 (UTC). */
+export type RecordedDay = 'idle_customers_purged_day';
+
+/** A number that the service records about its database. */
+@Entity('recorded_value')
+export class RecordedValue {
+  @PrimaryColumn('varchar', { length: 64 })
+  name!: RecordedName;
+
+  @Column('integer')
+  value!: number;
+}
 
 type RecordedRow = EntityRow<RecordedValue, 'name' | 'value'>;
 

@@ -10,8 +10,8 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
+import type { PublicJwk } from './key-set.js';
 import { generateKey, readKeySet, type SigningKey } from './key-set.js';
-import type { PublicJwk } from './public-jwk.js';
 
 /**
  * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file

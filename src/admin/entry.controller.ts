@@ -1,7 +1,7 @@
 import { Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
 import type { Request } from 'express';
+import { readStrictQuery } from '../oauth/form.js';
 import { readBody } from '../oauth/request-body.js';
-import { readStrictQuery } from '../oauth/strict-query.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';

@@ -5,6 +5,11 @@ import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 
+/** The scope that an agent needs to create customers and to act for them. */
+export const CUSTOMERS_OWN = 'customers:own';
+/** The scope that an agent needs to export and erase the data of customers. */
+export const CUSTOMERS_MANAGE = 'customers:manage';
+
 /** An agent's customer, as `Identities` returned it. */
 export interface DescentCustomer {
   entityId: string;

@@ -1,7 +1,7 @@
 import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
+import { readStrictQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { readStrictQuery } from '../oauth/strict-query.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';

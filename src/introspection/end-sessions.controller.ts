@@ -4,14 +4,19 @@ import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { party } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
-import { type AgentPrincipal, agentActor, type CustomerPrincipal, type Principal } from '../bearer/principal.js';
+import {
+  type AgentPrincipal,
+  agentActor,
+  CUSTOMERS_OWN,
+  type CustomerPrincipal,
+  type Principal,
+} from '../bearer/principal.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { BROWSERS, CustomerSessions } from '../identity/customer-sessions.js';
 import { IdentityCookies } from '../identity/identity-cookies.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
-import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import {
   NAMED_CUSTOMER_ERRORS,
   NamedCustomerBody,
@@ -22,8 +27,8 @@ import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
-import type { Browser } from '../routes/calling-client.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
+import type { Browser } from '../routes/request-checks.js';
 
 /** The parameters of protocol §4.14. */
 class CustomerEndSessionsBody extends NamedCustomerBody {

@@ -1,14 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { ClientParameters } from '../oauth/client-parameters.js';
 import { readParameters } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
-import { type ClientCredentials, readClientCredentials } from '../registry/client-authentication.js';
+import { type ClientCredentials, ClientParameters, readClientCredentials } from '../registry/client-authentication.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 export class TokenBody extends ClientParameters {

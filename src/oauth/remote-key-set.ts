@@ -3,7 +3,6 @@ import type { JSONWebKeySet, JWSHeaderParameters } from 'jose';
 import type { Clock } from '../platform/clock.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { OAuthError } from './oauth-error.js';
-import { isPublicJwkSet } from './public-jwk.js';
 
 const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
@@ -155,4 +154,20 @@ async function readText({ body }: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
+}
+
+/** Members that only a private or a symmetric key has (RFC 7518 §6). */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+/** Whether a value is a JWK without private members. */
+export function isPublicJwk(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !PRIVATE_MEMBERS.some((member) => member in value);
+}
+
+/**
+ * Whether a value is a JWK Set of public keys. One private key invalidates the set: the other keys may be exposed too.
+ */
+export function isPublicJwkSet(value: unknown): value is { keys: object[] } {
+  const keys = (value as { keys?: unknown } | null)?.keys;
+  return Array.isArray(keys) && keys.every(isPublicJwk);
 }

@@ -9,7 +9,7 @@ import { declaredProperties } from '../platform/validation.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TOKEN_ERRORS } from '../token/token-checks.js';
-import type { TokenRouteKind } from '../token/token-route.js';
+import type { TokenRouteKind } from '../token/token-response.js';
 import { schemaOf } from './schemas.js';
 
 /** Errors that every route can have. */

@@ -1,7 +1,7 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { ownFields } from '../token/token.endpoint.js';
+import type { TokenRouteKind } from '../token/token-response.js';
 import { OptionalTokenFields, TokenResponse } from '../token/token-response.js';
-import type { TokenRouteKind } from '../token/token-route.js';
 import {
   exampleOf,
   type MediaExamples,

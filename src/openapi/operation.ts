@@ -4,7 +4,7 @@ import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { FixedGrantType, TokenRoute } from '../token/token-route.js';
+import { FixedGrantType, TokenRoute } from '../token/token-response.js';
 import { errorsOf } from './api-errors.js';
 import type { ErrorComponents } from './error-responses.js';
 import { claimProperties, grantResponse, grantResponseExamples } from './grant-schemas.js';

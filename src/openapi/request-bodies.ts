@@ -2,7 +2,7 @@ import { Reflector } from '@nestjs/core';
 import type { ApiExamples } from '../platform/http/api-route.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { TokenRoute } from '../token/token-route.js';
+import { TokenRoute } from '../token/token-response.js';
 import { grantBodies, grantExamples } from './grant-schemas.js';
 import {
   type MediaExamples,

@@ -1,12 +1,11 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { AgentGuard } from '../bearer/bearer.guard.js';
-import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
+import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../bearer/principal.js';
 import { CustomerErasure } from '../identity/customer-erasure.js';
 import { CustomerExport, CustomerExports } from '../identity/customer-exports.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
-import { CUSTOMERS_MANAGE } from '../oauth/scopes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';

@@ -20,8 +20,7 @@ export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } f
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { isIdText, Optional } from '../oauth/parameters.js';
-export { isPublicJwk } from '../oauth/public-jwk.js';
-export { RemoteKeySet } from '../oauth/remote-key-set.js';
+export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
 export type { BodyOptions } from '../oauth/request-body.js';
 export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 export { OrganizationUsers } from '../organization-user/organization-users.js';
@@ -51,7 +50,6 @@ export { UUID, uuidv7 } from '../platform/uuid.js';
 export type { CountedRequest } from '../rate-limit/limit-counts.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
-export type { Browser, ClientParameters } from '../routes/calling-client.js';
 export { Limits } from '../routes/limits.js';
 export {
   Caller,
@@ -65,6 +63,7 @@ export {
   ValidatedBody,
   ValidatedQuery,
 } from '../routes/parameter.decorators.js';
+export type { Browser, ClientParameters } from '../routes/request-checks.js';
 export { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../token/grant.js';
 export {
   type AttemptKey,

@@ -1,15 +1,33 @@
 import { Injectable } from '@nestjs/common';
-import { type BasicCredentials, readBasicCredentials } from '../oauth/basic-credentials.js';
+import { IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { optionalString } from '../oauth/parameters.js';
+import { Optional, optionalString } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
 import { isValidAt, previousSecretsOf } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
+
+/** The credentials of a client that does not authenticate by `Authorization: Basic` (RFC 6749 §2.3.1). */
+export class ClientParameters {
+  @Optional()
+  @IsString()
+  @ApiProperty('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
+  client_id?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty(
+    'The secret of the caller, if the request has no `Authorization: Basic`. A client without a secret omits it.',
+    EXAMPLE.clientSecret,
+  )
+  client_secret?: string;
+}
 
 /** The id and the secret that a request contains, not yet verified. */
 export type ClientCredentials = Partial<BasicCredentials>;
@@ -109,4 +127,31 @@ export function readClientCredentials(
   if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
   if (id !== undefined && id !== basic.id) throw REQUEST_ERRORS.clientOfOtherHeader();
   return basic;
+}
+
+/** The client id and the secret of `client_secret_basic`. */
+interface BasicCredentials {
+  id: string;
+  secret: string;
+}
+
+/**
+ * Reads an `Authorization: Basic` header (RFC 7617). Both parts are form-urlencoded (RFC 6749 §2.3.1).
+ *
+ * @returns `undefined` if the header is missing, malformed or of another scheme
+ */
+export function readBasicCredentials(header: string | undefined): BasicCredentials | undefined {
+  const [, encoded] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '') ?? [];
+  if (encoded === undefined) return undefined;
+  const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? [];
+  if (id === undefined || secret === undefined) return undefined;
+  try {
+    return { id: decodeFormValue(id), secret: decodeFormValue(secret) };
+  } catch {
+    return undefined;
+  }
+}
+
+function decodeFormValue(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
 }

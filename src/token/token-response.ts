@@ -1,3 +1,4 @@
+import { Reflector } from '@nestjs/core';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
@@ -38,3 +39,15 @@ export class OptionalTokenFields {
   @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
 }
+
+/**
+ * The kinds of token routes: `token` for every grant, `group` for the same with a group in the path, and `fixed-grant`
+ * for a route of one grant, whose requests have no `grant_type`.
+ */
+export type TokenRouteKind = 'token' | 'group' | 'fixed-grant';
+
+/** Marks a route that issues customer tokens by the registered grants, for the OpenAPI document. */
+export const TokenRoute = Reflector.createDecorator<TokenRouteKind>();
+
+/** The grant of a route whose requests have no `grant_type`. */
+export const FixedGrantType = Reflector.createDecorator<string>();

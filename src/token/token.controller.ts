@@ -8,8 +8,7 @@ import { PublicController } from '../platform/http/surfaces.js';
 import { GrantBody } from './grant.js';
 import { TokenEndpoint } from './token.endpoint.js';
 import { TOKEN_ERRORS } from './token-checks.js';
-import { TokenResponse } from './token-response.js';
-import { TokenRoute } from './token-route.js';
+import { TokenResponse, TokenRoute } from './token-response.js';
 
 /** The token endpoint of customers (protocol §4.1 to §4.3, §4.5, §4.7 and §4.8). */
 @PublicController('v2/customer')

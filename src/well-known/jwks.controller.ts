@@ -1,7 +1,7 @@
 import { Get, Header } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, ValidateNested } from 'class-validator';
-import { PublicJwk } from '../access-token/public-jwk.js';
+import { PublicJwk } from '../access-token/key-set.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';

@@ -40,8 +40,8 @@ describe('docs/architecture.md', () => {
 
   it('lists and draws every table of the service, and no other', () => {
     const entities = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.entity.ts'))
-      .flatMap((name) => [...readFileSync(join(ROOT, 'src', name), 'utf8').matchAll(/@Entity\('(\w+)'\)/g)])
+      .filter((name) => name.endsWith('.ts'))
+      .flatMap((name) => [...readFileSync(join(ROOT, 'src', name), 'utf8').matchAll(/^@Entity\('(\w+)'\)/gm)])
       .map(([, table = '']) => table);
     const tables = [...entities, ...TABLES_WITHOUT_ENTITY].sort();
     const section = /^## Tables\n[\s\S]*?(?=\n## )/m.exec(page)?.[0] ?? '';

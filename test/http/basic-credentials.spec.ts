@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readBasicCredentials } from '../../src/oauth/basic-credentials.js';
+import { readBasicCredentials } from '../../src/registry/client-authentication.js';
 
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
 const form = (text: string) => new URLSearchParams({ '': text }).toString().slice(1);

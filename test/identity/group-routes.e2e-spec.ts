@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { describe, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
-import { CUSTOMERS_OWN } from '../../src/oauth/scopes.js';
+import { CUSTOMERS_OWN } from '../../src/bearer/principal.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
 import { GrantType } from '../../src/token/grant-type.decorator.js';
 import { expectError } from '../support/expect-error.js';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Assertions } from '../../src/grants/jwt-bearer/assertions.js';
-import { IssuerKeys } from '../../src/grants/jwt-bearer/issuer-keys.js';
+import { Assertions, IssuerKeys } from '../../src/grants/jwt-bearer/assertions.js';
 import type { JwtBearerSettings } from '../../src/grants/jwt-bearer/jwt-bearer.settings.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';

@@ -3,7 +3,7 @@ import { describeGrant } from 'conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { REQUESTS_PER_RACE, race } from '../../packages/conformance-kit/src/race.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
-import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
+import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertions.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import {
   AUTH_URL,

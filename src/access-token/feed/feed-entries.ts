@@ -6,7 +6,7 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import type { Revocation } from '../revocation.entity.js';
-import type { RevocationFeedState } from './revocation-feed-state.entity.js';
+import type { RevocationFeedState } from './position-writer.js';
 
 interface StoredEntries extends EntityRow<RevocationFeedState, 'entries' | 'entries_count'> {
   history: number | null;

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
 import { insertIgnoreStatement, writeStatement } from '../../platform/database/statement.js';
-import { type RecordedName, RecordedValue } from '../recorded-value.entity.js';
+import { type RecordedName, RecordedValue } from '../recorded-values.js';
 
 /** A position of one history of the feed. Positions of different histories cannot be compared. */
 export interface FeedPosition {

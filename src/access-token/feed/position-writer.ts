@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
@@ -14,7 +15,33 @@ import { placeholdersFor, valueList } from '../../platform/database/value-list.j
 import { RecordedValues } from '../recorded-values.js';
 import type { Revocation } from '../revocation.entity.js';
 import { HISTORY } from './feed-history.js';
-import type { RevocationFeedState } from './revocation-feed-state.entity.js';
+
+/** The state of the revocation feed, in one row with the id 1. Each publication changes the row. */
+@Entity('revocation_feed')
+export class RevocationFeedState {
+  @PrimaryColumn('integer')
+  id!: number;
+
+  /** The highest position so far. Positions are milliseconds since 1970 or later, and never decrease. */
+  @Column('bigint')
+  position!: number;
+
+  /** The process that published last. It publishes the next revocations too, as long as it lives. */
+  @Column('varchar', { length: 36 })
+  publisher!: string;
+
+  /** Whether more revocations waited than one publication can have. */
+  @Column('boolean', { name: 'has_backlog' })
+  hasBacklog!: boolean;
+
+  /** At least the number of entries in force. A publication adds its rows, and a count subtracts what has expired. */
+  @Column('integer', { default: 0 })
+  entries!: number;
+
+  /** The number of the last count. */
+  @Column('integer', { name: 'entries_count', default: 0 })
+  entriesCount!: number;
+}
 
 /** The most revocations that get one position. A page of the feed contains at least two positions. */
 export const MAX_ROWS_PER_POSITION = 500;

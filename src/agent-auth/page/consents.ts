@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { type EntityManager, Not } from 'typeorm';
+import { Column, Entity, type EntityManager, Not, PrimaryColumn } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
@@ -9,7 +9,34 @@ import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { Consent } from './consent.entity.js';
+
+/**
+ * The scopes that an agent has granted to a client. A consent is valid while the agent's organization and password are
+ * the same.
+ */
+@Entity('consent')
+export class Consent {
+  @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
+  agentId!: string;
+
+  @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
+  clientId!: string;
+
+  /** Scopes separated by spaces. */
+  @Column('varchar', { length: 1000 })
+  scope!: string;
+
+  /** The agent's organization when it consented. */
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId!: string;
+
+  /** Of the agent's password when it consented. */
+  @Column('varchar', { name: 'password_fingerprint', length: 16 })
+  passwordFingerprint!: string;
+
+  @Column('datetime', { name: 'given_at', precision: 3 })
+  givenAt!: Date;
+}
 
 /** A declared statement, because it has the time limit of a request. */
 const FIND_SCOPE = selectStatement<

@@ -13,8 +13,14 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { RateLimits } from '../../rate-limit/rate-limits.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { Caller } from '../../routes/parameter.decorators.js';
-import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
-import { assertClientUsesCodes, ONLY_AT_PAGE, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
+import {
+  assertClientUsesCodes,
+  CodeExchangeBody,
+  ONLY_AT_PAGE,
+  RefreshBody,
+  TokenPairEndpoint,
+  TokenPairResponse,
+} from './token-pair.endpoint.js';
 
 /** `/v2/token`: the token endpoint of agents (RFC 6749 §3.2, protocol §6.8). */
 @PublicController('v2/token')

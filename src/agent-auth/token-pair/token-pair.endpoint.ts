@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { IsString } from 'class-validator';
+import { IsIn, IsString, MaxLength } from 'class-validator';
 import { Denylist } from '../../access-token/denylist.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { readParameters } from '../../oauth/parameters.js';
+import { Optional, readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
@@ -12,8 +12,51 @@ import type { RefreshContent } from '../../refresh-token/refresh-content.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { ClientParameters } from '../../registry/client-authentication.js';
 import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope } from '../agent-token-issuer.js';
-import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
+
+/** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
+export class CodeExchangeBody extends ClientParameters {
+  @IsIn(['authorization_code'])
+  @ApiProperty('Exchanges the authorization code of the authorization page.', 'authorization_code')
+  grant_type!: 'authorization_code';
+
+  @IsString()
+  @MaxLength(1024)
+  @ApiProperty('The `code` of the redirect. It can be redeemed once.', EXAMPLE.authorizationCode)
+  code!: string;
+
+  @IsString()
+  @MaxLength(2000)
+  @ApiProperty('The `redirect_uri` of the authorization request.', EXAMPLE.redirectUri)
+  redirect_uri!: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty(
+    'Required if the authorization request had a `code_challenge`, and rejected otherwise (RFC 7636).',
+    EXAMPLE.codeVerifier,
+  )
+  code_verifier?: string;
+}
+
+/** The refresh request (RFC 6749 §6). */
+export class RefreshBody extends ClientParameters {
+  @IsIn(['refresh_token'])
+  @ApiProperty('Exchanges the refresh token of the last response.', 'refresh_token')
+  grant_type!: 'refresh_token';
+
+  @IsString()
+  @MaxLength(1024)
+  @ApiProperty('The refresh token of the last response.', EXAMPLE.refreshToken)
+  refresh_token!: string;
+
+  @Optional()
+  @IsString()
+  @MaxLength(1000)
+  @ApiProperty('Fewer scopes than were granted, for this access token only. Separated by spaces.', EXAMPLE.scope)
+  scope?: string;
+}
 
 export const ONLY_AT_PAGE = 'client_id: a web application gets its token at the authorization page';
 

@@ -1,17 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
+import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
+import { CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
+import { IdentityModule } from '../../identity/identity.module.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { IsIdText, Optional } from '../../oauth/parameters.js';
-import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
+import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { TokenModule } from '../../token/token.module.js';
+import { CustomerController } from './customer.controller.js';
 
 /** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {
@@ -102,3 +107,10 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     return { ...customer, response: { created } };
   }
 }
+
+@Module({
+  imports: [AccessTokenModule, IdentityModule, OrganizationUserModule, TokenModule],
+  controllers: [CustomerController],
+  providers: [AgentTokenGrant],
+})
+export class AgentTokenGrantModule {}

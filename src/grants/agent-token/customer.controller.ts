@@ -4,8 +4,7 @@ import { ApiRoute } from '../../platform/http/api-route.js';
 import { ChecksOrigin } from '../../platform/http/route-parameters.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { TokenEndpoint } from '../../token/token.endpoint.js';
-import { TokenResponse } from '../../token/token-response.js';
-import { FixedGrantType, TokenRoute } from '../../token/token-route.js';
+import { FixedGrantType, TokenResponse, TokenRoute } from '../../token/token-response.js';
 
 const GRANT_TYPE = 'agent_token';
 

@@ -1,21 +1,40 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
-import { IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
+import { Injectable, Module } from '@nestjs/common';
+import { ArrayUnique, IsArray, IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
+import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type RememberedBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/redemption.js';
+import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
+import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import type { Browser } from '../../routes/calling-client.js';
+import type { Browser } from '../../routes/request-checks.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { TransferModule } from '../../transfer/transfer.module.js';
 import { Transfers } from '../../transfer/transfers.js';
-import { IdentityTokenSettings, REMEMBER_KINDS, type RememberKind } from './identity-token.settings.js';
+
+/** The ways in which a customer can stay on the second device (protocol §4.5). */
+const REMEMBER_KINDS = ['browser', 'refresh_token'] as const;
+
+type RememberKind = (typeof REMEMBER_KINDS)[number];
+
+/** The registry's settings for the identity token grant, under the client's `grants`. */
+class IdentityTokenSettings {
+  /** The values of `remember` that the client may send; if omitted, none. */
+  @Optional()
+  @IsArray()
+  @ArrayUnique()
+  @IsIn(REMEMBER_KINDS, { each: true, message: `each must be one of ${REMEMBER_KINDS.join(', ')}` })
+  remember?: RememberKind[];
+}
 
 /** The parameters of protocol §4.5. */
 export class IdentityTokenBody extends GrantBody {
@@ -157,3 +176,9 @@ function assertMayRemember(client: ClientApplication, kind: RememberKind): void 
 function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
   if (!hasChallenge) throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
 }
+
+@Module({
+  imports: [TransferModule, IdentityModule, OrganizationUserModule, AccessTokenModule, RefreshTokenModule],
+  providers: [IdentityTokenGrant],
+})
+export class IdentityTokenGrantModule {}

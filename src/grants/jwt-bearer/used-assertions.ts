@@ -1,7 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { Database, insertIgnoreStatement, OAuthError, selectStatement, sha256 } from '../../public/grant.js';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Database, Expires, insertIgnoreStatement, OAuthError, selectStatement, sha256 } from '../../public/grant.js';
 import type { ProvenUser } from './assertions.js';
-import { UsedAssertion } from './used-assertion.entity.js';
+
+/** An assertion that was used. The row expires 30 s after the assertion. */
+@Expires()
+@Entity('used_assertion')
+export class UsedAssertion {
+  /** SHA-256 of the organization, and of the issuer and the `jti` of the assertion. */
+  @PrimaryColumn('varchar', { length: 64 })
+  hash!: string;
+
+  /** The attempt that used the assertion. It is also the `jti` of the issued token. */
+  @Column('varchar', { name: 'used_by', length: 36 })
+  usedBy!: string;
+
+  @Index('used_assertion_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt!: Date;
+}
 
 /** The row outlives the assertion by this time, because the clock of another process may be behind. */
 const RETENTION_MARGIN_SECONDS = 30;

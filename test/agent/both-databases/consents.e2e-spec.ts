@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Consent } from '../../../src/agent-auth/page/consent.entity.js';
+import { Consent } from '../../../src/agent-auth/page/consents.js';
 import { RegistryFile } from '../../../src/registry/file/registry-file.js';
 import { pkce } from '../../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../../support/authorization-page.js';

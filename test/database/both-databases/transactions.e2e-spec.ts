@@ -1,7 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { startTestService, type TestService } from '../../support/test-service.js';

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
 import { Database } from '../../../src/platform/database/database.js';

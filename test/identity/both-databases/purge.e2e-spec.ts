@@ -1,9 +1,9 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
+import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../../src/identity/customer-identity.entity.js';

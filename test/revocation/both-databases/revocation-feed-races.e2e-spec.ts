@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
-import { FeedWaiters } from '../../../src/introspection/feed/feed-waiters.js';
+import { FeedWaiters } from '../../../src/introspection/feed/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';

@@ -2,7 +2,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
-import { RecordedValue } from '../../../src/access-token/recorded-value.entity.js';
+import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
