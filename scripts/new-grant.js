@@ -14,6 +14,14 @@ import { routeFiles } from './new-grant-route.js';
 const PROJECT = dirname(import.meta.dirname);
 const TEMPLATES = join(import.meta.dirname, 'new-grant');
 const APPLICATION = 'src/app.module.ts';
+const USAGE = 'usage: npm run new:grant -- NAME [--route]';
+const HELP = `${USAGE}
+
+Writes the grant NAME into src/grants and its tests into test/grants, and adds its module to ${APPLICATION}.
+
+  --route     the grant redeems codes that a route creates;
+              without it, the grant verifies proofs that another system issues
+  -h, --help  prints this text`;
 const BIOME = fileURLToPath(import.meta.resolve('@biomejs/biome/bin/biome'));
 
 try {
@@ -25,9 +33,11 @@ try {
 
 /** @param {string[]} args */
 function newGrant(args) {
-  const { positionals, values } = parseArgs({ args, options: { route: { type: 'boolean' } }, allowPositionals: true });
+  const options = /** @type {const} */ ({ route: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } });
+  const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
+  if (values.help) return HELP;
   const [text = '', ...more] = positionals;
-  if (text === '' || more.length > 0) throw new Error('usage: npm run new:grant -- NAME [--route]');
+  if (text === '' || more.length > 0) throw new Error(USAGE);
   const names = grantNames(text);
   const { name } = names;
   const folder = `src/grants/${name}`;

@@ -8,10 +8,7 @@ import type { LimitDeclarations } from './platform/configuration/rate-limit-rule
 export interface Extension {
   /** A name in snake_case, with which the names of the extension's own audit events begin: `device_approval.approved`. */
   name?: string;
-  /**
-   * NestJS modules: those that provide the team's grants, and the modules that they need. A test replaces a provider by
-   * `{ module: SmsModule, providers: [{ provide: SmsGateway, useValue: fake }] }`.
-   */
+  /** NestJS modules: those that provide the team's grants, and the modules that they need. */
   modules?: (Type | DynamicModule)[];
   /** Migrations of the team's tables. They run after the service's, in the order of the timestamps in their names. */
   migrations?: MigrationClass[];

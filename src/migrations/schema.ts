@@ -7,7 +7,7 @@ import {
   type TableOptions,
 } from 'typeorm';
 
-/** Options of a column that differ from the usual ones. */
+/** What a method of `Columns` takes to change the defaults of a column, such as `NULLABLE`. */
 type More = Partial<TableColumnOptions>;
 
 /** Defines columns that work alike on SQLite, MariaDB and MySQL, and that match the columns of the entities. */

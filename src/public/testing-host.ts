@@ -6,6 +6,7 @@
 
 export { generateKey } from '../access-token/key-set.js';
 export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
+export { AppModule } from '../app.module.js';
 export { startService } from '../bootstrap.js';
 export { CustomerErasure } from '../identity/customer-erasure.js';
 export { CustomerSessions } from '../identity/customer-sessions.js';

@@ -19,7 +19,10 @@ import {
 /** Stands in compile errors, where a parameter has another type than its decorator provides. */
 type Mismatch = 'the parameter must have the type that its decorator provides';
 
-/** The index of a parameter whose type admits `Value`. For any other parameter, a type that no index has. */
+/**
+ * Makes a decorator on a parameter of another type a compile error: it is the index only if the parameter's type admits
+ * `Value`.
+ */
 type IndexFor<Method, Index extends number, Value> = Method extends (...parameters: infer Parameters) => unknown
   ? Value extends Parameters[Index]
     ? Index

@@ -8,7 +8,7 @@ import { describeRoute, startTestService as startKitService, testEnvironmentOf }
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
-import { SmsModule, smsExtension } from '../support/sms-extension.js';
+import { smsExtension } from '../support/sms-extension.js';
 import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -37,16 +37,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const fake = { send: async () => undefined };
-const withFake = {
-  ...smsExtension,
-  modules: [{ module: SmsModule, providers: [{ provide: SmsGateway, useValue: fake }] }],
-};
-
 let phones = 0;
 
 describeRoute('POST /v2/customer/sms_code', {
-  ...withFake,
+  ...smsExtension,
+  replace: [[SmsGateway, { send: async () => undefined }]],
   callers: [],
   valid: ({ clientId, organizationId }) => ({
     body: { client_id: clientId, organization_id: organizationId, phone: `+49${30_000_000 + phones++}` },
@@ -90,9 +85,21 @@ describe('a route of an extension that calls another system', () => {
 
   it('calls the fake by which a test replaces the provider', async () => {
     gatewayStatus = 500;
-    const replaced = await startTestService(withFake);
+    const sent: string[] = [];
+    const fake = { send: async (phone: string) => void sent.push(phone) };
+    const replaced = await startTestService({ ...smsExtension, replace: [[SmsGateway, fake]] });
+    const unchanged = await startTestService(smsExtension);
     expect((await replaced.post(ROUTE, start)).status).toBe(200);
-    await replaced.stop();
+    expect((await unchanged.post(ROUTE, start)).status).toBe(503);
+    expect(sent).toEqual([start.phone]);
+    await Promise.all([replaced.stop(), unchanged.stop()]);
+  });
+
+  it('does not start if no module declares the provider that a test replaces', async () => {
+    class OtherGateway {}
+    await expect(startTestService({ ...smsExtension, replace: [[OtherGateway, {}]] })).rejects.toThrow(
+      'replace: no module declares the provider OtherGateway; name its module in `modules`',
+    );
   });
 
   it('does not count a message that the gateway did not send', async () => {

@@ -1,4 +1,5 @@
 import type { Extension } from 'customer-authorization-service';
+import type { ReplacedProvider } from './replaced-providers.js';
 import type { TestService } from './test-service.js';
 
 /** The information about a grant that the conformance kit needs in addition to the grant's decorator. */
@@ -34,6 +35,8 @@ export interface GrantKit extends Extension {
    * a short proof is harmless. It is required if the proof is short.
    */
   guessable?: GuessableParameter | false;
+  /** Providers of the extension that other objects replace, as for `startTestService`. */
+  replace?: readonly ReplacedProvider[];
   /** Environment variables of the service, as for `startTestService`. */
   environment?: Record<string, string>;
 }

@@ -22,7 +22,7 @@ interface Context {
 export async function withLimits(
   context: Context,
   limits: string[],
-  work: (url: string) => Promise<unknown>,
+  work: (service: TestService) => Promise<unknown>,
 ): Promise<void> {
   const { clock } = context.environment.service;
   const seconds = secondsUntilWindow(
@@ -32,7 +32,7 @@ export async function withLimits(
   clock.advance({ seconds });
   try {
     const limited = await context.secondService({ RATE_LIMIT: HIGH_LIMITS });
-    await work(limited.url).finally(limited.stop);
+    await work(limited).finally(limited.stop);
   } finally {
     clock.advance({ seconds: -seconds });
   }

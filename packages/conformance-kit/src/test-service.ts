@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Extension, Service } from 'customer-authorization-service';
 import type { AuditEntry, Configuration } from 'customer-authorization-service/grant';
 import {
+  AppModule,
   type ConnectionLimits,
   type Log,
   loadConfiguration,
@@ -12,6 +13,7 @@ import { writeKeySet } from './key-set-file.js';
 import { kitRegistry } from './kit-registry.js';
 import { createTestDatabase } from './migrated-schema.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
+import { type ReplacedProvider, withReplacedProviders } from './replaced-providers.js';
 import { validateResponsesOf } from './response-validation.js';
 import { TestClock } from './test-clock.js';
 import type { TestDatabase } from './test-database.js';
@@ -22,6 +24,8 @@ export interface TestServiceOptions extends Extension {
   registry?: RegistryDocument;
   /** Environment variables in addition to those that a test service needs. */
   environment?: Record<string, string>;
+  /** Providers of the extension that other objects replace: `[[SmsGateway, { send: async () => undefined }]]`. */
+  replace?: readonly ReplacedProvider[];
   /** A database that is shared with another service. It is not deleted when this service stops. */
   database?: TestDatabase;
   /** The log of the service; stdout if omitted. @internal */
@@ -34,9 +38,9 @@ const EXTENSION_OPTIONS: Record<keyof Extension, true> = {
   ...{ name: true, modules: true, migrations: true, registryFile: true, limits: true, auditSink: true },
 };
 
-/** The extension of a test, without the options that only the kit reads. */
-export function extensionOf(kit: Extension): Extension {
-  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in EXTENSION_OPTIONS));
+/** The extension of a test with its replaced providers, without the options that only the kit reads. */
+export function extensionOf(kit: Extension): Pick<TestServiceOptions, keyof Extension | 'replace'> {
+  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in EXTENSION_OPTIONS || name === 'replace'));
 }
 
 /** The real service on random ports, with its own database and a clock that the test can set. */
@@ -55,7 +59,7 @@ export interface TestService extends Service, HttpClient {
  * @throws Error if the service does not start, because a grant or the registry is invalid
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { registry = kitRegistry(), environment, database: given, ...extension } = options;
+  const { registry = kitRegistry(), environment, replace = [], database: given, ...extension } = options;
   const database = given ?? (await createTestDatabase());
   const clock = TestClock.running();
   const audit: AuditEntry[] = [];
@@ -66,7 +70,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     const configuration = configurationOf(database, registry, environment);
     const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
     const limitAttempts = environment?.RATE_LIMIT !== undefined;
-    const service = await startService({ configuration, clock, audit: sink, limitAttempts, ...extension });
+    const start = () => startService({ configuration, clock, audit: sink, limitAttempts, ...extension });
+    const service = await withReplacedProviders([AppModule, ...(extension.modules ?? [])], replace, start);
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;
     const endValidation = validateResponsesOf(service, url, managementUrl);

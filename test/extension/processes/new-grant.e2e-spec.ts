@@ -58,6 +58,11 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     expect(existsSync(join(project, `test/grants/both-databases/${name}-grant.e2e-spec.ts`))).toBe(false);
   });
 
+  it('explains its options with --help', async () => {
+    const { code, stdout } = await newGrant('--help');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^usage: .*--route.*--help/s) });
+  });
+
   it('writes a grant, its test and its line in the application module, and prints the next steps', async () => {
     const before = application().split('\n');
     const { code, stdout, stderr } = await newGrant('sms code');

@@ -1,6 +1,7 @@
 import type { Extension } from 'customer-authorization-service';
 import type { GuessableParameter, TestEnvironment } from '../grant-kit.js';
 import type { TestResponse } from '../http-client.js';
+import type { ReplacedProvider } from '../replaced-providers.js';
 
 /** The information about a route that the conformance kit needs in addition to the route's decorators. */
 export interface RouteKit extends Extension {
@@ -35,6 +36,8 @@ export interface RouteKit extends Extension {
   anyClient?: boolean;
   /** The settings under `grants: { <name>: … }` of every client and organization, for the grants of the extension. */
   settings?: { client?: object; organization?: object };
+  /** Providers of the extension that other objects replace, as for `startTestService`. */
+  replace?: readonly ReplacedProvider[];
   /** Environment variables of the service, as for `startTestService`. */
   environment?: Record<string, string>;
 }

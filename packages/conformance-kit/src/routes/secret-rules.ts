@@ -4,6 +4,7 @@ import { limitsOf, withLimits } from '../guesses-in-window.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
 import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
+import type { TestService } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule } from './route-rule.js';
@@ -56,11 +57,12 @@ const UNGUESSABLE: RouteRule = {
 function limitsGuesses(guessable: GuessableParameter): RouteRule {
   return {
     title: `refuses a right request after ${guessable.limit} wrong guesses, because the test declares \`guessable\``,
-    check: (context) => withLimits(context, limitsOf(context.kit), (url) => guessUntilRefused(context, url, guessable)),
+    check: (context) =>
+      withLimits(context, limitsOf(context.kit), (service) => guessUntilRefused(context, service, guessable)),
   };
 }
 
-async function guessUntilRefused(context: RouteTestContext, url: string, guessable: GuessableParameter) {
+async function guessUntilRefused(context: RouteTestContext, { url }: TestService, guessable: GuessableParameter) {
   const { parameter, limit } = guessable;
   const { body, ...sent } = await context.valid();
   const right = (body ?? {}) as Parameters;

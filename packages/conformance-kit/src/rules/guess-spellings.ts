@@ -16,16 +16,16 @@ const SPELLINGS: [what: string, change: (text: string) => string][] = [
 export function limitsSpellings(guessable: GuessableParameter): Rule {
   const { limit } = guessable;
   return {
-    title: 'refuses another spelling of a right proof after too many guesses, because the test declares `guessable`',
+    title: 'refuses another spelling of a right proof after too many guesses (repeat it on a database server)',
     async check(context) {
       for (const [what, change] of SPELLINGS) {
         const names = variable(context, await context.body(), change);
         for (const name of names) {
-          await withLimits(context, attemptLimitsOf(context), async (url) => {
+          await withLimits(context, attemptLimitsOf(context), async (service) => {
             const parameters = await context.body();
-            await guess(context, url, parameters, guessable);
+            await guess(context, service, parameters, guessable);
             const spelled = { ...parameters, [name]: change(`${parameters[name]}`) };
-            const { status } = await about(`${name} ${what}`, () => context.send(spelled, { url }));
+            const { status } = await about(`${name} ${what}`, () => context.send(spelled, { url: service.url }));
             if (status === 200) throw new Error(`${name} ${what}: gets a token after ${limit} wrong guesses`);
           });
         }

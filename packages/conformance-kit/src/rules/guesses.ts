@@ -57,15 +57,16 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
   return {
     title: `refuses a right proof after ${limit} wrong guesses, because the test declares \`guessable\``,
     async check(context) {
-      await withLimits(context, attemptLimitsOf(context), async (url) => {
+      await withLimits(context, attemptLimitsOf(context), async (service) => {
         const parameters = await context.body();
-        if (limit > 1) await guess(context, url, parameters, guessable, 1);
+        if (limit > 1) await guess(context, service, parameters, guessable, 1);
+        const { url } = service;
         await about('the right value after one wrong guess', () => context.expectToken(parameters, { url }));
       });
-      await withLimits(context, attemptLimitsOf(context), async (url) => {
+      await withLimits(context, attemptLimitsOf(context), async (service) => {
         const parameters = await context.body();
-        await guess(context, url, parameters, guessable);
-        const { status } = await context.send(parameters, { url });
+        await guess(context, service, parameters, guessable);
+        const { status } = await context.send(parameters, { url: service.url });
         if (status === 200)
           throw new Error(`${parameter}: the right value gets a token after ${limit} wrong guesses at the same time`);
       });

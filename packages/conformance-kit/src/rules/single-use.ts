@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GrantTestContext } from '../grant-test-context.js';
+import { withInterleavedStatements } from '../interleaved-statements.js';
 import { FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
 import { REQUESTS_PER_RACE, race } from '../race.js';
 import { about, type Rule, type RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
+import type { TestService } from '../test-service.js';
 
 /** A single-use request gets one token: sent one after another, at the same time, and to different processes. */
 export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? SINGLE_USE : [REPEATABLE]);
@@ -59,14 +61,12 @@ const SINGLE_USE: Rule[] = [
   },
 ];
 
-async function raceOf(context: GrantTestContext, services: { url: string }[]): Promise<void> {
+async function raceOf(context: GrantTestContext, services: TestService[]): Promise<void> {
   const parameters = await context.body();
-  const responses = await race(
-    services,
-    TOKEN,
-    JSON.stringify(parameters),
-    REQUESTS_PER_RACE,
-    await context.callerHeaders(),
+  const text = JSON.stringify(parameters);
+  const callerHeaders = await context.callerHeaders();
+  const responses = await withInterleavedStatements(services, () =>
+    race(services, TOKEN, text, REQUESTS_PER_RACE, callerHeaders),
   );
   const winners = responses.filter(({ status }) => status === 200);
   if (winners.length !== 1)

@@ -34,9 +34,15 @@ export const BROKEN_PROOFS: BrokenCase[] = [
     failure: /^code: the right value gets a token after 3 wrong guesses at the same time/,
   },
   {
+    description: 'reads a pass, and deletes it without reading the count',
+    ...passGrant('deletes the pass without reading the count'),
+    rule: 'gives one token to 20 concurrent requests, and none to a later request on another process',
+    failure: /^3 of 20 got a token/,
+  },
+  {
     description: 'counts guesses by a text whose trailing space the lookup ignores',
     ...passGrant('counts guesses by the spelling of the id'),
-    rule: 'refuses another spelling of a right proof after too many guesses, because the test declares `guessable`',
+    rule: 'refuses another spelling of a right proof after too many guesses (repeat it on a database server)',
     failure: /^pass with a trailing space: gets a token after 3 wrong guesses/,
   },
   {

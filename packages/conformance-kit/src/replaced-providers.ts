@@ -1,0 +1,50 @@
+import type { DynamicModule, Type } from '@nestjs/common';
+import { MODULE_METADATA } from '@nestjs/common/constants.js';
+
+/** A provider, and the object that takes its place: `[SmsGateway, { send: async () => undefined }]`. */
+export type ReplacedProvider = readonly [provider: Type | (abstract new () => unknown), replacement: object];
+
+type Import = Type | DynamicModule;
+
+/**
+ * Does work, which creates the application, while modules provide other objects than they declare.
+ *
+ * @throws Error if none of the modules, and of those that they import, declares a provider
+ */
+export async function withReplacedProviders<Result>(
+  modules: Import[],
+  replaced: readonly ReplacedProvider[],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const restores = replaced.flatMap((each) => replace(modulesIn(modules), each));
+  try {
+    return await work();
+  } finally {
+    for (const restore of restores.reverse()) restore();
+  }
+}
+
+function replace(modules: Set<Type>, [provide, useValue]: ReplacedProvider): (() => void)[] {
+  const providing = [...modules].filter((module) => providersOf(module).includes(provide));
+  if (providing.length === 0)
+    throw new Error(`replace: no module declares the provider ${provide.name}; name its module in \`modules\``);
+  return providing.map((module) => {
+    const before = providersOf(module);
+    const after = before.map((each) => (each === provide ? { provide, useValue } : each));
+    Reflect.defineMetadata(MODULE_METADATA.PROVIDERS, after, module);
+    return () => Reflect.defineMetadata(MODULE_METADATA.PROVIDERS, before, module);
+  });
+}
+
+const providersOf = (module: Type): unknown[] => Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? [];
+
+/** The classes of modules, and of those that they import. */
+function modulesIn(imports: Import[], found = new Set<Type>()): Set<Type> {
+  for (const each of imports) {
+    const module = 'module' in each ? each.module : each;
+    if (typeof module !== 'function' || found.has(module)) continue;
+    found.add(module);
+    modulesIn(Reflect.getMetadata(MODULE_METADATA.IMPORTS, module) ?? [], found);
+  }
+  return found;
+}
