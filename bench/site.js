@@ -76,27 +76,28 @@ function idOf(word) {
 }
 
 /**
- * Adds customers with a browser each, in the order of their ids. Each was seen today, as a customer that has a valid token. The service notes
- * the first visit of a day by an UPDATE, which would be most of the cost if each request were a first visit.
+ * Adds customers with a browser each, in the order of their ids. By default each was seen today, as a customer that has
+ * a valid token, because the service notes the first visit of a day by an UPDATE.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
+ * @param {number} [daysAgo] the days since the last visit
  */
-export async function seedCustomers(database, from, to) {
-  const today = Math.floor(Date.now() / DAY_MS);
+export async function seedCustomers(database, from, to, daysAgo = 0) {
+  const lastDay = Math.floor(Date.now() / DAY_MS) - daysAgo;
   const [entityId, browserId] = [idOf('customer'), idOf('browser')];
   for (let first = from; first <= to; first += ROWS_PER_INSERT) {
     const numbers = `seq_${first}_to_${Math.min(to, first + ROWS_PER_INSERT - 1)}`;
     await database.query(`
       INSERT INTO customer (entity_id, organization_id, group_id, creator, generation, link_generation, version,
         last_token_day, created_at)
-      SELECT ${entityId}, '${ORGANIZATION}', '', 'browser', 0, 0, 0, ${today}, NOW(3) FROM ${numbers}`);
+      SELECT ${entityId}, '${ORGANIZATION}', '', 'browser', 0, 0, 0, ${lastDay}, NOW(3) FROM ${numbers}`);
     await database.query(`
       INSERT INTO browser (browser_id, secret_hash, version)
       SELECT ${browserId}, SHA2(SHA2(CONCAT('secret', seq), 256), 256), 0 FROM ${numbers}`);
     await database.query(`
       INSERT INTO browser_customer (browser_id, entity_id, organization_id, group_id, origin, began_in, generation,
         seen_day)
-      SELECT ${browserId}, ${entityId}, '${ORGANIZATION}', '', 'own', ${browserId}, 0, ${today} FROM ${numbers}`);
+      SELECT ${browserId}, ${entityId}, '${ORGANIZATION}', '', 'own', ${browserId}, 0, ${lastDay} FROM ${numbers}`);
   }
 }
 

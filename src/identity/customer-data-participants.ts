@@ -29,6 +29,13 @@ export class RefreshFamilyRecord {
 /** The time that a participant has to delete its data in a purge. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
 
+/**
+ * Composes a SELECT of the rows about customers, with the column `entity_id` for the customer.
+ *
+ * @param list the placeholders of the customers' ids
+ */
+export type FindOwnRows = (list: string) => string;
+
 /** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
   /**
@@ -63,12 +70,12 @@ export interface CustomerDataParticipant {
   forgetIn?(manager: EntityManager, entityId: string): Promise<void>;
 
   /**
-   * Only for the tables of the service: SELECTs of the rows that `onErase` deletes. Their parameter is the id of the
-   * customer. The purge deletes the rows if there are too many for a request.
+   * Only for the tables of the service: the rows that `onErase` deletes. The purge deletes them if there are too many for
+   * a request.
    *
    * @internal
    */
-  ownRows?: string[];
+  ownRows?: FindOwnRows[];
 }
 
 /** The participants in erasing and purging customers. Each adds itself when the application starts. */
@@ -80,8 +87,8 @@ export class CustomerDataParticipants {
     this.participants.push(participant);
   }
 
-  /** SELECTs of the rows about a customer in the service's own tables, without those of links. @internal */
-  get ownRows(): string[] {
+  /** The rows about customers in the service's own tables, without those of links. @internal */
+  get ownRows(): FindOwnRows[] {
     return this.participants.flatMap(({ ownRows = [] }) => ownRows);
   }
 

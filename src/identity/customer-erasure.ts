@@ -6,10 +6,10 @@ import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { CustomerBrowsers } from './customer-browsers.js';
-import { CustomerDataParticipants } from './customer-data-participants.js';
-import { UnfinishedErasure } from './customer-identity.entity.js';
+import { CustomerDataParticipants, type FindOwnRows } from './customer-data-participants.js';
 
 const FIND_ORGANIZATION = selectStatement<[entityId: string], { organization_id: string }>(
   'SELECT organization_id FROM customer WHERE entity_id = ?',
@@ -24,14 +24,10 @@ const ERASE = writeStatement<[now: Date, entityId: string]>(
       erased_at = ?, ${ERASED_COLUMNS} WHERE entity_id = ? AND erased_at IS NULL`,
 );
 
-const INSERT_UNFINISHED = insertIgnoreStatement({ into: UnfinishedErasure, columns: ['entity_id'] });
-
-const DELETE_UNFINISHED = writeStatement<[entityId: string]>('DELETE FROM unfinished_erasure WHERE entity_id = ?');
-
-/** The links of a customer, and the tokens with which they end. */
-const FIND_LINKS = [
-  'SELECT entity_id FROM browser_customer WHERE entity_id = ? AND organization_id IS NOT NULL',
-  'SELECT entity_id FROM link_ancestor WHERE entity_id = ?',
+/** The links of customers, and the tokens with which they end. */
+const FIND_LINKS: FindOwnRows[] = [
+  (list) => `SELECT entity_id FROM browser_customer WHERE entity_id IN (${list}) AND organization_id IS NOT NULL`,
+  (list) => `SELECT entity_id FROM link_ancestor WHERE entity_id IN (${list})`,
 ];
 
 const findUnfinished = (limit: number) =>
@@ -70,23 +66,41 @@ export class CustomerErasure {
     if (organizationId !== undefined)
       this.audit.success('identity.erased', actor, party('customer', entityId), { organizationId });
     // Also for an erased customer, because an earlier erasure may have failed after its transaction.
-    await this.finish(entityId, MAX_ROWS_PER_REQUEST);
+    await this.finish(entityId);
     return organizationId !== undefined;
   }
 
-  /** Notes a customer that the transaction has erased, so that the deletion of its data is finished. */
-  noteUnfinished(manager: EntityManager, entityId: string): Promise<number> {
-    return writeIn(manager, INSERT_UNFINISHED, [entityId]);
+  /** Notes customers that the transaction has erased, so that the deletion of their data is finished. */
+  async noteUnfinished(manager: EntityManager, entityIds: string[]): Promise<void> {
+    const list = valueList(entityIds);
+    const insert = writeStatement<string[]>(
+      ({ insertIgnore }) =>
+        `${insertIgnore} INTO unfinished_erasure (entity_id)
+          SELECT entity_id FROM customer WHERE entity_id IN (${placeholdersFor(list)})`,
+    );
+    await writeIn(manager, insert, list);
   }
 
-  /** Like `finish`, for the purge. An error is logged only, so that a purge goes on with other customers. The next purge tries again. */
-  async tryToFinish(entityId: string): Promise<void> {
-    try {
-      await this.finish(entityId, Number.POSITIVE_INFINITY);
-    } catch (error) {
-      const { message } = error as Error;
-      this.logger.warn(`the data of customer ${entityId} is not deleted; the next purge tries again: ${message}`);
+  /**
+   * Deletes the data of customers in a purge. Most idle customers have no rows left, so few statements are enough for all
+   * of them. An error of one customer is logged only, and the next purge tries again.
+   *
+   * @param entityIds 1 to 500 ids
+   */
+  async finishInPurge(entityIds: string[]): Promise<void> {
+    const withRows = await this.withRows(entityIds);
+    const finished: string[] = [];
+    for (const entityId of entityIds) {
+      try {
+        if (withRows.has(entityId)) await this.deleteRows(entityId);
+        await this.participants.onErase(entityId);
+        finished.push(entityId);
+      } catch (error) {
+        const { message } = error as Error;
+        this.logger.warn(`the data of customer ${entityId} is not deleted; the next purge tries again: ${message}`);
+      }
     }
+    if (finished.length > 0) await this.deleteUnfinished(finished);
   }
 
   /** Finishes erasures that failed. @param size the number of customers that one statement reads */
@@ -95,7 +109,7 @@ export class CustomerErasure {
     while (after !== undefined) {
       const rows: { entity_id: string }[] = await this.database.select(findUnfinished(size), [after]);
       for (const { entity_id } of rows) {
-        await this.tryToFinish(entity_id);
+        await this.finishInPurge([entity_id]);
         yield 0;
       }
       after = rows.at(-1)?.entity_id;
@@ -103,31 +117,55 @@ export class CustomerErasure {
   }
 
   /**
-   * Deletes the data of an erased customer. It may run again after an error.
-   *
-   * @param maxRows with more rows than this in the service's own tables, only extensions delete theirs
+   * Deletes the data of an erased customer in its request. It may run again after an error. If the service's own tables
+   * have more than 1,000 rows, only extensions delete theirs.
    */
-  private async finish(entityId: string, maxRows: number): Promise<void> {
-    const deletesAll = await this.hasAtMost(maxRows, entityId);
-    if (deletesAll) {
-      await this.browsers.endAll(entityId, false);
-      await this.participants.deleteOwnRows(entityId);
-    }
+  private async finish(entityId: string): Promise<void> {
+    const deletesAll = await this.hasAtMostMaxRows(entityId);
+    if (deletesAll) await this.deleteRows(entityId);
     await this.participants.onErase(entityId);
-    if (deletesAll) await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
+    if (deletesAll) await this.deleteUnfinished([entityId]);
   }
 
-  private async hasAtMost(maxRows: number, entityId: string): Promise<boolean> {
-    if (maxRows === Number.POSITIVE_INFINITY) return true;
-    const selects = [...FIND_LINKS, ...this.participants.ownRows];
+  /** Deletes the rows about an erased customer in the service's own tables. */
+  private async deleteRows(entityId: string): Promise<void> {
+    await this.browsers.endAll(entityId, false);
+    await this.participants.deleteOwnRows(entityId);
+  }
+
+  private async deleteUnfinished(entityIds: string[]): Promise<void> {
+    const list = valueList(entityIds);
+    const condition = `entity_id IN (${placeholdersFor(list)})`;
+    const statement = writeStatement<string[]>(`DELETE FROM unfinished_erasure WHERE ${condition}`);
+    await this.database.executeIdempotent(statement, list);
+  }
+
+  /** Those of the customers that have rows in the service's own tables. */
+  private async withRows(entityIds: string[]): Promise<Set<string>> {
+    const list = valueList(entityIds);
+    const found = new Set<string>();
+    for (const find of this.findRows()) {
+      const findIds = selectStatement<string[], { entity_id: string }>(
+        `SELECT DISTINCT entity_id FROM (${find(placeholdersFor(list))}) found`,
+      );
+      for (const { entity_id } of await this.database.select(findIds, list)) found.add(entity_id);
+    }
+    return found;
+  }
+
+  private findRows(): FindOwnRows[] {
+    return [...FIND_LINKS, ...this.participants.ownRows];
+  }
+
+  private async hasAtMostMaxRows(entityId: string): Promise<boolean> {
     let count = 0;
-    for (const select of selects) {
+    for (const find of this.findRows()) {
       const counted = selectStatement<[entityId: string], { row_count: number }>(
-        `SELECT COUNT(*) AS row_count FROM (${select} LIMIT ${maxRows + 1}) found`,
+        `SELECT COUNT(*) AS row_count FROM (${find('?')} LIMIT ${MAX_ROWS_PER_REQUEST + 1}) found`,
       );
       count += Number((await this.database.select(counted, [entityId]))[0]?.row_count);
     }
-    return count <= maxRows;
+    return count <= MAX_ROWS_PER_REQUEST;
   }
 
   private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
@@ -135,7 +173,7 @@ export class CustomerErasure {
     const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
     await this.generations.recordCustomer(entityId, manager);
     await this.participants.forgetIn(manager, entityId);
-    await this.noteUnfinished(manager, entityId);
+    await this.noteUnfinished(manager, [entityId]);
     return row?.organization_id;
   }
 }

@@ -111,7 +111,7 @@ export class IdleCustomers {
     const candidates = rows.filter(({ entity_id }) => !retained.has(entity_id));
     if (candidates.length === 0) return 0;
     const purged = await this.database.transaction((manager) => this.purgeIn(manager, candidates, firstDayOf));
-    for (const id of purged) await this.erasure.tryToFinish(id);
+    if (purged.length > 0) await this.erasure.finishInPurge(purged);
     return purged.length;
   }
 
@@ -151,7 +151,7 @@ export class IdleCustomers {
       `UPDATE customer SET erased_at = ?, ${ERASED_COLUMNS} WHERE entity_id IN (${placeholdersFor(idleList)})`,
     );
     await writeIn(manager, erase, [new Date(this.clock.now()), ...idleList]);
-    for (const id of idle) await this.erasure.noteUnfinished(manager, id);
+    await this.erasure.noteUnfinished(manager, idle);
     return idle;
   }
 }

@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import {
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+  type FindOwnRows,
+} from '../identity/customer-data-participants.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
@@ -43,7 +47,10 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
     participants.add(this);
   }
 
-  readonly ownRows = ['SELECT entity_id FROM organization_user WHERE customer_id = ?'];
+  readonly ownRows: FindOwnRows[] = [
+    (list) => `SELECT entity_id FROM organization_user WHERE entity_id IN (${list})`,
+    (list) => `SELECT customer_id AS entity_id FROM organization_user WHERE customer_id IN (${list})`,
+  ];
 
   /** Deletes the external id of the customer. */
   async forgetIn(manager: EntityManager, entityId: string): Promise<void> {

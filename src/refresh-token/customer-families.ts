@@ -7,6 +7,7 @@ import { MAX_ANCESTORS } from '../access-token/token-lineage.js';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
+  type FindOwnRows,
   type RefreshFamilyRecord,
 } from '../identity/customer-data-participants.js';
 import { CustomerDevices } from '../identity/customer-devices.js';
@@ -138,10 +139,10 @@ export class CustomerFamilies implements CustomerDataParticipant {
     }));
   }
 
-  readonly ownRows = [
-    'SELECT id FROM refresh_family WHERE customer_id = ?',
-    `SELECT ancestor.family_id FROM refresh_family family
-      JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id WHERE family.customer_id = ?`,
+  readonly ownRows: FindOwnRows[] = [
+    (list) => `SELECT customer_id AS entity_id FROM refresh_family WHERE customer_id IN (${list})`,
+    (list) => `SELECT family.customer_id AS entity_id FROM refresh_family family
+      JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id WHERE family.customer_id IN (${list})`,
   ];
 
   async linkedIds(): Promise<string[]> {
