@@ -1,4 +1,4 @@
-import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Audit, party } from '../audit/audit.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
@@ -76,6 +76,8 @@ interface StoredUser {
 /** Finds or creates the customer of a user of an organization, in one transaction with the row of the user. */
 @Injectable()
 export class OrganizationUsers {
+  private readonly logger = new Logger(OrganizationUsers.name);
+
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
@@ -190,12 +192,22 @@ export class OrganizationUsers {
     if (auditedId !== undefined && (created || auditedId !== entityId))
       this.auditLink(entityId, auditedId, organizationId);
     else if (created) this.creation.auditCreated(creator, entityId, organizationId);
-    if (created && auditedId === entityId) await this.links.endAll(entityId, true);
+    if (created && auditedId === entityId) await this.removeEndedLinks(entityId);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
     const { secret, createdId } = signedIn;
     if (createdId !== undefined) this.browsers.auditLinked(createdId, customer, attempt);
     return { ...customer, credentials: { entityId, secret } };
+  }
+
+  /** An outage is logged only: the sign-in is stored, and the links of the visitor lead nowhere already. */
+  private async removeEndedLinks(entityId: string): Promise<void> {
+    try {
+      await this.links.endAll(entityId, true);
+    } catch (error) {
+      if (!(error instanceof ServiceUnavailableException)) throw error;
+      this.logger.warn(`the ended links of customer ${entityId} are not removed: ${error.message}`);
+    }
   }
 
   private auditLink(id: string, linked: string, organizationId: string): void {

@@ -130,6 +130,26 @@ describe('protocol §5.9: idle_days of an organization', () => {
     const changed = await service.admin('PATCH', path, { idle_days: null });
     expect(changed.body).not.toHaveProperty('idle_days');
   });
+
+  it.each([60, null])(
+    'counts as it is at the visit: after it became %j, a link that was idle is not',
+    async (later) => {
+      const organization_id = randomUUID();
+      const path = `/admin/organizations/${organization_id}`;
+      const change = (idle_days: number | null) => manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { idle_days });
+      const entry = { id: organization_id, name: 'Idle', idle_days: 7, public_clients: [PUBLIC_SITE] };
+      await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry);
+      const browser = new TestBrowser(service);
+      const body = { client_id: PUBLIC_SITE, organization_id };
+      const { entity_id } = (await browser.visit(body)).body;
+      pass(30);
+      expect((await change(later)).status).toBe(200);
+      expect(await idOf(browser.cookie as string, body)).toBe(entity_id);
+      pass(8);
+      expect((await change(7)).status).toBe(200);
+      expect(await idOf(browser.cookie as string, body)).not.toBe(entity_id);
+    },
+  );
 });
 
 describe('the purge of browser links', () => {

@@ -1,9 +1,11 @@
+import { Logger, ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { CustomerBrowsers } from '../../../src/identity/customer-browsers.js';
 import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
@@ -290,6 +292,19 @@ describe('protocol §4.7: a new user who links the browser', () => {
     expect(await idOf(visitor.cookie, AT_RIVAL)).toBeTruthy();
     const links = await rowsOf(BrowserLink).findBy({ entityId: visitor.entityId, organizationId: ACME });
     expect(links.map(({ origin }) => origin)).toEqual(['sign-in']);
+  });
+
+  it('gets its pair although the links of before cannot be removed yet, because they have ended', async () => {
+    const visitor = await newVisitor();
+    const removal = vi.spyOn(service.application.get(CustomerBrowsers), 'endAll');
+    removal.mockRejectedValueOnce(new ServiceUnavailableException('the database is unavailable'));
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const { entityId, cookie } = await signedIn(newUser(), visitor.cookie, LINK);
+    expect(entityId).toBe(visitor.entityId);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining(`of customer ${entityId} `));
+    vi.restoreAllMocks();
+    expect(await idOf(cookie)).toBe(entityId);
+    expect(await idOf(visitor.cookie)).not.toBe(entityId);
   });
 
   it('leaves the earlier pair a new customer of its own', async () => {
