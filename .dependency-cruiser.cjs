@@ -9,7 +9,8 @@ const LEVELS = [
   ['operator', 'registry', 'access-token'],
   ['bearer'],
   ['routes'],
-  ['identity', 'one-time-code'],
+  ['identity'],
+  ['one-time-code'],
   ['organization-user', 'refresh-token'],
   ['agent-auth', 'token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
   ['grants', 'openapi'],
@@ -27,7 +28,7 @@ const LEVELS = [
 ];
 /** The files of the highest level may import each other. */
 const MIXED_LEVEL = LEVELS.at(-1);
-/** The names that grants of other packages may import. The file re-exports from levels 0 to 8. */
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 9. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 

@@ -9,7 +9,6 @@ import { RaisedGenerations } from './feed/raised-generations.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
-import { LastTokenDays } from './last-token-days.js';
 import { RecordedValue, RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
@@ -19,7 +18,6 @@ const SERVICES = [
   Denylist,
   FeedEntries,
   FeedHistory,
-  LastTokenDays,
   PositionWriter,
   RaisedGenerations,
   RecordedValues,

@@ -91,6 +91,14 @@ export const revokedAmong = (table: string, id: string, condition: string) => `E
     LEFT JOIN revocation family ON family.kind = 'family' AND family.value = ${id}
     WHERE ${condition} AND (token.value IS NOT NULL OR family.value IS NOT NULL))`;
 
+/** Whether the client of a row was deleted after a time, for statements about many rows. */
+export const clientEndedSince = (clientId: string, time: string) =>
+  `EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = ${clientId} AND issued_before >= ${time})`;
+
+/** The rows of a table that an expired revocation of a token or family names. The parameter is the time. */
+export const ofExpiredRevocations = (table: string, id: string) => `revocation JOIN ${table} ON ${id} = revocation.value
+    WHERE revocation.kind IN ('jti', 'family') AND revocation.expires_at < ?`;
+
 /** A condition that has ended a token: a revocation, or a customer or agent with a higher generation. */
 interface EndingRow {
   kind: 'jti' | 'family' | 'client' | 'customer' | 'agent';

@@ -9,7 +9,7 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { Customer, IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
-import { INSERT_CUSTOMER } from './customer-statements.js';
+import { INSERT_CUSTOMER, newCustomerRow } from './customer-statements.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
 import { HAS_ENDED_FLAG, insertLinks, ownLink, unlink } from './links.js';
@@ -135,8 +135,7 @@ export class BrowserCustomers {
     takeLimit();
     const now = this.clock.now();
     const day = dayOf(now);
-    const row = [entityId, organizationId, groupId, 'browser', 0, 0, 0, day, new Date(now)] as const;
-    await writeIn(manager, INSERT_CUSTOMER, [...row]);
+    await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
     await insertLinks(manager, [ownLink(browserId, entityId, scope, day)]);
     return { entityId, generation: 0 };
   }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsObject, IsString } from 'class-validator';
+import { FIND_RAISED_GENERATION } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Optional } from '../oauth/parameters.js';
@@ -34,18 +35,10 @@ const TABLES = [
       ORDER BY browser_id, ancestor_id`,
     shown: withLinkId,
   }),
-  // without the challenge of the code
-  exportedTable<{ hash: string; expires_at: Time; consumed_at: Time }>({
-    name: 'one_time_code',
-    find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by,
-        consumed_network FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
-    shown: ({ hash: _, ...row }) => withIsoTimes(row, ['expires_at', 'consumed_at']),
-  }),
   // the kind that names a customer: its raised generation; other kinds name tokens
   exportedTable<{ issued_before: Time; expires_at: Time }>({
     name: 'revocation',
-    find: `SELECT kind, value, issued_before, expires_at, generation, audience FROM revocation
-      WHERE kind = 'generation' AND value = ? ORDER BY value`,
+    find: FIND_RAISED_GENERATION,
     shown: (row) => withIsoTimes(row, ['issued_before', 'expires_at']),
   }),
 ];

@@ -65,6 +65,10 @@ const FIND = selectStatement<
   batch: true,
 });
 
+const IS_OF = selectStatement<[entityId: string, organizationId: string], unknown>(
+  'SELECT 1 FROM customer WHERE entity_id = ? AND organization_id = ?',
+);
+
 /** Reads what the service stores about a customer. */
 @Injectable()
 export class CustomerRecords {
@@ -73,6 +77,11 @@ export class CustomerRecords {
     private readonly participants: CustomerDataParticipants,
     private readonly browsers: CustomerBrowsers,
   ) {}
+
+  /** Whether a customer is one of an organization, erased or not. */
+  async isOf(organizationId: string, entityId: string): Promise<boolean> {
+    return (await this.database.select(IS_OF, [entityId, organizationId])).length > 0;
+  }
 
   /** Reads a customer; `undefined` if it is unknown or erased. */
   async find(entityId: string): Promise<CustomerRecord | undefined> {

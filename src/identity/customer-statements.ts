@@ -1,7 +1,9 @@
-import { TOKEN_DAY } from '../access-token/last-token-days.js';
-import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
+import type { ColumnValues, EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
+import type { IdentityScope } from './customer.js';
+import type { CustomerCreator } from './customer-creation.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
+import { TOKEN_DAY } from './last-token-days.js';
 
 /** The last day that is noted for a token of the customer; `null` for a customer that an agent created. */
 interface TokenDay {
@@ -45,6 +47,24 @@ const NEW_ROW = {
 
 export const INSERT_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
 export const INSERT_CUSTOMER_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
+
+/** The values of a new customer in the order of these columns. */
+export function newCustomerRow(
+  entityId: string,
+  { organizationId, groupId }: IdentityScope,
+  creator: CustomerCreator,
+  createdAt: number,
+  lastTokenDay: number | null = null,
+): ColumnValues<CustomerIdentity, (typeof NEW_ROW)['columns']> {
+  return [entityId, organizationId, groupId, creator, 0, 0, 0, lastTokenDay, new Date(createdAt)];
+}
+
+/** A value of a customer, for statements on other tables. */
+export const valueOfCustomer = (value: string, customerId: string) =>
+  `(SELECT ${value} FROM customer WHERE customer.entity_id = ${customerId})`;
+
+/** Joins the customer, for statements on other tables. */
+export const joinCustomer = (customerId: string) => `JOIN customer ON customer.entity_id = ${customerId}`;
 
 /** Whether what a token of a customer gave has not ended by a higher generation, for statements on other tables. */
 export const isOfCurrentGeneration = (customerId: string, generation: string) =>

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { ofExpiredRevocations } from '../access-token/ended-statement.js';
 import { Database } from '../platform/database/database.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { portionsOf } from '../platform/database/value-list.js';
@@ -25,9 +26,8 @@ export class EndedLinks {
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
     const findEnded = selectStatement<[now: Date], LinkKey>(
-      `SELECT DISTINCT ancestor.browser_id, ancestor.entity_id FROM revocation
-        JOIN link_ancestor ancestor ON ancestor.ancestor_id = revocation.value
-        WHERE revocation.kind IN ('jti', 'family') AND revocation.expires_at < ? LIMIT ${size}`,
+      `SELECT DISTINCT ancestor.browser_id, ancestor.entity_id
+        FROM ${ofExpiredRevocations('link_ancestor ancestor', 'ancestor.ancestor_id')} LIMIT ${size}`,
     );
     let rows = await this.database.select(findEnded, [now]);
     while (rows.length > 0) {

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
@@ -9,8 +8,15 @@ import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
 import { type Customer, type IdentityScope, scopeOf } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
-import { FIND, FIND_CURRENT, INSERT_CUSTOMER, INSERT_CUSTOMER_IF_ABSENT } from './customer-statements.js';
+import {
+  FIND,
+  FIND_CURRENT,
+  INSERT_CUSTOMER,
+  INSERT_CUSTOMER_IF_ABSENT,
+  newCustomerRow,
+} from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
+import { LastTokenDays } from './last-token-days.js';
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -49,8 +55,8 @@ export class Identities {
     this.creation.takeLimit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
-    const row = [entityId, organizationId, groupId, 'agent', 0, 0, 0, null, new Date(now)] as const;
-    await this.database.insert(INSERT_CUSTOMER, [...row]);
+    const row = newCustomerRow(entityId, { organizationId, groupId }, 'agent', now);
+    await this.database.insert(INSERT_CUSTOMER, row);
     this.creation.auditCreated('agent', entityId, organizationId);
     return found({ entityId, organizationId, groupId, generation: 0 });
   }
@@ -73,8 +79,8 @@ export class Identities {
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
     const taken = this.creation.takeReturnableLimit();
-    const row = [entityId, organizationId, groupId, creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
-    if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, [...row])) === 0) {
+    const row = newCustomerRow(entityId, { organizationId, groupId }, creator, this.clock.now());
+    if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, row)) === 0) {
       taken.giveBack();
       const other = await this.find(entityId, organizationId);
       return other && assertInGroup(other, groupId);
@@ -94,8 +100,8 @@ export class Identities {
     organizationId: string,
     creator: CustomerCreator,
   ): Promise<void> {
-    const row = [entityId, organizationId, '', creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
-    await writeIn(manager, INSERT_CUSTOMER, [...row]);
+    const row = newCustomerRow(entityId, scopeOf(organizationId), creator, this.clock.now());
+    await writeIn(manager, INSERT_CUSTOMER, row);
   }
 
   /**

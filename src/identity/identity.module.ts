@@ -23,6 +23,7 @@ import { IdentityCookies } from './identity-cookies.js';
 import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
 import { KnownBrowser } from './known-browser.entity.js';
+import { LastTokenDays } from './last-token-days.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { NewBrowsers } from './new-browsers.js';
 import { NewCustomers } from './new-customers.js';
@@ -46,6 +47,7 @@ const EXPORTED = [
   IdentityCookies,
   IdleBrowsers,
   IdleCustomers,
+  LastTokenDays,
   RememberedBrowsers,
   SignedInBrowsers,
 ];

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, IsNull, Not } from 'typeorm';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -9,6 +9,7 @@ import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { Organization } from '../registry/organization.entity.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure, ERASED_COLUMNS } from './customer-erasure.js';
 import { DEFAULT_IDLE_DAYS } from './link-lifetime.js';
@@ -41,11 +42,6 @@ const DAY_COLUMNS = `own.entity_id, own.organization_id,
 const findNext = (limit: number): FindDays =>
   selectStatement(`SELECT ${DAY_COLUMNS} FROM customer own
     WHERE own.entity_id > ? AND own.entity_id < ? ORDER BY own.entity_id LIMIT ${limit}`);
-
-/** The organizations in which a browser or customer is idle earlier than by default. */
-const FIND_IDLE_DAYS = selectStatement<[], { id: string; idle_days: number }>(
-  'SELECT id, idle_days FROM organization WHERE idle_days IS NOT NULL',
-);
 
 /**
  * Purges the customers that a browser created and that nothing leads to, `idle_days` after their last token (protocol
@@ -93,10 +89,11 @@ export class IdleCustomers {
     await this.recorded.recordDay('idle_customers_purged_day', today);
   }
 
-  /** An organization that was deleted has the default. */
+  /** The organizations in which a customer is idle earlier than by default. One that was deleted has the default. */
   private async idleDays(): Promise<Map<string, number>> {
-    const rows = await this.database.select(FIND_IDLE_DAYS, []);
-    return new Map(rows.map(({ id, idle_days }) => [id, idle_days]));
+    const where = { idleDays: Not(IsNull()) };
+    const found = await this.database.read(Organization, { select: { id: true, idleDays: true }, where });
+    return new Map(found.map(({ id, idleDays }) => [id, idleDays as number]));
   }
 
   /** The row of an erased customer is needed only for its generation, and while its transfer tokens live. */

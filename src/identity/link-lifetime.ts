@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock, dayOf } from '../platform/clock.js';
+import { idleDaysOf } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 
 export const DEFAULT_IDLE_DAYS = 731;
@@ -8,8 +9,7 @@ const DEFAULT_SIGN_IN_DAYS = 30;
 /** The grant with which users sign in. Its settings in the organization have `sign_in_days`. */
 const SIGN_IN_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-const LAST_DAY_IF_IDLE = `link.seen_day + COALESCE(
-  (SELECT idle_days FROM organization WHERE organization.id = link.organization_id), ${DEFAULT_IDLE_DAYS})`;
+const LAST_DAY_IF_IDLE = `link.seen_day + COALESCE(${idleDaysOf('link.organization_id')}, ${DEFAULT_IDLE_DAYS})`;
 
 /** The last day on which a link leads to its customer, for statements about many links: the rule of `LinkLifetime` in SQL. */
 export const LAST_DAY_OF_LINK = `CASE WHEN link.signed_in_until < ${LAST_DAY_IF_IDLE} THEN link.signed_in_until

@@ -3,7 +3,7 @@ import { type AccessTokenClaims, TokenInspection } from '../access-token/access-
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
 import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { CodeLookup } from '../one-time-code/code-lookup.js';
+import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 
@@ -35,7 +35,7 @@ export class TokenExplanation {
     private readonly configuration: Configuration,
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
-    private readonly codes: CodeLookup,
+    private readonly codes: OneTimeCodes,
     private readonly refreshTokens: RefreshTokens,
   ) {}
 
@@ -57,7 +57,7 @@ export class TokenExplanation {
   }
 
   private async explainOpaque(text: string): Promise<ExplainedToken> {
-    const stored = (await this.codes.find(text)) ?? (await this.refreshTokens.describe(text));
+    const stored = (await this.codes.describe(text)) ?? (await this.refreshTokens.describe(text));
     if (!stored) return inactive('code or refresh token', 'not_stored');
     const { kind, inactiveReason } = stored;
     return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };

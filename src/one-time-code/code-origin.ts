@@ -1,7 +1,6 @@
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
-import type { RedeemableCode } from './redemption.js';
 
 /** The origin of a code, stored as JSON in the column `made_with`. */
 interface StoredOrigin {
@@ -10,6 +9,19 @@ interface StoredOrigin {
   lineage: TokenLineage;
   /** Seconds since 1970. */
   issued_at: number;
+}
+
+/** A code that matches its proof and is not redeemed yet. */
+export interface RedeemableCode {
+  /** The customer or agent. */
+  subject: string;
+  organizationId: string;
+  clientId: string;
+  lineage: TokenLineage;
+  /** Whether the code was created with a `code_challenge`. */
+  hasChallenge: boolean;
+  /** The last day that is noted for a token of the customer; `null` if it needs no note. */
+  tokenDay: number | null;
 }
 
 /** The columns of a code that decide whether it has ended. */

@@ -1,7 +1,13 @@
+import { createHash } from 'node:crypto';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
+import { equalInConstantTime } from '../platform/secret.js';
 import type { CodeKind, OneTimeCode } from './one-time-code.entity.js';
-import { isPkceSatisfied } from './pkce.js';
+
+/** A `code_challenge` of the method S256: SHA-256 in base64url (RFC 7636 §4.2). */
+export const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+/** A `code_verifier` (RFC 7636 §4.1). */
+export const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
 /** The parameters that a client must present together with a code. */
 export interface CodeProof {
@@ -30,4 +36,14 @@ function violationOf(row: ProvenCode, kind: CodeKind, proof: CodeProof): string 
   if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
   if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
   return undefined;
+}
+
+/**
+ * Whether a verifier matches a challenge. A challenge without a verifier fails. A verifier without a challenge fails
+ * too, because an attacker may have removed the challenge (RFC 9700 §2.1.1).
+ */
+export function isPkceSatisfied(codeChallenge: string | null, codeVerifier: string | undefined): boolean {
+  if (codeChallenge === null || codeVerifier === undefined) return codeChallenge === null && codeVerifier === undefined;
+  const derivedChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
+  return CODE_VERIFIER.test(codeVerifier) && equalInConstantTime(derivedChallenge, codeChallenge);
 }

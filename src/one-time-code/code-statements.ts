@@ -1,5 +1,6 @@
 import type { SqlCondition } from '../access-token/ended-statement.js';
-import { TOKEN_DAY } from '../access-token/last-token-days.js';
+import { valueOfCustomer } from '../identity/customer-statements.js';
+import { TOKEN_DAY } from '../identity/last-token-days.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
@@ -42,8 +43,8 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
     ...COLUMNS,
     ...REDEMPTION_COLUMNS,
     ({ millisecondsSince }) => `${millisecondsSince('consumed_at')} AS consumed_for`,
-    '(SELECT group_id FROM customer WHERE entity_id = subject) AS group_id',
-    `(SELECT ${TOKEN_DAY} FROM customer WHERE entity_id = subject) AS token_day`,
+    `${valueOfCustomer('group_id', 'subject')} AS group_id`,
+    `${valueOfCustomer(TOKEN_DAY, 'subject')} AS token_day`,
   ],
   from: 'one_time_code WHERE hash = ?',
   batch: true,

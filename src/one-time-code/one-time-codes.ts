@@ -1,24 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { endedCondition } from '../access-token/ended-statement.js';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
+import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import { Audit, party } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import { callerNetwork } from '../platform/request-context/caller-network.js';
+import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
-import { CodeAudit } from './code-audit.js';
-import { grantedAt, lineageOf, redeemableCode, revocableClaims, storedOrigin } from './code-origin.js';
+import {
+  grantedAt,
+  lineageOf,
+  type RedeemableCode,
+  redeemableCode,
+  revocableClaims,
+  storedOrigin,
+} from './code-origin.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
-import { CodeReuse } from './code-reuse.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
-import type { RedemptionSteps } from './redemption.js';
+
+/** A second use from the same network within this time is a duplicate and not a replay (protocol §3.7). */
+const DUPLICATE_WINDOW_MS = 2_000;
 
 /** The stored content of a code. */
 export interface CodeContent {
@@ -48,6 +59,18 @@ export interface RedeemedCode {
   attempt: string;
 }
 
+/** What a redemption does in addition to its token. If a step throws, the code stays usable. */
+export interface RedemptionSteps {
+  /** Reads and checks before the redemption. */
+  prepare?(code: RedeemableCode): Promise<void>;
+  /** Whether `begin` writes for the code of `prepare`, although there is no `store`. */
+  mustBegin?(): boolean;
+  /** The first statements of the transaction of the redemption. */
+  begin?(manager: EntityManager): Promise<void>;
+  /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
+  store?(manager: EntityManager, attempt: string): Promise<void>;
+}
+
 /**
  * Issues and redeems transfer tokens and authorization codes, which can be redeemed once
  * (docs/decisions/0005-replays-descendants-generations.md).
@@ -59,8 +82,8 @@ export class OneTimeCodes {
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
-    private readonly audit: CodeAudit,
-    private readonly reuse: CodeReuse,
+    private readonly audit: Audit,
+    private readonly revocations: RevocationLimit,
   ) {}
 
   /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
@@ -82,7 +105,7 @@ export class OneTimeCodes {
       origin,
       expires,
     ]);
-    this.audit.issued({ kind, client_id: clientId, subject, organization_id: organizationId });
+    this.record({ kind, client_id: clientId, subject, organization_id: organizationId }, 'issued');
     return code;
   }
 
@@ -97,6 +120,20 @@ export class OneTimeCodes {
     return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof, steps));
   }
 
+  /** Describes a code for the operator; `undefined` if no such code is stored. */
+  async describe(code: string): Promise<StoredToken | undefined> {
+    const row = await this.find(sha256(code));
+    if (!row) return undefined;
+    const { kind, client_id: clientId, subject, organization_id: organizationId, expires_at, consumed_by: jti } = row;
+    const inactiveReason = await this.inactiveReasonOf(row);
+    return {
+      kind: kind === 'transfer' ? 'transfer token' : 'authorization code',
+      ...{ clientId, subject, organizationId, expiresAt: timeOf(expires_at) },
+      ...(jti && { family: jti }),
+      ...(inactiveReason && { inactiveReason }),
+    };
+  }
+
   private async redeemByHash(
     kind: CodeKind,
     hash: string,
@@ -106,7 +143,7 @@ export class OneTimeCodes {
     const row = await this.find(hash);
     assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);
-    if (row.consumed_for !== null) return this.reuse.reject(row, network);
+    if (row.consumed_for !== null) return this.rejectReuse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
     await steps?.prepare?.(redeemableCode(row));
     const attempt = randomUUID();
@@ -114,9 +151,9 @@ export class OneTimeCodes {
       const current = (await this.find(hash)) ?? row;
       // A redemption by this attempt, whose response was lost, is not a first use by another caller.
       if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
-      return this.reuse.reject(current, network);
+      return this.rejectReuse(current, network);
     }
-    this.audit.redeemed(row, attempt);
+    this.record(row, 'redeemed', attempt);
     const { subject, organization_id: organizationId, scope, group_id } = row;
     const granted = { lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
     return { subject, organizationId, scope, groupId: group_id ?? '', ...granted };
@@ -145,6 +182,29 @@ export class OneTimeCodes {
     });
   }
 
+  /**
+   * Rejects a second use: a duplicate soon after the first use and from its network, or a replay by a possible thief. A
+   * replay ends everything that the first use gave, refreshed tokens included (protocol §3.7).
+   *
+   * @throws OAuthError `invalid_grant`
+   */
+  private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
+    const { consumed_by: jti, consumed_for, consumed_network } = row;
+    if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
+    if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
+      throw OAuthError.invalidGrant('code: duplicate use');
+    if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocations.admits());
+    else await this.denylist.revokeFamily(jti, 'agent-api');
+    this.record(row, 'replayed', jti);
+    throw OAuthError.invalidGrant('code: replayed');
+  }
+
+  private async inactiveReasonOf(row: CodeRow): Promise<InactiveReason | undefined> {
+    if (row.consumed_for !== null) return 'already_used';
+    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+    return this.denylist.endedReason(revocableClaims(row));
+  }
+
   private async assertNotEnded(row: CodeRow): Promise<void> {
     if (await this.denylist.hasEnded(revocableClaims(row)))
       throw OAuthError.invalidGrant('code: the token that created it has ended');
@@ -153,5 +213,23 @@ export class OneTimeCodes {
   private async find(hash: string): Promise<CodeRow | undefined> {
     const [row] = await this.database.select(FIND_CODE, [hash]);
     return row;
+  }
+
+  /** @param jti of the token that the code gave. Audit events do not contain the hash of the code. */
+  private record(
+    { kind, client_id, subject, organization_id }: Pick<CodeRow, 'kind' | 'client_id' | 'subject' | 'organization_id'>,
+    action: 'issued' | 'redeemed' | 'replayed',
+    jti?: string,
+  ): void {
+    const isTransfer = kind === 'transfer';
+    this.audit.record({
+      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${action}`,
+      outcome: action === 'replayed' ? 'failure' : 'success',
+      actor: party('client', client_id),
+      subject: party(isTransfer ? 'customer' : 'agent', subject),
+      organizationId: organization_id,
+      clientId: client_id,
+      ...(jti && { details: { jti } }),
+    });
   }
 }

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { AgentPrincipal } from '../bearer/principal.js';
+import { CustomerRecords } from '../identity/customer-records.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { IsIdText, Optional } from '../oauth/parameters.js';
-import { Database } from '../platform/database/database.js';
-import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { UUID } from '../platform/uuid.js';
@@ -35,16 +34,11 @@ export const NAMED_CUSTOMER_ERRORS = () => [
   unknownCustomer({ external_id: EXAMPLE.externalId }),
 ];
 
-/** Also an erased customer, because its erasure can be repeated. */
-const FIND = selectStatement<[entityId: string, organizationId: string], { entity_id: string }>(
-  'SELECT entity_id FROM customer WHERE entity_id = ? AND organization_id = ?',
-);
-
 /** Finds the customer that an agent names, and never creates one. */
 @Injectable()
 export class NamedCustomers {
   constructor(
-    private readonly database: Database,
+    private readonly records: CustomerRecords,
     private readonly users: OrganizationUsers,
   ) {}
 
@@ -67,8 +61,8 @@ export class NamedCustomers {
 
   private async find(organizationId: string, customerId: string | undefined): Promise<string | undefined> {
     if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required, or external_id');
-    const [row] = await this.database.select(FIND, [customerId, organizationId]);
-    return row?.entity_id;
+    // also an erased customer, because its erasure can be repeated
+    return (await this.records.isOf(organizationId, customerId)) ? customerId : undefined;
   }
 }
 

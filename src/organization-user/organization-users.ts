@@ -1,10 +1,11 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
-import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Audit, party } from '../audit/audit.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
+import { joinCustomer } from '../identity/customer-statements.js';
 import { Identities } from '../identity/identities.js';
+import { LastTokenDays } from '../identity/last-token-days.js';
 import type { RecognizedBrowser } from '../identity/recognized-browsers.js';
 import { type SignedInBrowser, SignedInBrowsers } from '../identity/signed-in-browsers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -25,7 +26,7 @@ type KnownUser = UserRow & { generation: number };
 /** The erasure of a customer deletes the row of its user in its first transaction. */
 const USER_ROWS = {
   columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'customer.generation'],
-  from: `organization_user known JOIN customer ON customer.entity_id = known.entity_id
+  from: `organization_user known ${joinCustomer('known.entity_id')}
     WHERE known.organization_id = ? AND known.user_hash = ?`,
 };
 

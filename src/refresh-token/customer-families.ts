@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
-import { revokedAmong } from '../access-token/ended-statement.js';
+import { clientEndedSince, ofExpiredRevocations, revokedAmong } from '../access-token/ended-statement.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { MAX_ANCESTORS } from '../access-token/token-lineage.js';
 import {
@@ -20,7 +20,7 @@ import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { CONTENT_COLUMNS, claimsOfFamily } from './refresh-content.js';
+import { CONTENT_COLUMNS, claimsOfFamily } from './family-statements.js';
 import type { RefreshFamily } from './refresh-family.entity.js';
 
 /** A refresh family that leads to a customer. Times are in milliseconds since 1970. */
@@ -47,8 +47,7 @@ type UsableRow = EntityRow<RefreshFamily, (typeof COLUMNS)[number]>;
  * remain (`Denylist.endedAgents`).
  */
 const IS_LIVE = `${IS_USABLE}
-  AND NOT EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = refresh_family.client_id
-    AND issued_before >= refresh_family.begun_at)
+  AND NOT ${clientEndedSince('refresh_family.client_id', 'refresh_family.begun_at')}
   AND NOT ${revokedAmong('refresh_family own', 'own.id', 'own.id = refresh_family.id')}
   AND NOT ${revokedAmong('refresh_family_ancestor ancestor', 'ancestor.ancestor_id', 'ancestor.family_id = refresh_family.id')}`;
 
@@ -183,9 +182,9 @@ export class CustomerFamilies implements CustomerDataParticipant {
    */
   async *deleteInSteps(now: Date): AsyncGenerator<number, void> {
     const findRevoked: FindFamilies = selectStatement(
-      `SELECT DISTINCT ancestor.family_id AS id FROM revocation
-        JOIN refresh_family_ancestor ancestor ON ancestor.ancestor_id = revocation.value
-        WHERE revocation.kind IN ('jti', 'family') AND revocation.expires_at < ? LIMIT ${FAMILIES_PER_STATEMENT}`,
+      `SELECT DISTINCT ancestor.family_id AS id
+        FROM ${ofExpiredRevocations('refresh_family_ancestor ancestor', 'ancestor.ancestor_id')}
+        LIMIT ${FAMILIES_PER_STATEMENT}`,
     );
     const findExpired: FindFamilies = selectStatement(
       `SELECT id FROM refresh_family WHERE expires_at < ? ORDER BY expires_at LIMIT ${FAMILIES_PER_STATEMENT}`,

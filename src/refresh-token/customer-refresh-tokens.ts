@@ -7,10 +7,10 @@ import type { Customer } from '../identity/customer.js';
 import { CustomerDevices, rootOf } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { RedeemableCode } from '../one-time-code/redemption.js';
+import type { RedeemableCode } from '../one-time-code/code-origin.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
-import { type RefreshContent, refreshEvent } from './refresh-content.js';
+import { type RefreshContent, refreshEvent } from './family-statements.js';
 import { RefreshTokens } from './refresh-tokens.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */

@@ -13,6 +13,8 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import {
+  claimsOfFamily,
+  contentOf,
   END_FAMILY,
   type FamilyRow,
   FIND_FAMILY,
@@ -20,9 +22,10 @@ import {
   INSERT_ANCESTOR,
   INSERT_FAMILY,
   type NewFamilyRow,
+  type RefreshContent,
   ROTATE,
+  refreshEvent,
 } from './family-statements.js';
-import { claimsOfFamily, contentOf, type RefreshContent, refreshEvent } from './refresh-content.js';
 
 /** A client that lost the response may retry for this time after a rotation, from any network (protocol §3.9). */
 const RETRY_FROM_ANY_NETWORK_MS = 30_000;

@@ -6,6 +6,10 @@ export type GrantSettings = Record<string, Record<string, unknown>>;
 /** The public clients that an organization admits: all of them, or those with these client ids. */
 export type AdmittedPublicClients = 'all' | string[];
 
+/** The column `idle_days` of an organization, for statements on other tables. */
+export const idleDaysOf = (organizationId: string) =>
+  `(SELECT idle_days FROM organization WHERE organization.id = ${organizationId})`;
+
 /** A tenant. Its customers, agents and private applications belong to no other organization. */
 @Entity('organization')
 export class Organization {

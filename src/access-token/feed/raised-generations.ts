@@ -37,6 +37,10 @@ const insertFor = (audience: SubjectAudience) => {
   );
 };
 
+/** SELECTs the row of a customer, for an export. The parameter is its id. */
+export const FIND_RAISED_GENERATION = `SELECT kind, value, issued_before, expires_at, generation, audience
+  FROM revocation WHERE kind = 'generation' AND value = ? ORDER BY value`;
+
 const STATEMENTS = {
   'customer-api': [updateFor('customer-api'), insertFor('customer-api')],
   'agent-api': [updateFor('agent-api'), insertFor('agent-api')],

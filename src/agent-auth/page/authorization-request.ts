@@ -1,5 +1,5 @@
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { CODE_CHALLENGE } from '../../one-time-code/pkce.js';
+import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';

@@ -8,7 +8,7 @@ import { Optional, readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
-import type { RefreshContent } from '../../refresh-token/refresh-content.js';
+import type { RefreshContent } from '../../refresh-token/family-statements.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';

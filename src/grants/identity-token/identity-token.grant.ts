@@ -7,7 +7,7 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type RememberedBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
-import type { RedeemableCode } from '../../one-time-code/redemption.js';
+import type { RedeemableCode } from '../../one-time-code/code-origin.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';

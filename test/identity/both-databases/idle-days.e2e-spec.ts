@@ -136,18 +136,18 @@ describe('protocol §5.9: idle_days of an organization', () => {
     async (later) => {
       const organization_id = randomUUID();
       const path = `/admin/organizations/${organization_id}`;
-      const change = (idle_days: number | null) => manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { idle_days });
+      const change = (idle_days: number | null) => service.admin('PATCH', path, { idle_days });
       const entry = { id: organization_id, name: 'Idle', idle_days: 7, public_clients: [PUBLIC_SITE] };
-      await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry);
+      await service.admin('POST', '/admin/organizations', entry);
       const browser = new TestBrowser(service);
       const body = { client_id: PUBLIC_SITE, organization_id };
       const { entity_id } = (await browser.visit(body)).body;
-      pass(30);
+      service.passDays(30);
       expect((await change(later)).status).toBe(200);
-      expect(await idOf(browser.cookie as string, body)).toBe(entity_id);
-      pass(8);
+      expect(await service.idOf(browser.cookie as string, body)).toBe(entity_id);
+      service.passDays(8);
       expect((await change(7)).status).toBe(200);
-      expect(await idOf(browser.cookie as string, body)).not.toBe(entity_id);
+      expect(await service.idOf(browser.cookie as string, body)).not.toBe(entity_id);
     },
   );
 });
