@@ -9,7 +9,7 @@ import {
   verify,
 } from 'node:crypto';
 import { IsIn, IsString } from 'class-validator';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {

@@ -1,11 +1,14 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, type EntityManager, PrimaryColumn } from 'typeorm';
 import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
-import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import {
+  type EntityRow,
+  insertIgnoreStatement,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 
 /** The names of the recorded values. The values outlive the processes that use the database. */
 export type RecordedName =

@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../platform/database/expires.js';
+import { Expires } from '../platform/database/entity-checks.js';
 import type { Audience } from './token-lineage.js';
 
 /**

@@ -8,10 +8,9 @@ import { Audit, party } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
-import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
-import type { PublicJwk } from './key-set.js';
-import { generateKey, readKeySet, type SigningKey } from './key-set.js';
+import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
  * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file

@@ -2,7 +2,7 @@ import { IsInt, IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';

@@ -3,7 +3,7 @@ import { Exclude } from 'class-transformer';
 import { IsBoolean, IsString, MaxLength } from 'class-validator';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { PageQuery } from '../registry/page-query.js';
 import { filterColumnsOf } from '../registry/registry-lists.js';
 import { Each, IsUuid } from '../registry/resources/entry-rules.js';

@@ -6,7 +6,7 @@ import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { Agents } from '../registry/agents.js';
 
 /**

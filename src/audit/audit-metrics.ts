@@ -1,5 +1,5 @@
 import { Counter } from 'prom-client';
-import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import type { MetricsRegistry } from '../platform/metrics.js';
 import { AUDIT_EVENT_NAMES, type AuditEntry, type AuditSink } from './audit-event.js';
 
 const SERVICE_EVENTS: ReadonlySet<string> = new Set(AUDIT_EVENT_NAMES);

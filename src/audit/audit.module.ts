@@ -1,6 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
-import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { Audit, SinkFailures } from './audit.js';
 import type { AuditSink } from './audit-event.js';
 import { AuditMetrics } from './audit-metrics.js';

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { Logger as PinoLogger } from 'pino';
 import { Counter } from 'prom-client';
 import type { Clock } from '../platform/clock.js';
-import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import type { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { AuditDetails, AuditEntry, AuditEvent, AuditEventName, AuditParty, AuditSink } from './audit-event.js';
 

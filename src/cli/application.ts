@@ -5,7 +5,7 @@ import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
-import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { assertDatabaseExists } from './existing-database.js';
 
 /** What a command needs of the application. */

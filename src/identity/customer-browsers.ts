@@ -9,7 +9,7 @@ import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';

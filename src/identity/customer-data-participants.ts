@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsString } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { remainingMs, withTimeout } from '../platform/database/statement-timeout.js';
+import { remainingMs, withTimeout } from '../platform/database/database-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { type ExportPage, parseCursor } from './export-page.js';
 
 /** A refresh family that leads to a customer, in responses to the operator. */

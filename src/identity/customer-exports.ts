@@ -9,7 +9,7 @@ import { Database } from '../platform/database/database.js';
 import { withIsoTimes } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { sha256 } from '../platform/secret.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { type ExportedRows, type ExportPage, exportedTable, exportPage, parseCursor } from './export-page.js';

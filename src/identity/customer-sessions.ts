@@ -8,7 +8,7 @@ import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 
 /** The description of the parameter `browsers`. */

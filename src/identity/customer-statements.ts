@@ -1,5 +1,11 @@
-import type { ColumnValues, EntityRow, NotNull } from '../platform/database/entity-row.js';
-import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
+import {
+  type ColumnValues,
+  type EntityRow,
+  insertIgnoreStatement,
+  insertStatement,
+  type NotNull,
+  selectStatement,
+} from '../platform/database/statement.js';
 import type { IdentityScope } from './customer.js';
 import type { CustomerCreator } from './customer-creation.js';
 import { CustomerIdentity } from './customer-identity.entity.js';

@@ -2,11 +2,15 @@ import type { EntityManager } from 'typeorm';
 import type { Denylist } from '../access-token/denylist.js';
 import { revokedAmong } from '../access-token/ended-statement.js';
 import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
-import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
-import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-dialect.js';
-import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
+import {
+  type EntityRow,
+  insertStatement,
+  type NotNull,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
 import { LAST_DAY_OF_LINK } from './link-lifetime.js';

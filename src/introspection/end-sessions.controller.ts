@@ -23,8 +23,7 @@ import {
   NamedCustomers,
   unknownCustomer,
 } from '../organization-user/named-customers.js';
-import { ApiProperty } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';

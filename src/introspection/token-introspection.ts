@@ -6,7 +6,7 @@ import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-
 import { Actor, type Audience } from '../access-token/token-lineage.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 
 /** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns the reason. */

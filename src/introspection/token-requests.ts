@@ -6,7 +6,7 @@ import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { type ClientCredentials, ClientParameters, readClientCredentials } from '../registry/client-authentication.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */

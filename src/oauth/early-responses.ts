@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Request } from 'express';
 import { pathOn } from '../platform/http/surfaces.js';
-import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import type { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 

@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, IsString } from 'class-validator';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The error codes of a grant whose client polls (RFC 8628 §3.5). */
 export const POLLING_CODES = ['authorization_pending', 'slow_down', 'expired_token', 'access_denied'] as const;

@@ -1,5 +1,5 @@
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
-import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
+import type { EntityRow, NotNull } from '../platform/database/statement.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
 /** The origin of a code, stored as JSON in the column `made_with`. */

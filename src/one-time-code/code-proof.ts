@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
+import type { EntityRow } from '../platform/database/statement.js';
 import { equalInConstantTime } from '../platform/secret.js';
 import type { CodeKind, OneTimeCode } from './one-time-code.entity.js';
 

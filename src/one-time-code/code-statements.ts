@@ -1,9 +1,9 @@
 import type { SqlCondition } from '../access-token/ended-statement.js';
 import { valueOfCustomer } from '../identity/customer-statements.js';
 import { TOKEN_DAY } from '../identity/last-token-days.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
+  type EntityRow,
   insertStatement,
   selectStatement,
   type WriteStatement,

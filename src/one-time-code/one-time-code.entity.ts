@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../platform/database/expires.js';
+import { Expires } from '../platform/database/entity-checks.js';
 
 /** A transfer token or an authorization code. The row has only the hash of the code. */
 @Expires()

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import { withIsoTimes } from '../platform/database/sql-dialect.js';
+import type { EntityRow } from '../platform/database/statement.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
 /** Without the challenge of the code. */

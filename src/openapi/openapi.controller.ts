@@ -27,7 +27,7 @@ const CONTENT_SECURITY_POLICY =
 
 /**
  * The OpenAPI document and a page to read it (protocol §7.5). On the public port the document has the public routes
- * only, and the page exists with TRY_IT only (mounted-routes.ts).
+ * only, and the page exists with TRY_IT only (`mountedRoute`).
  */
 @BothPortsController('')
 export class OpenApiController {

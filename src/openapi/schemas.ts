@@ -2,8 +2,7 @@ import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
 import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../oauth/parameters.js';
-import { apiPropertyOf } from '../platform/http/api-property.js';
-import type { ApiExamples } from '../platform/http/api-route.js';
+import { type ApiExamples, apiPropertyOf } from '../platform/http/api-route.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../registry/resources/entry-rules.js';
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import type { Configuration } from '../platform/configuration/configuration.js';
-import type { FileErrors } from '../platform/files/watched-file.js';
-import { WatchedFile } from '../platform/files/watched-file.js';
+import { type FileErrors, WatchedFile } from '../platform/files/watched-file.js';
 import { sha256 } from '../platform/secret.js';
 
 /** With the time in which a changed file settles, a removed token stops working within 2 s. */

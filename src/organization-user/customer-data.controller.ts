@@ -7,8 +7,7 @@ import { CustomerExport, CustomerExports } from '../identity/customer-exports.js
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';

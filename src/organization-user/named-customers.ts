@@ -5,7 +5,7 @@ import { CustomerRecords } from '../identity/customer-records.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { IsIdText, Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { UUID } from '../platform/uuid.js';
 import { OrganizationUsers } from './organization-users.js';
 

@@ -7,10 +7,9 @@ import {
 } from '../identity/customer-data-participants.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { withIsoTimes } from '../platform/database/sql-dialect.js';
-import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import type { OrganizationUser } from './organization-user.entity.js';
 

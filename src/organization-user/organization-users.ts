@@ -11,9 +11,8 @@ import { type SignedInBrowser, SignedInBrowsers } from '../identity/signed-in-br
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { insertIgnoreStatement, selectStatement } from '../platform/database/statement.js';
+import { type EntityRow, insertIgnoreStatement, selectStatement } from '../platform/database/statement.js';
 import { sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { OrganizationUser } from './organization-user.entity.js';

@@ -7,11 +7,10 @@ import { Configuration } from './configuration/configuration.js';
 import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
-import { MissingTables } from './database/missing-tables.js';
+import { MissingTables } from './database/entity-checks.js';
 import { FileErrors } from './files/watched-file.js';
 import { HealthController, Readiness } from './health/health.controller.js';
-import { MetricsController } from './metrics/metrics.controller.js';
-import { MetricsRegistry } from './metrics/metrics-registry.js';
+import { MetricsController, MetricsRegistry } from './metrics.js';
 
 export interface PlatformOptions {
   configuration: Configuration;

@@ -29,9 +29,9 @@ export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export type { LimitDeclarations, LimitText } from '../platform/configuration/rate-limit-rule.js';
 export { Database } from '../platform/database/database.js';
-export type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
-export { Expires } from '../platform/database/expires.js';
+export { Expires } from '../platform/database/entity-checks.js';
 export type { SqlDialect, SqlText, SqlValue } from '../platform/database/sql-dialect.js';
+export type { EntityRow, NotNull, OrNull } from '../platform/database/statement.js';
 export {
   type InsertStatement,
   insertIgnoreStatement,
@@ -41,8 +41,7 @@ export {
   type WriteStatement,
   writeStatement,
 } from '../platform/database/statement.js';
-export { ApiProperty } from '../platform/http/api-property.js';
-export { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
+export { ApiProperty, ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { ManagementController, PublicController } from '../platform/http/surfaces.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';

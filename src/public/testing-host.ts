@@ -16,7 +16,7 @@ export { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
 export { loadConfiguration } from '../platform/configuration/load-configuration.js';
 export { DEFAULT_LIMITS, parseLimit } from '../platform/configuration/rate-limit-rule.js';
 export { dataSourceOptions } from '../platform/database/data-source-options.js';
-export { expiringTables } from '../platform/database/expires.js';
+export { expiringTables } from '../platform/database/entity-checks.js';
 export { migrate } from '../platform/database/migrate.js';
 export type { ConnectionLimits } from '../platform/http/connection-limits.js';
 export { isCustomerRoute, pathOn } from '../platform/http/surfaces.js';

@@ -14,7 +14,7 @@ import { IdleBrowsers } from '../identity/idle-browsers.js';
 import { IdleCustomers } from '../identity/idle-customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { expiringTables } from '../platform/database/expires.js';
+import { expiringTables } from '../platform/database/entity-checks.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { writeStatement } from '../platform/database/statement.js';
 import { CustomerFamilies } from '../refresh-token/customer-families.js';

@@ -10,7 +10,7 @@ import {
   type RateLimitRule,
   type RateLimitRules,
 } from '../platform/configuration/rate-limit-rule.js';
-import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { keysOfIp, keysOfSite, type LimitKey } from '../platform/network.js';
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
 import { type CountedRequest, LimitCounts, type LimitWindow, ReturnedCounts } from './limit-counts.js';

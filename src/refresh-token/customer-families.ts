@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { clientEndedSince, ofExpiredRevocations, revokedAmong } from '../access-token/ended-statement.js';
-import type { RevocableClaims } from '../access-token/token-lineage.js';
-import { MAX_ANCESTORS } from '../access-token/token-lineage.js';
+import { MAX_ANCESTORS, type RevocableClaims } from '../access-token/token-lineage.js';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -15,10 +14,14 @@ import { isOfCurrentGeneration } from '../identity/customer-statements.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
-import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import {
+  type EntityRow,
+  type SelectStatement,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { CONTENT_COLUMNS, claimsOfFamily } from './family-statements.js';
 import type { RefreshFamily } from './refresh-family.entity.js';

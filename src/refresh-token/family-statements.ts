@@ -1,9 +1,14 @@
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
-import type { ColumnValues, EntityRow } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import {
+  type ColumnValues,
+  type EntityRow,
+  insertStatement,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 
 /** The access that a refresh family gives. */

@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../platform/database/expires.js';
+import { Expires } from '../platform/database/entity-checks.js';
 
 /**
  * A chain of refresh tokens, of which one at a time is current. Each token is `F.R`. F names the family in all of its

@@ -5,7 +5,7 @@ import { Optional, optionalString } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';

@@ -2,7 +2,7 @@ import { IsString, Matches } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { IDENTIFIER } from './resources/entry-rules.js';
 
 export const MAX_PAGE_ENTRIES = 200;

@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../platform/database/expires.js';
+import { Expires } from '../platform/database/entity-checks.js';
 
 /**
  * An entry that was created, changed or deleted. The transaction that raises the registry's revision writes the row, so

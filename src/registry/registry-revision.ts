@@ -1,7 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
-import { selectStatement } from '../platform/database/statement.js';
+import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import type { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 
 /** The revisions after one and up to another. */

@@ -5,7 +5,7 @@ import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { READ_AT_START } from '../platform/database/retry-policy.js';
-import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from './client-application.entity.js';
 import type { Organization } from './organization.entity.js';

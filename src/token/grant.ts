@@ -2,7 +2,7 @@ import { IsString } from 'class-validator';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import type { Browser } from '../routes/request-checks.js';

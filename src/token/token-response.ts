@@ -1,7 +1,7 @@
 import { Reflector } from '@nestjs/core';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {

@@ -1,8 +1,7 @@
 import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { apiPropertyOf } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
 import { ChecksOrigin, UsesCookies } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { GrantBody } from './grant.js';

@@ -2,7 +2,7 @@ import { IsIn, IsString, Matches } from 'class-validator';
 import { Optional } from '../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../one-time-code/code-proof.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { UUID } from '../platform/uuid.js';
 
 /** The parameters of an identity transfer (protocol §4.4). */

@@ -3,8 +3,7 @@ import { Type } from 'class-transformer';
 import { IsArray, ValidateNested } from 'class-validator';
 import { PublicJwk } from '../access-token/key-set.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
-import { ApiProperty } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 
 class PublicKeySet {

@@ -3,8 +3,7 @@ import { IsBoolean, IsString } from 'class-validator';
 import type { Request } from 'express';
 import { Optional } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { ApiProperty } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../platform/http/surfaces.js';
 
 class ServerMetadata {

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { DeadlineExceededError } from '../../src/platform/database/database-errors.js';
-import { OutageLog } from '../../src/platform/database/outage-log.js';
+import { OutageLog } from '../../src/platform/database/database-metrics.js';
 
 const lines: string[] = [];
 let now = 0;
@@ -43,5 +43,5 @@ it('the log has no line about an outage if other statements succeed between thos
 });
 
 it('the message of a statement without a response has whole milliseconds', () => {
-  expect(new DeadlineExceededError(91.4248729999963).message).toBe('the database did not answer within 91 ms');
+  expect(new DeadlineExceededError(91.4248729999963).message).toBe('the database did not respond within 91 ms');
 });

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { Column, Entity, getMetadataArgsStorage, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import type { Database } from '../../src/platform/database/database.js';
-import type { EntityRow, NotNull } from '../../src/platform/database/entity-row.js';
 import { MYSQL_DIALECT, SQLITE_DIALECT } from '../../src/platform/database/sql-dialect.js';
 import {
+  type EntityRow,
   insertIgnoreStatement,
   insertStatement,
+  type NotNull,
   selectStatement,
   writeStatement,
 } from '../../src/platform/database/statement.js';

@@ -4,7 +4,7 @@ import { AbandonedTaskError, QueueFullError } from '../../src/platform/bounded-q
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
-import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { RateLimits } from '../../src/rate-limit/rate-limits.js';
 import { AttemptLimits } from '../../src/token/attempt-limits.js';
 import { AttemptQueue, QueueTimeoutError } from '../../src/token/attempt-queue.js';

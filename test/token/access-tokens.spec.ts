@@ -20,7 +20,7 @@ import { Audit, SinkFailures } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/watched-file.js';
-import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../../src/platform/metrics.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import type { EntityRow, NotNull } from '../../platform/database/entity-row.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import { selectStatement, writeStatement } from '../../platform/database/statement.js';
-import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import type { Revocation } from '../revocation.entity.js';
 import type { RevocationFeedState } from './position-writer.js';
 

@@ -1,5 +1,5 @@
 import { Counter } from 'prom-client';
-import type { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import type { MetricsRegistry } from '../../platform/metrics.js';
 import type { FeedPosition } from './feed-history.js';
 
 /** The metrics of the revocation feed. */

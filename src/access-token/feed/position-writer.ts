@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import type { EntityRow } from '../../platform/database/entity-row.js';
 import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import {
   type BoundWrite,
   bindWrite,
+  type EntityRow,
   selectStatement,
   type WriteStatement,
   writeStatement,

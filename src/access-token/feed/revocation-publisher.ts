@@ -7,7 +7,7 @@ import {
   ServiceUnavailableException,
 } from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
-import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';

@@ -1,7 +1,7 @@
 import { IsString } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { declaredProperties } from '../../platform/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 

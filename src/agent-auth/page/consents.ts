@@ -3,8 +3,7 @@ import { Column, Entity, type EntityManager, Not, PrimaryColumn } from 'typeorm'
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import type { EntityRow } from '../../platform/database/entity-row.js';
-import { selectStatement } from '../../platform/database/statement.js';
+import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';

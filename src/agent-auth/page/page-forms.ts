@@ -4,7 +4,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 
 const EXAMPLE_REQUEST = new URLSearchParams({
   response_type: 'code',

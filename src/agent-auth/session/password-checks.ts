@@ -4,7 +4,7 @@ import { Counter } from 'prom-client';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
 import { disconnectSignal } from '../../platform/http/http-socket.js';
-import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password.js';
 
 /** About 2 s of work for one thread, at 20 ms for each hash. */

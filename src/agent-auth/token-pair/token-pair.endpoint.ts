@@ -7,7 +7,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import type { RefreshContent } from '../../refresh-token/family-statements.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';

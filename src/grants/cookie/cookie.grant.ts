@@ -4,7 +4,7 @@ import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { Optional } from '../../oauth/parameters.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';

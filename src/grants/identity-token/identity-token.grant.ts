@@ -11,7 +11,7 @@ import type { RedeemableCode } from '../../one-time-code/code-origin.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';

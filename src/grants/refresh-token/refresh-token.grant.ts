@@ -2,7 +2,7 @@ import { Injectable, Module } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { Clock } from '../clock.js';
 import type { Configuration } from '../configuration/configuration.js';
+import { assertUniqueTables } from './entity-checks.js';
 import { EarlierSchemaError, hasPendingMigrations, migrate } from './migrate.js';
 import { databaseAtStart } from './retry-policy.js';
 
@@ -29,16 +30,6 @@ export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: nu
     throw error;
   }
   return dataSource;
-}
-
-/** TypeORM itself does not reject two entities that write to the same table. */
-function assertUniqueTables({ entityMetadatas }: DataSource): void {
-  const owners = new Map<string, string>();
-  for (const { tableName, name } of entityMetadatas) {
-    const owner = owners.get(tableName);
-    if (owner) throw new Error(`${owner} and ${name}: two entities have the table "${tableName}"; rename yours`);
-    owners.set(tableName, name);
-  }
 }
 
 /**

@@ -1,3 +1,5 @@
+import { requestContext } from '../request-context/request-context.js';
+
 /** mysql2 sets `errno`; libsql and the network set `code`. */
 interface DriverError {
   errno?: number;
@@ -28,7 +30,7 @@ export class DeadlineExceededError extends Error {
   readonly code = 'DEADLINE_EXCEEDED';
 
   constructor(milliseconds: number) {
-    super(`the database did not answer within ${Math.round(milliseconds)} ms`);
+    super(`the database did not respond within ${Math.round(milliseconds)} ms`);
   }
 }
 
@@ -58,4 +60,34 @@ export function isUnavailable(error: unknown): boolean {
     /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
     /^(Queue limit reached|Pool is closed|No connections)/.test(String((error as Error).message))
   );
+}
+
+/** Time limit of one statement, including its wait for a connection. */
+export const STATEMENT_TIMEOUT_MS = 1_000;
+/** Time limit for reading a whole small table. */
+export const TABLE_TIMEOUT_MS = 5_000;
+
+/** Milliseconds until the deadline of the request, or `backgroundMs` outside of requests. */
+export function remainingMs(backgroundMs: number): number {
+  return requestContext.deadline()?.remainingMs() ?? backgroundMs;
+}
+
+/**
+ * Sends a statement. `send` has its own limit of STATEMENT_TIMEOUT_MS. This function adds the deadline of the request,
+ * 2.8 s after its first statement (`Deadline`), where that is earlier.
+ */
+export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
+  const remaining = remainingMs(Infinity);
+  if (remaining > STATEMENT_TIMEOUT_MS) return send();
+  if (remaining <= 0) return Promise.reject(new DeadlineExceededError(0));
+  return withTimeout(send(), remaining);
+}
+
+/** Rejects if work takes longer than `timeoutMs`. The work itself continues. */
+export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineExceededError(timeoutMs)), timeoutMs);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

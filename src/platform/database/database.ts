@@ -1,31 +1,31 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
-import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import type { MetricsRegistry } from '../metrics.js';
 import { traced } from '../tracing/tracing.js';
-import { DeadlineExceededError, isUnavailable } from './database-errors.js';
-import { DatabaseMetrics } from './database-metrics.js';
-import { MysqlClient } from './mysql-client.js';
-import { OutageLog } from './outage-log.js';
-import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
-import type { SqlClient } from './sql-client.js';
-import type { SqlValue } from './sql-dialect.js';
-import { SqliteClient } from './sqlite-client.js';
-import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 import {
+  DeadlineExceededError,
+  isUnavailable,
   remainingMs,
   STATEMENT_TIMEOUT_MS,
   TABLE_TIMEOUT_MS,
   withinDeadline,
   withTimeout,
-} from './statement-timeout.js';
+} from './database-errors.js';
+import { DatabaseMetrics, OutageLog } from './database-metrics.js';
+import { MysqlClient } from './mysql-client.js';
+import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import type { SqlClient } from './sql-client.js';
+import type { SqlValue } from './sql-dialect.js';
+import { SqliteClient } from './sqlite-client.js';
+import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 /** Limit of a transaction outside of requests, such as the application of a registry file. */
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. On SQLite, a
+ * statements of a request together have 2.8 s (`Deadline`); then the caller gets 503. On SQLite, a
  * write that waits for the lock of another process has the 2.8 s, too. A statement that the server has rolled back is
  * repeated, at most four times.
  */

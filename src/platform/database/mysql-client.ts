@@ -2,11 +2,9 @@ import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
-import { asSent } from './mysql-parameters.js';
-import { runTransaction, sendTransaction } from './mysql-transaction.js';
+import { asSent, runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
-import type { SqlValue } from './sql-dialect.js';
-import { MYSQL_DIALECT } from './sql-dialect.js';
+import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 

@@ -1,11 +1,10 @@
 import type { PoolConnection } from 'mysql2';
+import mysql, { type TypedParameterValue } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
-import { isRolledBack, isUnavailable } from './database-errors.js';
+import { isRolledBack, isUnavailable, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
-import { asSent } from './mysql-parameters.js';
-import { MYSQL_DIALECT } from './sql-dialect.js';
+import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
-import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
 
 /**
  * How long the server waits for the next statement of a transaction. If the host of the process is lost without closing
@@ -110,4 +109,9 @@ function result(work: (done: (error: Error | null, result: unknown) => void) => 
   return new Promise((resolve, reject) => {
     work((error, value) => (error ? reject(error) : resolve(value)));
   });
+}
+
+/** Parameters of a prepared statement. mysql2 would send integers as doubles, which some servers reject or round. */
+export function asSent(parameters: SqlValue[]): (SqlValue | TypedParameterValue)[] {
+  return parameters.map((value) => (Number.isInteger(value) ? mysql.TypedParameter.LONGLONG(value as number) : value));
 }

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource, type EntityManager } from 'typeorm';
-import { DeadlineExceededError, isLocked, isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import type { SqlClient } from './sql-client.js';
 import { SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
 import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { remainingMs, withTimeout } from './statement-timeout.js';
 
 /** Pause before the next attempt to get the write lock that another process holds. */
 const LOCK_POLL_MS = 10;

@@ -1,6 +1,5 @@
 import { SQLITE_LOCK } from './retry-policy.js';
-import type { SqlValue } from './sql-dialect.js';
-import { timeOf } from './sql-dialect.js';
+import { type SqlValue, timeOf } from './sql-dialect.js';
 
 /**
  * Prepares a connection to a database file. The driver is synchronous, so no statement waits for the lock of another

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { Gauge } from 'prom-client';
-import { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { MetricsRegistry } from '../metrics.js';
 
 /** The files that the service checks for changes while it runs. */
 export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'REGISTRY_FILE' | 'ADMIN_TOKEN_FILE' | 'ADMIN_TOKENS_FILE';

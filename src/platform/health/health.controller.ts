@@ -1,8 +1,7 @@
 import { Get, Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { Database } from '../database/database.js';
-import { ApiProperty } from '../http/api-property.js';
-import { ApiRoute } from '../http/api-route.js';
+import { ApiProperty, ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 
 /** A process whose writes have failed for this long is not ready. */

@@ -51,6 +51,6 @@ export function serverOptions(limits: ConnectionLimits): ServerOptions {
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
     highWaterMark: 16 * 1024, // of what no handler has read yet; the default of node 20
-    requireHostHeader: false, // node's own error response has no body; request-head.ts has the rule
+    requireHostHeader: false, // node's own error response has no body; `headViolation` has the rule
   };
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
+import type { Configuration } from '../configuration/configuration.js';
 import type { FinishedRequest } from '../request-context/finished-request.js';
 import { RequestContext, requestContext } from '../request-context/request-context.js';
 import {
@@ -10,7 +11,13 @@ import {
   brokenRequestResponse,
   endBrokenConnection,
 } from './broken-request.js';
-import { type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
+import {
+  type ConnectionLimits,
+  MANAGEMENT_LIMITS,
+  MAX_HEADER_LINES,
+  SEPARATE_LIMITS,
+  serverOptions,
+} from './connection-limits.js';
 import { closeLingering } from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, routeOf, targetOn } from './surfaces.js';
@@ -179,4 +186,57 @@ function isRepeated(name: string, rawHeaders: string[]): boolean {
     if (each.length === name.length && each.toLowerCase() === name) count++;
   }
   return count > 1;
+}
+
+/** The management port, and the ports that take routes over from it if they are configured (protocol §1.5). */
+export class ManagementListeners {
+  private readonly all: [listener: Listener, port: number][];
+  private readonly management: Listener;
+  private readonly admin: Listener | undefined;
+  private readonly metrics: Listener | undefined;
+
+  constructor(
+    private readonly configuration: Configuration,
+    hooks: ListenerHooks,
+    limits: Partial<ConnectionLimits> = {},
+  ) {
+    const { MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT } = configuration;
+    this.management = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...limits });
+    this.all = [[this.management, MANAGEMENT_PORT]];
+    const separate = (name: 'admin' | 'metrics', port: number | undefined) => {
+      if (port === undefined) return undefined;
+      const listener = new Listener(name, hooks, { ...SEPARATE_LIMITS, ...limits });
+      this.all.push([listener, port]);
+      return listener;
+    };
+    this.admin = separate('admin', ADMIN_PORT);
+    this.metrics = separate('metrics', METRICS_PORT);
+  }
+
+  /** Opens all ports. If one of them cannot be opened, closes the others and rejects. */
+  async listen(): Promise<void> {
+    try {
+      for (const [listener, port] of this.all) await listener.listen(port, this.configuration.HOST);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  serve(application: RequestListener): void {
+    for (const [listener] of this.all) listener.serve(application);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map(([listener]) => listener.close()));
+  }
+
+  /** The ports in use. */
+  get ports(): { managementPort: number; adminPort?: number; metricsPort?: number } {
+    return {
+      managementPort: this.management.port,
+      ...(this.admin && { adminPort: this.admin.port }),
+      ...(this.metrics && { metricsPort: this.metrics.port }),
+    };
+  }
 }

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Gauge } from 'prom-client';
 import { FileErrors, WatchedFile } from '../../platform/files/watched-file.js';
-import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import { SupersededRegistryFileError } from './applied-files.js';
 import { RegistryFile, RegistryFileError } from './registry-file.js';
 import type { RegistrySource } from './registry-source.js';

@@ -12,11 +12,10 @@ import { readRevision } from '../registry-revision.js';
 import { currentRevision, type EntryChange, RegistryTransactions } from '../registry-transactions.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { AppliedFiles, type AppliedState, contentOf } from './applied-files.js';
-import { type ListedRows, rowsOf, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
+import { type ListedRows, rowsOf, StaleSecretsError, StoredEntries, usesStaleSecrets } from './listed-rows.js';
 import { entriesIn, type RegistryDocument, validateDocument, withSecrets } from './registry-document.js';
 import { RegistrySource } from './registry-source.js';
 import { type AppliedEntry, compareRows, entryChanges, writeChanges } from './row-changes.js';
-import { StoredEntries } from './stored-entries.js';
 import { RegistryTextError } from './yaml-document.js';
 
 /** One warning names at most this many paths. */

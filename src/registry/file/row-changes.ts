@@ -4,8 +4,7 @@ import { type EntityManager, In, type ObjectLiteral } from 'typeorm';
 import { withRetainedFields } from '../entry.js';
 import type { EntryChange } from '../registry-transactions.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
-import type { ListedRows } from './listed-rows.js';
-import type { StoredEntries } from './stored-entries.js';
+import type { ListedRows, StoredEntries } from './listed-rows.js';
 
 /** One entry of a registry file, and the result of applying it. */
 export interface AppliedEntry {

@@ -1,6 +1,6 @@
 import { IsEmail, IsOptional } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
 import { AreScopes, FitsLowered, IsName, IsPassword, IsUuid, PASSWORD_DESCRIPTION } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';

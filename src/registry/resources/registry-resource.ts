@@ -41,7 +41,7 @@ type Reference<Field, Column> = ResourceKey<Field, Column> & { resource: Registr
 
 /**
  * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
- * `ClientSecrets.renew` returns a secret, once: the new one. The registry file may name a file instead (`FIELD_file`).
+ * `RegistryEditor.renewSecret` returns a secret, once: the new one. The registry file may name a file instead (`FIELD_file`).
  */
 interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
   kind: SecretKind;

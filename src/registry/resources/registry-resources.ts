@@ -13,7 +13,7 @@ import { resourceServerResource } from './resource-server.resource.js';
  * - a file `x.resource.ts` with an entry class and `defineResource`, and a line here
  * - a kind of party in the audit, added to `AuditParty` (audit/audit-event.ts) by declaration merging
  * - if token requests read it: an index in registry-snapshot.ts and a getter in registry.ts
- * - if it has tokens: `tokensEndWith`, and a revoker at `TokenRevokers`
+ * - if it has tokens: `tokensEndWith`, and a revoker by `RegistryTransactions.registerRevoker`
  */
 export const REGISTRY_RESOURCES: readonly RegistryResource[] = [
   organizationResource,

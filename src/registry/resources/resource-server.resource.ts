@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { ResourceServer } from '../resource-server.entity.js';
 import { IsIdentifier, IsSecret, SECRET_DESCRIPTION } from './entry-rules.js';
 import { defineResource, RANDOM_SECRET } from './registry-resource.js';

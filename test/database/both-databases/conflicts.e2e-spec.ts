@@ -117,7 +117,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
     await blockEventLoop();
     expect(await first).toEqual([{ slept: 0 }]);
     await other;
-    await expect(second).rejects.toThrow('did not answer within 1000 ms');
+    await expect(second).rejects.toThrow('did not respond within 1000 ms');
     await narrow.stop();
     const [rows] = await otherConnection.query<mysql.RowDataPacket[]>('SELECT still FROM refusals');
     expect(rows[0]?.still).not.toBe(77);
@@ -136,7 +136,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       () => expect.unreachable(),
       (error: Error) => error,
     );
-    const [, limitMs] = /did not answer within (\d+) ms/.exec(message) ?? [];
+    const [, limitMs] = /did not respond within (\d+) ms/.exec(message) ?? [];
     expect(Number(limitMs)).toBeLessThanOrEqual(950);
     expect(Number(limitMs)).toBeGreaterThan(0);
     const getConnection = vi.spyOn(

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
-import { Expires } from '../../../../src/platform/database/expires.js';
+import { Expires } from '../../../../src/platform/database/entity-checks.js';
 import { startTestService } from '../../../support/test-service.js';
 
 @Expires()

@@ -1,7 +1,23 @@
-import { Get, Header } from '@nestjs/common';
-import { ApiRoute } from '../http/api-route.js';
-import { ManagementController } from '../http/surfaces.js';
-import { MetricsRegistry } from './metrics-registry.js';
+import { Get, Header, Injectable } from '@nestjs/common';
+import { Gauge, Registry } from 'prom-client';
+import { ApiRoute } from './http/api-route.js';
+import { ManagementController } from './http/surfaces.js';
+
+/** The metrics of one process. docs/observability.md lists them. */
+@Injectable()
+export class MetricsRegistry extends Registry {
+  /** Adds a gauge without labels, whose value is read at each scrape. */
+  gauge(name: string, help: string, value: () => number | Promise<number>): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this],
+      async collect() {
+        this.set(await value());
+      },
+    });
+  }
+}
 
 /** The metrics in the text format of Prometheus. */
 @ManagementController('metrics')

@@ -3,6 +3,39 @@ import { ModuleRef } from '@nestjs/core';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import { DataSource, type EntityMetadata } from 'typeorm';
 
+const expiring = new WeakSet<object>();
+
+/** Declares an entity whose rows the purge deletes after their `expires_at`. */
+export const Expires = (): ClassDecorator => (entity) => void expiring.add(entity);
+
+/**
+ * The tables of all entities with `@Expires()`.
+ *
+ * @throws Error that names an entity without an index on `expires_at`, by which the purge finds rows
+ */
+export function expiringTables({ entityMetadatas }: DataSource): string[] {
+  const expiringEntities = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
+  for (const metadata of expiringEntities) {
+    if (isIndexed(metadata, 'expires_at')) continue;
+    throw new Error(`${metadata.name}: @Expires() needs a column named "expires_at" with an @Index; add it`);
+  }
+  return expiringEntities.map(({ tableName }) => tableName).sort();
+}
+
+function isIndexed({ indices }: EntityMetadata, name: string): boolean {
+  return indices.some(({ columns }) => columns[0]?.databaseName === name);
+}
+
+/** TypeORM itself does not reject two entities that write to the same table. */
+export function assertUniqueTables({ entityMetadatas }: DataSource): void {
+  const owners = new Map<string, string>();
+  for (const { tableName, name } of entityMetadatas) {
+    const owner = owners.get(tableName);
+    if (owner) throw new Error(`${owner} and ${name}: two entities have the table "${tableName}"; rename yours`);
+    owners.set(tableName, name);
+  }
+}
+
 const SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'";
 const MYSQL_TABLES = 'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()';
 
