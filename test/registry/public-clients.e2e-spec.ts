@@ -16,7 +16,7 @@ import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
-import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
+import { CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 
@@ -209,14 +209,6 @@ describe('the public clients of an organization in the registry file', () => {
     const reapplied = await applyFile(text);
     expect(new Set(reapplied.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'unchanged']));
   });
-
-  it.each([['every'], [true], [['a', 'a']], [[7]], [{ all: true }]])(
-    'are rejected with their path when they are %j',
-    async (value) => {
-      const applying = applyFile({ organizations: [{ id: ACME, name: 'Acme', public_clients: value }] });
-      await expect(applying).rejects.toThrow('organizations[0].public_clients: must be all, or a list');
-    },
-  );
 });
 
 async function newOrganization(more: object = {}): Promise<string> {

@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
-import { runCli, TestProcess } from '../../support/processes.js';
+import { runCli } from '../../support/processes.js';
 import { writeRegistry } from '../../support/test-registry.js';
 
 describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
@@ -49,15 +49,4 @@ describe('protocol §9.3: a command without the DATA_DIR of the service', { time
     expect(existsSync(DATA_DIR)).toBe(false);
     await database.remove();
   });
-});
-
-it('a process in production does not start without AUTH_URL, and says what to set', async () => {
-  const database = await createEmptyDatabase();
-  const keys = join(database.folder, 'keys.json');
-  writeFileSync(keys, '{}');
-  const environment = { NODE_ENV: 'production', DATABASE_URL: database.url, SIGNING_KEYS_FILE: keys };
-  const { code, stderr } = await TestProcess.start('main.js', [], { ...environment, DATA_DIR: database.folder }).ended;
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/AUTH_URL: required in production; set it to the https URL/);
-  await database.remove();
 });

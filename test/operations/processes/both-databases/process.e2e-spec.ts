@@ -144,42 +144,6 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     }
   });
 
-  it('covers values from files, unreadable files, and variables that are set in both ways', async () => {
-    const file = join(newFolder(), 'value');
-    writeFileSync(file, `${MARKER}:\n`);
-    const both = { LOG_LEVEL: 'info', LOG_LEVEL_FILE: file };
-    const message = await startFailure({ TOKEN_REGION_FILE: file, AUTH_URL_FILE: `/${MARKER}`, ...both });
-    expect(message).toMatch(/^ +TOKEN_REGION: must /m);
-    expect(message).toMatch(/^ +AUTH_URL_FILE: the file cannot be read$/m);
-    expect(message).toMatch(/^ +LOG_LEVEL: given twice/m);
-  });
-
-  it('names the command that generates keys if MySQL is used without SIGNING_KEYS_FILE', async () => {
-    const message = await startFailure({ DATABASE_URL: `mysql://user:${MARKER}@127.0.0.1:1/db` });
-    expect(message).toMatch(/^ +SIGNING_KEYS_FILE: .*node dist\/cli\.js keys generate/m);
-  });
-
-  it.each([
-    ['does not exist', undefined, /SIGNING_KEYS_FILE: the file cannot be read/],
-    ['has no EC key', `{"keys":[{"kty":"RSA","d":"${MARKER}"}]}`, /SIGNING_KEYS_FILE: keys\[0\]: must be an EC key/],
-  ])('rejects a SIGNING_KEYS_FILE that %s', async (_what, content, expected) => {
-    const SIGNING_KEYS_FILE = join(newFolder(), `${MARKER}.json`);
-    if (content !== undefined) writeFileSync(SIGNING_KEYS_FILE, content);
-    expect(await startFailure({ SIGNING_KEYS_FILE })).toMatch(expected);
-  });
-
-  it('names every violation of an invalid registry file', async () => {
-    const REGISTRY_FILE = join(newFolder(), 'registry.yaml');
-    writeFileSync(
-      REGISTRY_FILE,
-      `organizations: [{ id: ${MARKER}, name: A }]\nclients: [{ client_secret: ${MARKER} }]\n`,
-    );
-    const message = await startFailure({ REGISTRY_FILE });
-    for (const path of ['organizations[0].id', 'clients[0].client_id', 'clients[0].name', 'clients[0].client_type']) {
-      expect(message).toContain(`${path}: `);
-    }
-  });
-
   it.each(['PORT', 'MANAGEMENT_PORT'])('reports in one line that %s is in use', async (name) => {
     const other = await startTcpProxy('tcp://127.0.0.1:1');
     try {
@@ -221,13 +185,6 @@ describe.skipIf(onMariadb).concurrent('protocol §9.3: the command line', () => 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(readKeySet(stdout)).toHaveLength(1);
     expect(JSON.parse(stdout).keys[0].nbf).toBeLessThanOrEqual(Date.now() / 1000);
-  });
-
-  it('rejects an invalid configuration with exit code 1, and prints the names but no values', async () => {
-    const { code, stdout, stderr } = await runCli(['registry', 'export'], { DATABASE_URL: MARKER, LOG_LEVEL: MARKER });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/DATABASE_URL: (.*\n)*.*LOG_LEVEL: /);
-    expect(stderr).not.toContain(MARKER);
   });
 });
 
