@@ -7,7 +7,6 @@ import {
   type AgentPrincipal,
   AnyOrigin,
   ApiRoute,
-  type Browser,
   Caller,
   CallingBrowser,
   ClientQuery,
@@ -22,6 +21,8 @@ import {
 import { startTestService } from '../support/test-service.js';
 
 const described = ApiRoute({ summary: 'Described', response: '*/*' });
+const AtCustomerRoute = PublicController('v2/customer/none');
+const AtOtherRoute = PublicController('none');
 
 class RightBody {
   @IsString()
@@ -39,184 +40,113 @@ class NamelessBody {
   other!: string;
 }
 
-@Controller('public/v2/customer/none')
-class NoPortController {
-  @Get()
-  @described
-  get() {}
-}
+/** Decorators of parameters. Those of the service check the type of their parameter, which `handle` does not have. */
+const BodyOf = (type: Type) => ValidatedBody(type as Type<object>) as ParameterDecorator;
+const QueryOf = (type: Type) => ValidatedQuery(type as Type<object>) as ParameterDecorator;
+const RequestOf = (type: Type) => ClientRequest(type as Type<RightBody>) as ParameterDecorator;
+const QueryOfClient = (type: Type) => ClientQuery(type as Type<RightBody>) as ParameterDecorator;
+const Customer = Caller(CustomerGuard) as ParameterDecorator;
+const Cookies = CallingBrowser() as ParameterDecorator;
 
-@PublicController('v2/customer/none')
-class WithoutDescriptionController {
-  @Get()
-  get() {}
-}
-
-@PublicController('v2/customer')
-class TokenTwiceController {
-  @Post('/token/')
-  @AnyOrigin()
-  @described
-  post() {}
-}
-
-@PublicController('v2/customer/none')
-class PutController {
-  @Put()
-  @described
-  put() {}
-}
-
-@ManagementController('admin/none')
-class AdminController {
-  @Get()
-  @described
-  get() {}
-}
-
-@PublicController('none')
-class NestBodyController {
-  @Post()
-  @described
-  post(@Body() _body: RightBody) {}
-}
-
-@PublicController('none')
-class NestQueryController {
-  @Get()
-  @described
-  get(@Query('limit') _limit: string) {}
-}
-
-@PublicController('none')
-class TwoBodiesController {
-  @Post()
-  @described
-  post(@ValidatedBody(RightBody) _body: RightBody, @ClientRequest(RightBody) _request: ClientRequest<RightBody>) {}
-}
-
-@PublicController('none')
-class EmptyBodyController {
-  @Post()
-  @described
-  post(@ValidatedBody(EmptyBody) _body: EmptyBody) {}
-}
-
-@PublicController('none')
-class NamelessController {
-  @Post()
-  @described
-  post(@ClientRequest(NamelessBody) _request: ClientRequest<NamelessBody>) {}
-}
-
-@PublicController('v2/customer/none')
-class UncheckedController {
-  @Post()
-  @described
-  post(@ValidatedBody(RightBody) _body: RightBody) {}
-}
-
-@PublicController('v2/customer/none')
-class UncheckedBrowserController {
-  @Post()
-  @described
-  post(@ValidatedBody(RightBody) _body: RightBody, @CallingBrowser() _browser: Browser) {}
-}
-
-@PublicController('none')
-class BrowserOfGuardController {
-  @Get()
-  @described
-  get(@Caller(CustomerGuard) _customer: CustomerPrincipal, @CallingBrowser() _browser: Browser) {}
-}
-
-@PublicController('v2/customer/none')
-class CookiesOfAnyOriginController {
-  @Get()
-  @AnyOrigin()
-  @described
-  get(@CallingBrowser() _browser: Browser) {}
-}
-
-@PublicController('v2/customer/none')
-class CheckedAnyOriginController {
-  @Get()
-  @AnyOrigin()
-  @described
-  get(@ClientQuery(RightBody) _request: ClientQuery<RightBody>) {}
-}
-
-@PublicController('none')
-class BodyOfGetController {
-  @Get()
-  @described
-  get(@ClientRequest(RightBody) _request: ClientRequest<RightBody>) {}
-}
-
-@PublicController('none')
-class TwoQueriesController {
-  @Get()
-  @described
-  get(@ValidatedQuery(RightBody) _query: RightBody, @ClientQuery(RightBody) _request: ClientQuery<RightBody>) {}
-}
-
-@PublicController('none')
-class NamelessQueryController {
-  @Get()
-  @described
-  get(@ClientQuery(NamelessBody) _request: ClientQuery<NamelessBody>) {}
+/** A controller with one route, `handle`, which has these decorators. */
+function controllerWith(path: ClassDecorator, route: MethodDecorator[], parameters: ParameterDecorator[] = []): Type {
+  class FaultyController {
+    handle() {}
+  }
+  const { prototype } = FaultyController;
+  const descriptor = Object.getOwnPropertyDescriptor(prototype, 'handle') as PropertyDescriptor;
+  for (const decorate of route) decorate(prototype, 'handle', descriptor);
+  for (const [index, decorate] of parameters.entries()) decorate(prototype, 'handle', index);
+  path(FaultyController);
+  return FaultyController;
 }
 
 const UNCHECKED_COOKIES = 'reads cookies, but checks no client and no Origin; add @ClientRequest(…) or @ClientQuery(…)';
 
-const REJECTED_AT_START: [controller: Type, message: string][] = [
+const REJECTED_AT_START: [message: string, ...Parameters<typeof controllerWith>][] = [
   [
-    NoPortController,
-    'NoPortController: on no port; use @PublicController or @ManagementController instead of @Controller',
+    'FaultyController: on no port; use @PublicController or @ManagementController instead of @Controller',
+    Controller('public/v2/customer/none'),
+    [Get(), described],
+  ],
+  ["FaultyController.handle: has no description; add @ApiRoute({ summary: '…' })", AtCustomerRoute, [Get()]],
+  [
+    'FaultyController.handle and TokenController.token: two routes are POST /v2/customer/token; choose another path',
+    PublicController('v2/customer'),
+    [Post('/token/'), AnyOrigin(), described],
   ],
   [
-    WithoutDescriptionController,
-    "WithoutDescriptionController.get: has no description; add @ApiRoute({ summary: '…' })",
+    'FaultyController.handle: PUT is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these',
+    AtCustomerRoute,
+    [Put(), described],
   ],
   [
-    TokenTwiceController,
-    'TokenController.token and TokenTwiceController.post: two routes are POST /v2/customer/token; choose another path',
+    'FaultyController.handle: /admin is for the operator; choose another path',
+    ManagementController('admin/none'),
+    [Get(), described],
   ],
   [
-    PutController,
-    'PutController.put: PUT is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these',
-  ],
-  [AdminController, 'AdminController.get: /admin is for the operator; choose another path'],
-  [
-    NestBodyController,
-    'NestBodyController.post: @Body() does not read the body in this service; use @ValidatedBody(…)',
-  ],
-  [NestQueryController, 'NestQueryController.get: @Query() does not validate; use @ValidatedQuery(…)'],
-  [
-    TwoBodiesController,
-    'TwoBodiesController.post: reads the body twice; remove @ValidatedBody, because @ClientRequest has the body',
+    'FaultyController.handle: @Body() does not read the body in this service; use @ValidatedBody(…)',
+    AtOtherRoute,
+    [Post(), described],
+    [Body()],
   ],
   [
-    EmptyBodyController,
-    'EmptyBodyController.post: EmptyBody declares no parameters; add validation decorators to its fields',
+    'FaultyController.handle: @Query() does not validate; use @ValidatedQuery(…)',
+    AtOtherRoute,
+    [Get(), described],
+    [Query('limit')],
   ],
-  [NamelessController, 'NamelessController.post: NamelessBody needs a rule for client_id; add @IsString()'],
-  [NamelessQueryController, 'NamelessQueryController.get: NamelessBody needs a rule for client_id; add @IsString()'],
   [
-    UncheckedController,
-    'UncheckedController.post: checks no client and no Origin, as a customer route must; add @ClientRequest(…), @ClientQuery(…) or @Caller(…), or @AnyOrigin() if pages of every origin may read its responses',
+    'FaultyController.handle: reads the body twice; remove @ValidatedBody, because @ClientRequest has the body',
+    AtOtherRoute,
+    [Post(), described],
+    [BodyOf(RightBody), RequestOf(RightBody)],
   ],
-  [UncheckedBrowserController, `UncheckedBrowserController.post: ${UNCHECKED_COOKIES}`],
-  [BrowserOfGuardController, `BrowserOfGuardController.get: ${UNCHECKED_COOKIES}`],
-  [CookiesOfAnyOriginController, `CookiesOfAnyOriginController.get: ${UNCHECKED_COOKIES}`],
   [
-    CheckedAnyOriginController,
-    'CheckedAnyOriginController.get: compares the Origin, so it does not admit every Origin; remove @AnyOrigin()',
+    'FaultyController.handle: EmptyBody declares no parameters; add validation decorators to its fields',
+    AtOtherRoute,
+    [Post(), described],
+    [BodyOf(EmptyBody)],
   ],
-  [BodyOfGetController, 'BodyOfGetController.get: GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)'],
   [
-    TwoQueriesController,
-    'TwoQueriesController.get: reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
+    'FaultyController.handle: NamelessBody needs a rule for client_id; add @IsString()',
+    AtOtherRoute,
+    [Post(), described],
+    [RequestOf(NamelessBody)],
+  ],
+  [
+    'FaultyController.handle: NamelessBody needs a rule for client_id; add @IsString()',
+    AtOtherRoute,
+    [Get(), described],
+    [QueryOfClient(NamelessBody)],
+  ],
+  [
+    'FaultyController.handle: checks no client and no Origin, as a customer route must; add @ClientRequest(…), @ClientQuery(…) or @Caller(…), or @AnyOrigin() if pages of every origin may read its responses',
+    AtCustomerRoute,
+    [Post(), described],
+    [BodyOf(RightBody)],
+  ],
+  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtCustomerRoute, [Post(), described], [BodyOf(RightBody), Cookies]],
+  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtOtherRoute, [Get(), described], [Customer, Cookies]],
+  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtCustomerRoute, [Get(), AnyOrigin(), described], [Cookies]],
+  [
+    'FaultyController.handle: compares the Origin, so it does not admit every Origin; remove @AnyOrigin()',
+    AtCustomerRoute,
+    [Get(), AnyOrigin(), described],
+    [QueryOfClient(RightBody)],
+  ],
+  [
+    'FaultyController.handle: GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)',
+    AtOtherRoute,
+    [Get(), described],
+    [RequestOf(RightBody)],
+  ],
+  [
+    'FaultyController.handle: reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
+    AtOtherRoute,
+    [Get(), described],
+    [QueryOf(RightBody), QueryOfClient(RightBody)],
   ],
 ];
 
@@ -227,8 +157,8 @@ describe('the service does not start', () => {
   });
   afterAll(() => database.remove());
 
-  it.each(REJECTED_AT_START)('with %o', async (controller, message) => {
-    @Module({ controllers: [controller] })
+  it.each(REJECTED_AT_START)('with a faulty route, whose error is: %s', async (message, ...route) => {
+    @Module({ controllers: [controllerWith(...route)] })
     class FaultyModule {}
     await expect(startTestService({ modules: [FaultyModule], database })).rejects.toThrow(message);
   });
