@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { refreshCustomer, refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
-import { type ScriptedServer, startScriptedServer } from '../support/scripted-server.js';
+import { startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
 import { ACME_SITE } from '../support/test-registry.js';
@@ -18,11 +18,6 @@ beforeAll(async () => {
   service = await startTestService({ registry: refreshingRegistry() });
 });
 afterAll(() => service?.stop());
-let server: ScriptedServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
 
 const appAt = (url: string, store: object = secureStorage()) => new AppSession({ url, clientId: ACME_SITE, store });
 
@@ -59,7 +54,7 @@ describe('second-device/app.js', () => {
   });
 
   it('rejects with store_failed if the storage failed after an exchange, and sends no second one', async () => {
-    server = await startScriptedServer([200, 200]);
+    const server = await startScriptedServer([200, 200]);
     const store = secureStorage();
     const app = appAt(server.url, store);
     await app.beginMove();
@@ -70,7 +65,7 @@ describe('second-device/app.js', () => {
   });
 
   it('retains the refresh token if no attempt succeeds, and begins the last attempt within 90 s', async () => {
-    server = await startScriptedServer(['closed', 503, 'proxy', 'closed']);
+    const server = await startScriptedServer(['closed', 503, 'proxy', 'closed']);
     const store = secureStorage('dev:refresh');
     await expect(appAt(server.url, store).token()).rejects.toMatchObject({ error: 'no_response' });
     expect(server.requests()).toBe(4);
@@ -122,7 +117,7 @@ describe('second-device/app.js', () => {
   });
 
   it('keeps the refresh token if the service did not end it, so that the user can log out again', async () => {
-    server = await startScriptedServer([503, 503, 503, 503, 200]);
+    const server = await startScriptedServer([503, 503, 503, 503, 200]);
     const store = secureStorage('dev:refresh');
     const app = appAt(server.url, store);
     await expect(app.leave()).rejects.toMatchObject({ status: 503 });
@@ -132,7 +127,7 @@ describe('second-device/app.js', () => {
   });
 
   it('leaves everywhere if the response to the first attempt was lost', async () => {
-    server = await startScriptedServer([200, 'closed', { error: 'invalid_token', status: 401 }]);
+    const server = await startScriptedServer([200, 'closed', { error: 'invalid_token', status: 401 }]);
     const store = secureStorage('dev:refresh');
     await appAt(server.url, store).leave({ everywhere: true });
     expect(store.token).toBeUndefined();

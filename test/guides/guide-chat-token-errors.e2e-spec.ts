@@ -1,18 +1,17 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
-import { type ScriptedServer, startScriptedServer } from '../support/scripted-server.js';
+import { startScriptedServer } from '../support/scripted-server.js';
 
 describe('backend/chat-token.js without an agent token', () => {
-  let service: ScriptedServer;
-  let server: Server;
   let tokenOfAgent: () => Promise<string>;
   const reported: Error[] = [];
-  beforeAll(async () => {
-    service = await startScriptedServer([200, 200]);
+
+  /** Starts the backend of an application. Returns a function that sends a request of its page. */
+  async function startBackend() {
+    const service = await startScriptedServer([200, 200]);
     const { chatToken } = await loadExample('backend/chat-token.js');
     const options = { url: service.url, clientId: 'any', session: { token: () => tokenOfAgent() }, maxWaitMs: 1_000 };
     const onError = (error: Error) => void reported.push(error);
@@ -22,17 +21,15 @@ describe('backend/chat-token.js without an agent token', () => {
       next();
     });
     app.all('/chat-token', chatToken({ pageOrigin: 'https://shop.example', onError, ...options }));
-    server = app.listen(0, '127.0.0.1');
+    const server = app.listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
     await once(server, 'listening');
-  });
-  afterAll(async () => {
-    server?.close();
-    await service?.stop();
-  });
-
-  const send = () => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/chat-token`, { method: 'POST' });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/chat-token`;
+    return () => fetch(url, { method: 'POST' });
+  }
 
   it('responds with 500 without Retry-After if a person must act, and reports the error', async () => {
+    const send = await startBackend();
     const errors = [
       { status: 400, error: 'invalid_grant' },
       { status: 401, error: 'invalid_token' },
@@ -47,6 +44,7 @@ describe('backend/chat-token.js without an agent token', () => {
   });
 
   it('responds with 503 and the Retry-After of the service if the error is temporary', async () => {
+    const send = await startBackend();
     const errors = [
       [{}, '2'],
       [{ status: 429, retryAfterSeconds: 60 }, '60'],
@@ -61,6 +59,7 @@ describe('backend/chat-token.js without an agent token', () => {
   });
 
   it('responds with 503 while a renewal of the agent token goes on, and with the token afterwards', async () => {
+    const send = await startBackend();
     let renew = (_token: string) => {};
     const renewal = new Promise<string>((resolve) => {
       renew = resolve;

@@ -1,5 +1,5 @@
 import { RequestError, TokenClient } from 'browser-client';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
@@ -12,10 +12,6 @@ const { errorText } = await loadExample('browser/error-text.js');
 skipWaits();
 stubPageGlobals();
 let server: ScriptedServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
 
 /** A token client of a browser whose token responses belong in turn to these customers, and later to the last one. */
 function clientOf(customers: string[], Client = TokenClient, expires_in = 3600) {

@@ -1,8 +1,8 @@
 import { codeOf, NewBrowser, TokenClient } from 'browser-client';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
-import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
+import { type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
@@ -11,11 +11,6 @@ const { AppSession } = await loadExample('second-device/app.js');
 
 skipWaits();
 stubPageGlobals();
-let server: ScriptedServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
 
 const appAt = (url: string, store: object = secureStorage()) => new AppSession({ url, clientId: ACME_SITE, store });
 const browserAt = (url: string, _store?: object) =>
@@ -37,7 +32,7 @@ describe.each([
     ['does not repeat an exchange after an error of a proxy', ['proxy'], 1, { status: 502, error: 'move_uncertain' }],
     ['does not repeat an exchange whose response was lost', ['closed'], 1, { status: 0, error: 'move_uncertain' }],
   ])('%s', async (_title, script, requests, fields) => {
-    server = await startScriptedServer(script);
+    const server = await startScriptedServer(script);
     const device = deviceAt(server.url);
     await device.beginMove();
     await expect(device.finishMove('dev:any')).rejects.toMatchObject(fields);
@@ -45,7 +40,7 @@ describe.each([
   });
 
   it('sends no second exchange if the response to the first one was lost', async () => {
-    server = await startScriptedServer(['closed', 200]);
+    const server = await startScriptedServer(['closed', 200]);
     const device = deviceAt(server.url);
     const challenge = await device.beginMove();
     await expect(device.finishMove('dev:any')).rejects.toMatchObject({ error: 'move_uncertain' });
@@ -55,7 +50,7 @@ describe.each([
   });
 
   it('exchanges the same transfer token later if the service was busy', async () => {
-    server = await startScriptedServer(['limited', 'limited']);
+    const server = await startScriptedServer(['limited', 'limited']);
     const device = deviceAt(server.url);
     const challenge = await device.beginMove();
     await expect(device.finishMove('dev:any')).rejects.toMatchObject({ isTemporary: true, mayHaveSucceeded: false });
@@ -71,7 +66,7 @@ describe.each([
   });
 
   it('begins with a new challenge after invalid_grant', async () => {
-    server = await startScriptedServer([{ error: 'invalid_grant' }]);
+    const server = await startScriptedServer([{ error: 'invalid_grant' }]);
     const device = deviceAt(server.url);
     const challenge = await device.beginMove();
     await expect(device.finishMove('dev:any')).rejects.toMatchObject({ status: 400, error: 'invalid_grant' });
@@ -81,7 +76,7 @@ describe.each([
 
 describe('NewBrowser of browser-client in several tabs', () => {
   it('has one challenge, and removes the verifier from all tabs before it sends the exchange', async () => {
-    server = await startScriptedServer(['closed', 200]);
+    const server = await startScriptedServer(['closed', 200]);
     const [tab, scannedTab] = [browserAt(server.url), browserAt(server.url)];
     expect(await scannedTab.beginMove()).toBe(await tab.beginMove());
     const results = await Promise.allSettled([tab.finishMove('dev:any'), scannedTab.finishMove('dev:any')]);
@@ -90,7 +85,7 @@ describe('NewBrowser of browser-client in several tabs', () => {
   });
 
   it('rejects without a request if the verifier is older than a transfer token, and begins with a new one', async () => {
-    server = await startScriptedServer([]);
+    const server = await startScriptedServer([]);
     const tab = browserAt(server.url);
     const challenge = await tab.beginMove();
     const later = Date.now() + 3_600_000;

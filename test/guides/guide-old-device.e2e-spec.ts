@@ -29,7 +29,6 @@ describe('approveMove and endMove of browser-client', () => {
     const server = await startScriptedServer(['closed', 429, 503, 200]);
     expect(await approveMove(tokensAt(server.url), ACME_SITE, 'any')).toHaveProperty('bearer');
     expect(server.requests()).toBe(4);
-    await server.stop();
   });
 
   it('creates a fresh transfer token for the same challenge, with a bearer of its own', async () => {
@@ -63,6 +62,5 @@ describe('approveMove and endMove of browser-client', () => {
     const server = await startScriptedServer(['closed', 200]);
     await endMove(tokensAt(server.url), 'dev:any');
     expect(server.requests()).toBe(2);
-    await server.stop();
   });
 });

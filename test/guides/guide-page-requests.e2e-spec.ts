@@ -1,16 +1,11 @@
 import { leaveThisBrowser, logOutEverywhere, request, TokenClient } from 'browser-client';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/skipped-waits.js';
 
 const waits = skipWaits();
 stubPageGlobals();
-let server: ScriptedServer | undefined;
-afterEach(async () => {
-  await server?.stop();
-  server = undefined;
-});
 
 describe('request of browser-client', () => {
   it.each<[string, ScriptedStep[], number, object]>([
@@ -20,7 +15,7 @@ describe('request of browser-client', () => {
     ['remembers that the response to an earlier attempt was lost', ['closed', 401], 2, { mayHaveSucceeded: true }],
     ['knows that a service that was busy did nothing', [503, 401], 2, { status: 401, mayHaveSucceeded: false }],
   ])('%s', async (_title, script, requests, fields) => {
-    server = await startScriptedServer(script);
+    const server = await startScriptedServer(script);
     await expect(request(server.url, { body: {} })).rejects.toMatchObject(fields);
     expect(server.requests()).toBe(requests);
   });
@@ -38,14 +33,14 @@ describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
     ['leaveThisBrowser', leaveThisBrowser],
     ['logOutEverywhere', logOutEverywhere],
   ])('%s repeats its request after 503 and 429', async (_, leave) => {
-    server = await startScriptedServer([503, 429, 200]);
+    const server = await startScriptedServer([503, 429, 200]);
     await leave(tokensAt(server));
     expect(server.requests()).toBe(3);
     expect(discardInAllTabs).toHaveBeenCalledOnce();
   });
 
   it('logOutEverywhere has succeeded if it gets 401 after a lost response', async () => {
-    server = await startScriptedServer(['closed', 401, 200]);
+    const server = await startScriptedServer(['closed', 401, 200]);
     await logOutEverywhere(tokensAt(server));
     expect(server.requests()).toBe(2);
     expect(requestToken).not.toHaveBeenCalled();
@@ -53,7 +48,7 @@ describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
   });
 
   it('logOutEverywhere renews a token that is not valid once', async () => {
-    server = await startScriptedServer([401, 401, 200]);
+    const server = await startScriptedServer([401, 401, 200]);
     await expect(logOutEverywhere(tokensAt(server))).rejects.toMatchObject({ status: 401 });
     expect(server.requests()).toBe(2);
     expect(requestToken).toHaveBeenCalledOnce();
@@ -61,7 +56,7 @@ describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
   });
 
   it('logOutEverywhere makes the other tabs check their customers once, after the last of several groups', async () => {
-    server = await startScriptedServer([200, 200]);
+    const server = await startScriptedServer([200, 200]);
     const groups = [tokensAt(server), tokensAt(server)];
     discardInAllTabs.mockImplementation(() => expect(server?.requests()).toBe(2));
     await logOutEverywhere(...groups);
@@ -72,7 +67,7 @@ describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
 
 describe('the function fetch of a TokenClient', () => {
   async function callWith(script: ScriptedStep[]) {
-    server = await startScriptedServer(script);
+    const server = await startScriptedServer(script);
     const tokens = new TokenClient({ url: server.url, clientId: 'any', organizationId: 'any' });
     vi.spyOn(tokens, 'requestToken').mockResolvedValue({
       access_token: 'dev:any',

@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { readPage } from '../support/page-blocks.js';
-import { type ScriptedServer, startScriptedServer } from '../support/scripted-server.js';
+import { startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/skipped-waits.js';
 
 const { fetchWithRetries } = await loadExample('fetch-with-retries.js');
@@ -19,12 +19,9 @@ function sessionAt(url: string, validSeconds = 0) {
   return new AgentSession({ url, clientId: 'any', clientSecret: 'any', store: { read: async () => tokens, update } });
 }
 
-let server: ScriptedServer;
-afterEach(() => server?.stop());
-
 describe('fetch-with-retries.js', () => {
   it('repeats a request after 429, 503 and a lost connection, and waits as long as Retry-After says', async () => {
-    server = await startScriptedServer([429, 'closed', 503, 200]);
+    const server = await startScriptedServer([429, 'closed', 503, 200]);
     const response = await fetchWithRetries(server.url, { method: 'POST', body: '{}' }, 30);
     expect(response.status).toBe(200);
     expect(server.requests()).toBe(4);
@@ -32,25 +29,25 @@ describe('fetch-with-retries.js', () => {
   });
 
   it('does not repeat a request that was rejected for good', async () => {
-    server = await startScriptedServer([400, 200]);
+    const server = await startScriptedServer([400, 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(400);
     expect(server.requests()).toBe(1);
   });
 
   it.each([408, 502])('repeats a request after %i', async (status) => {
-    server = await startScriptedServer([status, 200]);
+    const server = await startScriptedServer([status, 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(200);
   });
 
   it('begins no attempt that could end after the longest wait', async () => {
-    server = await startScriptedServer(Array(4).fill(503));
+    const server = await startScriptedServer(Array(4).fill(503));
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(503);
     expect(server.requests()).toBeGreaterThan(1);
     expect(waits.totalMs()).toBeLessThanOrEqual(10_000 - TIMEOUT_MS);
   });
 
   it('waits for a rate limit if the caller permits it, and begins no attempt after the longest wait', async () => {
-    server = await startScriptedServer(['limited', 'limited', 'limited', 200]);
+    const server = await startScriptedServer(['limited', 'limited', 'limited', 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' }, 130)).status).toBe(429);
     expect(server.requests()).toBeGreaterThan(1);
     expect(waits.totalMs()).toBeLessThanOrEqual(130_000);
@@ -58,14 +55,14 @@ describe('fetch-with-retries.js', () => {
 
   it('adds at most 3 s to a long Retry-After', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0.99);
-    server = await startScriptedServer(['limited', 200]);
+    const server = await startScriptedServer(['limited', 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' }, 600)).status).toBe(200);
     expect(waits.totalMs()).toBeGreaterThan(60_000);
     expect(waits.totalMs()).toBeLessThanOrEqual(63_000);
   });
 
   it('returns a response at once if its Retry-After is longer than a user should wait', async () => {
-    server = await startScriptedServer(['limited', 200]);
+    const server = await startScriptedServer(['limited', 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(429);
     expect(server.requests()).toBe(1);
   });
@@ -73,7 +70,7 @@ describe('fetch-with-retries.js', () => {
 
 describe('backend/agent-session.js', () => {
   it('ends a renewal within 90 s, because a later repetition ends the sign-in', async () => {
-    server = await startScriptedServer(['closed', 'limited', 'limited', 'limited']);
+    const server = await startScriptedServer(['closed', 'limited', 'limited', 'limited']);
     await expect(sessionAt(server.url).token()).rejects.toThrow('no agent token: 429');
     expect(server.requests()).toBe(3);
     expect(waits.totalMs()).toBeGreaterThan(60_000);
@@ -81,7 +78,7 @@ describe('backend/agent-session.js', () => {
   });
 
   it('lets parallel calls in a process share one renewal, and begins a new renewal after it has failed', async () => {
-    server = await startScriptedServer([503, 503, 503, 503, 400]);
+    const server = await startScriptedServer([503, 503, 503, 503, 400]);
     const session = sessionAt(server.url);
     const calls = await Promise.allSettled(Array.from({ length: 5 }, () => session.token()));
     for (const call of calls) expect(call).toMatchObject({ reason: { message: expect.stringContaining('503') } });
@@ -90,7 +87,7 @@ describe('backend/agent-session.js', () => {
   });
 
   it('returns the old token after a failed renewal while that token is valid and was not rejected', async () => {
-    server = await startScriptedServer([400, 400]);
+    const server = await startScriptedServer([400, 400]);
     const session = sessionAt(server.url, 30);
     const [token, afterRejection] = await Promise.allSettled([session.token(), session.token('dev:old')]);
     expect(token).toMatchObject({ value: 'dev:old' });
@@ -99,7 +96,7 @@ describe('backend/agent-session.js', () => {
   });
 
   it('names the status if a proxy responds with HTML', async () => {
-    server = await startScriptedServer(['proxy', 'proxy', 'proxy', 'proxy']);
+    const server = await startScriptedServer(['proxy', 'proxy', 'proxy', 'proxy']);
     await expect(sessionAt(server.url).token()).rejects.toThrow('no agent token: 502');
   });
 });
@@ -108,7 +105,7 @@ describe('backend/customer-token.js', () => {
   const session = { token: async () => 'dev:any' };
 
   it('does not let a user wait for a rate limit, but a job can', async () => {
-    server = await startScriptedServer(['limited', 'limited', 'proxy', 'proxy', 'proxy']);
+    const server = await startScriptedServer(['limited', 'limited', 'proxy', 'proxy', 'proxy']);
     const { url } = server;
     const forUser = customerToken({ url, clientId: 'any', session }, 'user-1');
     await expect(forUser).rejects.toMatchObject({ status: 429, retryAfterSeconds: 60 });

@@ -199,21 +199,3 @@ describe('an empty parameter of a form counts as left out', () => {
     expectInvalidRequest(response, 'body: a parameter is given more than once');
   });
 });
-
-describe('an empty parameter of a query counts as left out', () => {
-  const list = (query: string) => manage(service, 'GET', `/admin/clients${query}`, OPERATOR);
-
-  it('at the lists of the operator', async () => {
-    const all = await list('');
-    expect(all.body.clients.length).toBeGreaterThan(1);
-    for (const query of ['?limit=', '?limit', '?cursor=&limit=', '?cursor', '?cursor=&name=']) {
-      const { status, body } = await list(query);
-      expect({ status, body }).toEqual({ status: 200, body: all.body });
-    }
-  });
-
-  it('but is refused if it is given twice', async () => {
-    for (const query of ['?limit=1&limit=2', '?limit=&limit=2', '?cursor=a&cursor=b'])
-      expectInvalidRequest(await list(query), 'query: a parameter is given more than once');
-  });
-});

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
 
 /**
  * What the server does with a request: respond with this status, close the connection, respond 429 for a minute, respond
@@ -8,11 +9,10 @@ import type { AddressInfo } from 'node:net';
  */
 export type ScriptedStep = number | 'closed' | 'limited' | 'proxy' | { status?: number; [field: string]: unknown };
 
-/** A server that responds to its requests in turn as a list of steps says. */
+/** A server that responds to its requests in turn as a list of steps says. It stops when its test ends. */
 export interface ScriptedServer {
   url: string;
   requests(): number;
-  stop(): Promise<void>;
 }
 
 export async function startScriptedServer(script: ScriptedStep[]): Promise<ScriptedServer> {
@@ -26,13 +26,12 @@ export async function startScriptedServer(script: ScriptedStep[]): Promise<Scrip
     response.writeHead(step, { 'Retry-After': '1' }).end('{}');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests: () => requests,
-    async stop() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
   };
 }

@@ -102,6 +102,18 @@ describe('the changes of the registry', () => {
     expect(registry().knowsOrigin('https://other.example')).toBe(false);
   });
 
+  it('include the license of an organization, and reach another process within 5 s without a request', async () => {
+    const id = '00000000-0000-4000-8000-00000000000e';
+    const organization = { id, name: 'Licensed', license: { chat_between_groups: false } };
+    await readsAfter(() => admin('POST', 'organizations', organization));
+    const chatsBetweenGroups = () => registry().organization(id)?.chatBetweenGroups;
+    expect(chatsBetweenGroups()).toBe(false);
+    await admin('PATCH', `organizations/${id}`, { license: { chat_between_groups: true } });
+    await expect.poll(chatsBetweenGroups).toBe(true);
+    // The interval does not depend on the load of the machine. 1 s remains for reading the changes.
+    expect(Reflect.get(Reflect.get(registry(), 'timer'), '_repeat')).toBeLessThanOrEqual(4_000);
+  });
+
   it('of a registry file reach another process, which reads only the changed entries', async () => {
     const file = testRegistry();
     const path = writeRegistry(join(database.folder, 'changed.yaml'), {

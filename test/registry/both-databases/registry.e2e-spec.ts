@@ -5,15 +5,12 @@ import { Injectable, Module } from '@nestjs/common';
 import { verify } from '@node-rs/argon2';
 import { IsInt, Max } from 'class-validator';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { Agent } from '../../../src/registry/agent.entity.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { RegistryFile, RegistryFileError } from '../../../src/registry/file/registry-file.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
-import { Registry } from '../../../src/registry/registry.js';
 import { RegistryRevision } from '../../../src/registry/registry-change.entity.js';
 import { ResourceServer } from '../../../src/registry/resource-server.entity.js';
 import { type Grant, GrantBody, type GrantResult } from '../../../src/token/grant.js';
@@ -431,47 +428,5 @@ describe('protocol §8.1: the registry file', () => {
       expect(new Set((await apply(before)).map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
       expect(await registryFile().export()).toBe(before);
     });
-  });
-});
-
-describe('protocol §8.1: a registry that another process changes', () => {
-  let database: TestDatabase;
-  let one: TestService;
-  let other: TestService;
-  beforeEach(async () => {
-    database = await createTestDatabase();
-    one = await startTestService({ database });
-    other = await startTestService({ database });
-  });
-  afterEach(async () => {
-    await one?.stop();
-    await other?.stop();
-    await database.remove();
-  });
-
-  it('is loaded within 5 s: a new client, a removed origin and a changed license', async () => {
-    const origin = 'https://acme.example';
-    const ask = async () => [
-      (await one.post(TOKEN, cookieBody({ client_id: 'new' }))).status,
-      (await one.post(TOKEN, cookieBody(), { origin })).headers.get('access-control-allow-origin'),
-      (await one.post(`/v2/customer/${ACME}/support/token`, cookieBody())).body.error,
-    ];
-    expect(await ask()).toEqual([400, origin, undefined]);
-
-    const registry = testRegistry();
-    const moved = registry.clients.map((each) => ({
-      ...each,
-      redirect_uris: ((each as { redirect_uris?: string[] }).redirect_uris ?? []).map((uri) =>
-        uri.replace(`${origin}/`, 'https://moved.example/'),
-      ),
-    }));
-    const path = join(database.folder, 'changed.yaml');
-    const organizations = [organization({ license: { chat_between_groups: true } })];
-    writeFileSync(path, stringify({ organizations, clients: [...moved, client()] }));
-    await other.application.get(RegistryFile, { strict: false }).apply(path);
-    await expect.poll(ask, { interval: 250 }).toEqual([200, null, 'unauthorized_client']);
-    // The interval does not depend on the load of the machine. 1 s remains for reading the changes.
-    const renewalTimer = Reflect.get(one.application.get(Registry, { strict: false }), 'timer');
-    expect(Reflect.get(renewalTimer, '_repeat')).toBeLessThanOrEqual(4_000);
   });
 });
