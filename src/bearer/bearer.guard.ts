@@ -7,7 +7,7 @@ import { routeParametersOf } from '../platform/http/route-parameters.js';
 import { isCustomerRoute } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
-import { BearerAuthentication } from './bearer.strategy.js';
+import { BearerAuthGuard } from './bearer.strategy.js';
 import {
   type AgentPrincipal,
   assertAgent,
@@ -28,14 +28,14 @@ export interface CallerGuard<Authenticated extends Principal = Principal> extend
 export class BearerGuard implements CallerGuard {
   /** @internal */
   constructor(
-    private readonly authentication: BearerAuthentication,
+    private readonly authentication: BearerAuthGuard,
     private readonly registry: Registry,
   ) {}
 
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = principalOf(request) ?? (await this.authenticate(request));
+    const principal = principalOf(request) ?? (await this.authenticate(context));
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -47,8 +47,8 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** @internal */
-  protected authenticate(request: Request): Promise<Principal> {
-    return this.authentication.authenticate(request);
+  protected authenticate(context: ExecutionContext): Promise<Principal> {
+    return this.authentication.authenticate(context);
   }
 
   /** @internal */
@@ -91,13 +91,13 @@ const ENDED_REASONS: (string | undefined)[] = [
  */
 @Injectable()
 export class EndedCustomerGuard extends CustomerGuard {
-  protected override async authenticate(request: Request): Promise<Principal> {
+  protected override async authenticate(context: ExecutionContext): Promise<Principal> {
     try {
-      return await super.authenticate(request);
+      return await super.authenticate(context);
     } catch (error) {
       const { token } = requestContext.required();
       if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
-      return this.identify(request, token as AccessTokenClaims);
+      return this.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
     }
   }
 }

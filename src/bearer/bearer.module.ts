@@ -2,14 +2,14 @@ import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { BearerGuard } from './bearer.guard.js';
-import { BearerAuthentication, BearerStrategy } from './bearer.strategy.js';
+import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
 import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates the callers that present a bearer token: agents and customers (RFC 6750). */
 @Module({
   imports: [AccessTokenModule, RegistryModule],
-  providers: [BearerStrategy, BearerAuthentication, BearerGuard, Descents, TrustedIssuerTokens],
-  exports: [BearerAuthentication, BearerGuard, Descents, TrustedIssuerTokens],
+  providers: [BearerStrategy, BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
+  exports: [BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
 })
 export class BearerModule {}

@@ -1,7 +1,6 @@
-import { Injectable } from '@nestjs/common';
-import { PassportStrategy } from '@nestjs/passport';
-import type { Request, Response } from 'express';
-import passport from 'passport';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { AuthGuard, PassportStrategy } from '@nestjs/passport';
+import type { Request } from 'express';
 import { Strategy } from 'passport-http-bearer';
 import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
@@ -12,13 +11,26 @@ import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /**
- * Authenticates bearer tokens of agents and customers. All routes with a bearer token use it (protocol §2.6).
+ * Finds the bearer token of a request. Passport knows one strategy of a name per process, and several applications may
+ * run in one process. So the strategy has no services, and `BearerAuthGuard` of the application verifies the token.
  *
  * passport-http-bearer would also accept a token in the body or the query. It finds none there, because Express parses
- * neither (service-http-adapter.ts).
+ * neither (service-http-adapter.ts). The service never accepts a Personal Access Token (protocol §2.6). It uses the
+ * scheme `Basic`, under which passport-http-bearer finds no token.
  */
 @Injectable()
-export class BearerStrategy extends PassportStrategy(Strategy) {
+export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+  validate(token: string): string {
+    return token;
+  }
+}
+
+/**
+ * Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1), and sets the principal as
+ * the `user` of the request. All routes with a bearer token use it (protocol §2.6).
+ */
+@Injectable()
+export class BearerAuthGuard extends AuthGuard('bearer') {
   constructor(
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
@@ -28,12 +40,32 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   }
 
   /** @throws OAuthError `invalid_token` */
-  async validate(token: string): Promise<Principal> {
+  async authenticate(context: ExecutionContext): Promise<Principal> {
+    const request = context.switchToHttp().getRequest<Request>();
+    const { authorization = [] } = request.headersDistinct;
+    if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
+    if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
+    await this.canActivate(context);
+    return request.user as Principal;
+  }
+
+  /** Passport calls it with the token that the strategy has found. The result becomes the `user` of the request. */
+  override handleRequest<User = Promise<Principal>>(error: unknown, token: string | false): User;
+  override async handleRequest(error: unknown, token: string | false): Promise<Principal> {
+    if (error) throw error;
+    if (!token) throw OAuthError.invalidToken('no bearer token in the Authorization header');
     const isForeign = this.trustedIssuers.mayVerify(token);
     return this.principalOf(isForeign ? await this.trustedIssuers.verify(token) : await this.verifyOwnToken(token));
   }
 
-  principalOf(caller: NamedCaller): Principal {
+  /** Sets the principal of a token that was verified already. */
+  identify(request: Request, claims: AccessTokenClaims): Principal {
+    const principal = this.principalOf(callerOf(claims));
+    request.user = principal;
+    return principal;
+  }
+
+  private principalOf(caller: NamedCaller): Principal {
     return Object.assign(caller, { descent: (of?: DescentCustomer) => this.descents.textOf(caller, of) });
   }
 
@@ -42,45 +74,5 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
     if (claims) requestContext.set({ clientId: claims.client_id, organizationId: claims.organization_id });
     if (inactiveReason) throw inactiveToken(inactiveReason);
     return callerOf(claims);
-  }
-}
-
-/**
- * Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1), and sets the principal as
- * the `user` of the request.
- *
- * The service never accepts a Personal Access Token (protocol §2.6). It uses the scheme `Basic`, under which
- * passport-http-bearer finds no token. The routes that read `Basic` compare it with the credentials of a client or
- * resource server.
- */
-@Injectable()
-export class BearerAuthentication {
-  constructor(private readonly strategy: BearerStrategy) {}
-
-  /** @throws OAuthError `invalid_token` */
-  async authenticate(request: Request): Promise<Principal> {
-    const { authorization = [] } = request.headersDistinct;
-    if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
-    if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
-    const principal = await new Promise<Principal>((resolve, reject) => {
-      const finish = (error: unknown, found: Principal | false | null | undefined) => {
-        if (error) reject(error);
-        else if (found) resolve(found);
-        else reject(OAuthError.invalidToken('no bearer token in the Authorization header'));
-      };
-      // Not by its name, under which passport knows one strategy per process. Passport changes the object that it gets,
-      // so each request needs one of its own.
-      const strategy: BearerStrategy = Object.create(this.strategy);
-      passport.authenticate(strategy, { session: false }, finish)(request, request.res as Response, reject);
-    });
-    request.user = principal;
-    return principal;
-  }
-
-  /** Sets the principal of a token that was verified already. */
-  identify(request: Request, claims: AccessTokenClaims): Principal {
-    const principal = this.strategy.principalOf(callerOf(claims));
-    request.user = principal;
-    return principal;
   }
 }

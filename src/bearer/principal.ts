@@ -59,7 +59,7 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
 /** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
 
-/** A caller as its token names it. `BearerStrategy` adds `descent`. */
+/** A caller as its token names it. `BearerAuthGuard` adds `descent`. */
 export type NamedCaller = Omit<AgentPrincipal, 'descent'> | Omit<CustomerPrincipal, 'descent'>;
 
 /** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */

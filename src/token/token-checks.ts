@@ -1,6 +1,5 @@
-import { Injectable } from '@nestjs/common';
-import type { Request } from 'express';
-import { BearerAuthentication } from '../bearer/bearer.strategy.js';
+import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs/common';
+import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
 import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -61,6 +60,9 @@ export interface TokenRouteParameters {
   group?: { organizationId: string; groupId: string };
 }
 
+/** Gives a token route the context that `TokenEndpoint.respond` needs. */
+export const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
+
 /** A request for a customer token. The grant declares the parameters and the caller. */
 export class TokenRequest extends CheckedRequest<GrantBody> {
   readonly errors = TOKEN_ERRORS;
@@ -70,10 +72,10 @@ export class TokenRequest extends CheckedRequest<GrantBody> {
   override caller: AgentPrincipal | undefined;
 
   constructor(
-    http: Request,
+    readonly context: ExecutionContext,
     readonly route: TokenRouteParameters = {},
   ) {
-    super(http);
+    super(context.switchToHttp().getRequest());
   }
 
   override get organizationId(): string | undefined {
@@ -86,7 +88,7 @@ export class TokenRequest extends CheckedRequest<GrantBody> {
 export class TokenServices {
   constructor(
     readonly grants: GrantRegistry,
-    readonly bearer: BearerAuthentication,
+    readonly bearer: BearerAuthGuard,
     readonly registry: Registry,
     readonly limits: RateLimits,
   ) {}
@@ -116,7 +118,7 @@ function assertGrantServesGroups({ route, grant }: TokenRequest): void {
 function authenticateAgent(request: TokenRequest, { bearer }: TokenServices): void | Promise<void> {
   const { agentScope } = request.grant;
   if (agentScope === undefined) return;
-  return bearer.authenticate(request.http).then((principal) => {
+  return bearer.authenticate(request.context).then((principal) => {
     const agent = assertAgent(principal);
     if (!agent.scopes.includes(agentScope)) throw OAuthError.insufficientScope(agentScope);
     request.caller = agent;

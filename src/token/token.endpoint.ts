@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit, party } from '../audit/audit.js';
@@ -35,8 +34,8 @@ export class TokenEndpoint {
   ) {}
 
   /** @throws OAuthError */
-  async respond(http: Request, route?: TokenRouteParameters): Promise<TokenResponse> {
-    const request = new TokenRequest(http, route);
+  async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
+    const request = new TokenRequest(context, route);
     await runChecks(TOKEN_CHECKS, request, this.services);
     // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;

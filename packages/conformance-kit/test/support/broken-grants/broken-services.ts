@@ -1,7 +1,7 @@
 import { IsString } from 'class-validator';
 import { GrantBody, type Principal } from 'customer-authorization-service/grant';
 import { Audit } from '../../../../../src/audit/audit.js';
-import { BearerAuthentication } from '../../../../../src/bearer/bearer.strategy.js';
+import { BearerAuthGuard } from '../../../../../src/bearer/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/kit-registry.js';
@@ -43,7 +43,7 @@ const atPath = (change: (path: string) => string) => ({
   },
 });
 
-const { authenticate } = BearerAuthentication.prototype;
+const { authenticate } = BearerAuthGuard.prototype;
 
 /** Makes the service accept every caller as an agent. */
 const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
@@ -59,13 +59,13 @@ const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
       isFromTrustedIssuer: false,
       descent: () => '',
     };
-    BearerAuthentication.prototype.authenticate = async (request) => {
-      request.user = principal;
+    BearerAuthGuard.prototype.authenticate = async (context) => {
+      context.switchToHttp().getRequest().user = principal;
       return principal;
     };
   },
   restore: () => {
-    BearerAuthentication.prototype.authenticate = authenticate;
+    BearerAuthGuard.prototype.authenticate = authenticate;
   },
 };
 
