@@ -23,14 +23,14 @@ export class CustomerCreation {
    */
   takeLimit(): void {
     const request = requestContext.current();
-    if (request) this.limits.takeForIp('identities', request.ip);
+    if (request) this.limits.take('identities', keysOfIp(request.ip));
   }
 
   /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
   takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();
     if (!request) return { giveBack: () => undefined };
-    return this.limits.takeReturnable('identities', keysOfIp(request.ip, ''));
+    return this.limits.takeReturnable('identities', keysOfIp(request.ip));
   }
 
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */

@@ -5,6 +5,7 @@ import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { UUID } from '../platform/uuid.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
@@ -52,7 +53,7 @@ export class ForgetController {
     @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
-    this.limits.takeForSite('forgets', requestContext.required().ip);
+    this.limits.take('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);

@@ -1,20 +1,10 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** A key of a limit. */
+/** A key of a limit: a network, or an account in a network. */
 export interface LimitKey {
   key: string;
   /** How many times the limit this key may use. */
   factor: number;
-}
-
-/** The keys of an IP address, or of an account in its networks. */
-export function keysOfIp(ip: string, account: string): LimitKey[] {
-  return networksOf(ip).map(({ network, factor }) => ({ key: `${account && `${account} `}${network}`, factor }));
-}
-
-/** The keys of the end site of an IP address. */
-export function keysOfSite(ip: string): LimitKey[] {
-  return siteNetworksOf(ip).map(({ network, factor }) => ({ key: network, factor }));
 }
 
 /** The network of callers without a readable IP address. They share one count. */
@@ -25,12 +15,6 @@ export function ipOf(text: string): string {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const [bare = ''] = (bracketed ?? withPort ?? text).split('%', 1);
   return isIP(bare) ? bare : UNKNOWN;
-}
-
-/** A network that contains an IP address, and how many times the limit it may use. */
-export interface Network {
-  network: string;
-  factor: number;
 }
 
 /** A /56 contains 256 networks of /64, a /48 contains 256 of /56. Providers assign one of the three (RFC 6177 §2). */
@@ -46,30 +30,29 @@ export function networkOf(text: string): string {
 /**
  * The networks that a limit counts for an IP address, the narrowest first: an IPv4 address, or the /64, /56 and /48 of
  * an IPv6 address. One caller can have a whole /48, which contains 65,536 networks of /64.
+ *
+ * @param account what the limit counts in these networks; by default all requests
  */
-export function networksOf(text: string): Network[] {
+export function keysOfIp(text: string, account = ''): LimitKey[] {
+  const keyOf = (network: string, factor: number) => ({ key: account ? `${account} ${network}` : network, factor });
   const groups = ipv6Groups(text);
-  if (!groups) return [{ network: UNKNOWN, factor: 1 }];
-  const narrowest = { network: narrowestOf(groups), factor: 1 };
+  if (!groups) return [keyOf(UNKNOWN, 1)];
+  const narrowest = keyOf(narrowestOf(groups), 1);
   if (isMappedIpv4(groups)) return [narrowest];
   const [first, second, third, fourth] = groups;
   const prefix = `${first}:${second}:${third}`;
   const upperByte = (Number.parseInt(`${fourth}`, 16) & 0xff00).toString(16);
-  return [
-    narrowest,
-    { network: `${prefix}:${upperByte}/56`, factor: PREFIX_56_FACTOR },
-    { network: `${prefix}/48`, factor: PREFIX_48_FACTOR },
-  ];
+  return [narrowest, keyOf(`${prefix}:${upperByte}/56`, PREFIX_56_FACTOR), keyOf(`${prefix}/48`, PREFIX_48_FACTOR)];
 }
 
 /**
- * The networks that a limit per end site counts for an IP address: an IPv4 address, or the /56 of an IPv6 address and,
- * with 4 times the limit, its /48. The networks of /64 inside one /56 share its limit.
+ * The networks that a limit counts for the end site of an IP address (RFC 6177): an IPv4 address, or the /56 of an IPv6
+ * address and, with 4 times the limit, its /48. The networks of /64 inside one /56 share its limit.
  */
-export function siteNetworksOf(text: string): Network[] {
-  const [narrowest, ...wider] = networksOf(text) as [Network, ...Network[]];
+export function keysOfSite(text: string): LimitKey[] {
+  const [narrowest, ...wider] = keysOfIp(text) as [LimitKey, ...LimitKey[]];
   if (wider.length === 0) return [narrowest];
-  return wider.map(({ network, factor }) => ({ network, factor: factor / PREFIX_56_FACTOR }));
+  return wider.map(({ key, factor }) => ({ key, factor: factor / PREFIX_56_FACTOR }));
 }
 
 /** The eight groups of an address; an IPv4 address is written as an IPv4-mapped one (RFC 4291 §2.5.5.2). */

@@ -11,7 +11,7 @@ import {
   type RateLimitRules,
 } from '../platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../platform/metrics.js';
-import { keysOfIp, keysOfSite, type LimitKey } from '../platform/network.js';
+import type { LimitKey } from '../platform/network.js';
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
 import { type CountedRequest, LimitCounts, type LimitWindow, ReturnedCounts } from './limit-counts.js';
 import { SharedCounts } from './shared-counts.js';
@@ -91,46 +91,27 @@ export class RateLimits implements OnApplicationShutdown {
   }
 
   /**
-   * Counts a request, unless the limit is reached.
+   * Counts a request for each key. If the limit of one key is reached, the request counts for none of them. Otherwise
+   * one /64 could use up the limit of its /48 with requests that are rejected.
    *
-   * @param key identifies what the limit counts for, such as a client. It is short
+   * @param keys a short text that identifies what the limit counts for, such as a client; or the keys of a network
    * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After` if the limit is reached
    */
-  take(limit: string, key: string): void {
-    this.takeAll(limit, [{ key, factor: 1 }]);
+  take(limit: string, keys: string | LimitKey[]): void {
+    if (this.configuration.RATE_LIMIT === 'off') return;
+    const rule = this.rules[limit];
+    if (!rule) throw new Error(`${limit}: no limit has this name`);
+    const all = typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys;
+    if (all.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
+      throw this.rejected(limit, rule);
+    this.add(limit, rule, all);
   }
 
-  /**
-   * Counts a request for the networks of an IP address, or for an account in these networks.
-   *
-   * An IPv6 address counts in its /64, its /56 and its /48. If one of these limits is reached, the request counts in
-   * none of them. Otherwise one /64 could use up the limit of its /48 with requests that are rejected.
-   *
-   * @throws OAuthError 429 as `take` does
-   */
-  takeForIp(limit: string, ip: string, account = ''): void {
-    this.takeAll(limit, keysOfIp(ip, account));
-  }
-
-  /**
-   * Counts a request for the end site of an IP address (RFC 6177): the IPv4 address, or the /56 and, with 4 times the
-   * limit, the /48 of an IPv6 address.
-   *
-   * @throws OAuthError 429 as `take` does
-   */
-  takeForSite(limit: string, ip: string): void {
-    this.takeAll(limit, keysOfSite(ip));
-  }
-
-  /**
-   * Counts a request for each key, unless the limit of one key is reached. The caller may give it back.
-   *
-   * @throws OAuthError 429 as `take` does
-   */
+  /** Counts a request as `take` does. The caller may give it back. */
   takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
     const rule = this.rules[limit] as RateLimitRule;
     const counted = this.returned[limit]?.request(keys, this.windowOf(rule), () => this.windowOf(rule).number);
-    this.takeAll(limit, keys);
+    this.take(limit, keys);
     return counted as CountedRequest;
   }
 
@@ -154,15 +135,6 @@ export class RateLimits implements OnApplicationShutdown {
     return OAuthError.rateLimited(Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000), limit);
   }
 
-  private takeAll(limit: string, keys: LimitKey[]): void {
-    if (this.configuration.RATE_LIMIT === 'off') return;
-    const rule = this.rules[limit];
-    if (!rule) throw new Error(`${limit}: no limit has this name`);
-    if (keys.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
-      throw this.rejected(limit, rule);
-    this.add(limit, rule, keys);
-  }
-
   private windowOf({ seconds }: RateLimitRule): LimitWindow {
     const windowMs = seconds * 1000;
     return { number: Math.floor(this.clock.now() / windowMs), windowMs };
@@ -174,6 +146,17 @@ export class RateLimits implements OnApplicationShutdown {
     const created = new LimitCounts();
     this.counts.set(limit, created);
     return created;
+  }
+}
+
+/** Takes a limit by a call that throws. Returns 0, or the seconds after which the caller may try again. */
+export function secondsToWait(take: () => void): number {
+  try {
+    take();
+    return 0;
+  } catch (error) {
+    if (error instanceof OAuthError) return Number(error.headers['Retry-After']);
+    throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
-import { networkOf, networksOf } from '../../src/platform/network.js';
+import { keysOfIp, networkOf } from '../../src/platform/network.js';
 import { LimitCounts } from '../../src/rate-limit/limit-counts.js';
 
 const MINUTE_MS = 60_000;
@@ -45,20 +45,20 @@ describe('the network of a caller', () => {
   });
 
   it('is counted as an IPv4 address, or as an IPv6 /64, /56 and /48 with 1, 8 and 32 times the limit', () => {
-    expect(networksOf('203.0.113.7')).toEqual([{ network: networkOf('203.0.113.7'), factor: 1 }]);
-    expect(networksOf('::ffff:203.0.113.7')).toEqual(networksOf('203.0.113.7'));
-    expect(networksOf('not an address')).toEqual([{ network: 'unknown', factor: 1 }]);
-    expect(networksOf('2001:db8:1:a2ff::1')).toEqual([
-      { network: networkOf('2001:db8:1:a2ff::1'), factor: 1 },
-      { network: '2001:db8:1:a200/56', factor: 8 },
-      { network: '2001:db8:1/48', factor: 32 },
+    expect(keysOfIp('203.0.113.7')).toEqual([{ key: networkOf('203.0.113.7'), factor: 1 }]);
+    expect(keysOfIp('::ffff:203.0.113.7')).toEqual(keysOfIp('203.0.113.7'));
+    expect(keysOfIp('not an address')).toEqual([{ key: 'unknown', factor: 1 }]);
+    expect(keysOfIp('2001:db8:1:a2ff::1')).toEqual([
+      { key: networkOf('2001:db8:1:a2ff::1'), factor: 1 },
+      { key: '2001:db8:1:a200/56', factor: 8 },
+      { key: '2001:db8:1/48', factor: 32 },
     ]);
   });
 
   it('is counted the same for every notation of an address', () => {
-    const networks = networksOf('2001:db8:0:ab00::1');
+    const networks = keysOfIp('2001:db8:0:ab00::1');
     for (const text of ['2001:0DB8:0000:AB00:0:0:0:1', '[2001:db8::ab00:0:0:0:1]:443', '2001:db8:0:ab00::1%eth0'])
-      expect(networksOf(text)).toEqual(networks);
+      expect(keysOfIp(text)).toEqual(networks);
   });
 
   it('shares with each IPv6 address exactly the prefixes that both have in common', () => {
@@ -68,9 +68,7 @@ describe('the network of a caller', () => {
     const bits = (groups: number[]) => groups.map((each) => each.toString(2).padStart(16, '0')).join('');
     fc.assert(
       fc.property(address, address, (one, other) => {
-        const shared = networksOf(text(one)).map(
-          ({ network }, index) => network === networksOf(text(other))[index]?.network,
-        );
+        const shared = keysOfIp(text(one)).map(({ key }, index) => key === keysOfIp(text(other))[index]?.key);
         expect(shared).toEqual(
           [64, 56, 48].map((length) => bits(one).slice(0, length) === bits(other).slice(0, length)),
         );

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MAX_ENTRIES, MAX_WAITING_ENTRIES } from '../../src/access-token/feed/feed-entries.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
-import { siteNetworksOf } from '../../src/platform/network.js';
+import { keysOfSite } from '../../src/platform/network.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8');
 const section = page.split('\n### Mass revocation\n')[1]?.split('\n### ')[0] as string;
@@ -23,7 +23,7 @@ describe('the numbers of docs/security.md about mass revocation', () => {
     const [of8Hours = 0, of24Hours = 0] = ENTRY_SECONDS.map((seconds) => entriesOfNetwork(seconds));
     expect(section).toContain(`lifetime of 8 h (the default) | ${text(of8Hours)} |`);
     expect(section).toContain(`lifetime of 24 h | ${text(of24Hours)} |`);
-    const factor = siteNetworksOf('2001:db8::1').at(-1)?.factor;
+    const factor = keysOfSite('2001:db8::1').at(-1)?.factor;
     const [of8HoursIn48 = 0, of24HoursIn48 = 0] = ENTRY_SECONDS.map((seconds) => entriesOfNetwork(seconds, factor));
     expect(section).toContain(`${factor} times as many: ${text(of8HoursIn48)} and ${text(of24HoursIn48)} |`);
     expect(section).toContain(`with two processes, one IPv4 address can cause ${text(2 * of8Hours)} entries`);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../../oauth/oauth-error.js';
+import { keysOfSite } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { RateLimits } from '../../rate-limit/rate-limits.js';
+import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';
@@ -27,7 +27,7 @@ export class RevocationLimit {
    */
   take(): void {
     if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
-    this.limits.takeForSite(LIMIT, requestContext.required().ip);
+    this.limits.take(LIMIT, keysOfSite(requestContext.required().ip));
   }
 
   /**
@@ -42,12 +42,6 @@ export class RevocationLimit {
 
   /** Counts a revocation of the current request, unless a limit is reached. Returns whether the feed may have it. */
   admits(): boolean {
-    try {
-      this.take();
-      return true;
-    } catch (error) {
-      if (error instanceof OAuthError) return false;
-      throw error;
-    }
+    return secondsToWait(() => this.take()) === 0;
   }
 }

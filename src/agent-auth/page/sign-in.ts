@@ -4,10 +4,10 @@ import type { Request } from 'express';
 import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError } from '../../platform/bounded-queue.js';
-import { ipOf } from '../../platform/network.js';
+import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
-import { RateLimits } from '../../rate-limit/rate-limits.js';
+import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
@@ -45,7 +45,9 @@ export class SignIn {
     const device = this.deviceOf(request, email);
     const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);
-    const wait = attempt.waitSeconds || this.secondsOfSharedLimit(email, ip);
+    // the limit that all processes share comes last, so that an attempt that this process rejects stores no key
+    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, sha256(email.toLowerCase())));
+    const wait = attempt.waitSeconds || secondsToWait(takeSharedLimit);
     if (wait > 0) {
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
       this.recordAudit('limited', ip);
@@ -76,20 +78,6 @@ export class SignIn {
     } catch (error) {
       if (error instanceof AbandonedTaskError) throw OAuthError.unavailable(error);
       this.attempts.withdraw(attempt);
-      throw error;
-    }
-  }
-
-  /**
-   * Counts the attempt against the limit that all processes share. It runs after the limits of this process, so that an
-   * attempt that they reject stores no key. Returns 0, or the seconds until the next attempt may be.
-   */
-  private secondsOfSharedLimit(email: string, ip: string): number {
-    try {
-      this.limits.takeForIp('sign_in', ip, sha256(email.toLowerCase()));
-      return 0;
-    } catch (error) {
-      if (error instanceof OAuthError) return Number(error.headers['Retry-After']);
       throw error;
     }
   }

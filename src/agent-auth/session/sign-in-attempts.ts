@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
-import { networksOf } from '../../platform/network.js';
+import { keysOfIp } from '../../platform/network.js';
 import { sha256 } from '../../platform/secret.js';
 
 interface Failures {
@@ -75,7 +75,7 @@ export class SignInAttempts {
     const account = sha256(email.toLowerCase());
     if (knownDevice !== undefined)
       return [{ key: `${account} device ${knownDevice}`, free: 10, maxWaitSeconds: MAX_WAIT_SECONDS }];
-    const networks = networksOf(ip).map((each) => ({ ...each, key: `at ${each.network}` }));
+    const networks = keysOfIp(ip, 'at');
     const isFirst = networks.every(({ key, factor }) => this.failuresOf(key, now).count < factor);
     return [
       ...networks.map(({ key, factor }) => limitOf(`${account} ${key}`, 5 * factor)),
