@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 const PROJECT = dirname(import.meta.dirname);
 const TRY_IT = join(PROJECT, 'packages/try-it');
 const BROWSER_CLIENT = join(PROJECT, 'packages/browser-client');
+/** The files of browser-client that the try-it page loads. */
+const CLIENT_FILES_OF_TRY_IT = ['request-error.js', 'verifier.js'];
 const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
 const CONFIGURATION_FILE = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 
@@ -21,7 +23,8 @@ export function buildTryItIfStale() {
   buildIfStale();
   buildBrowserClientIfStale();
   compileIfStale(TRY_IT, [tsc, '-p', 'tsconfig.build.json']);
-  copyFileSync(join(BROWSER_CLIENT, 'dist/verifier.js'), join(TRY_IT, 'dist/verifier.js'));
+  for (const name of CLIENT_FILES_OF_TRY_IT)
+    copyFileSync(join(BROWSER_CLIENT, 'dist', name), join(TRY_IT, 'dist', name));
 }
 
 function buildBrowserClientIfStale() {

@@ -63,19 +63,22 @@ export class NewBrowser implements NewDevice {
 }
 
 /** Sends the exchange once, by a browser with its cookies. Calls `restore` if the transfer token can still be exchanged. */
-export async function exchangeOnce<Response = TokenResponse>(
+export function exchangeOnce<Response = TokenResponse>(
   url: string,
   body: { remember: string },
   restore: () => Promise<void> | void,
 ): Promise<Response> {
-  try {
-    return await request<Response>(url, { body, withCookies: body.remember === 'browser', isRepeatable: false });
-  } catch (error) {
-    const failure = error as RequestError;
-    if (failure.mayHaveSucceeded) failure.error = 'move_uncertain';
-    else if (failure.error !== 'invalid_grant') await restore();
-    throw failure;
-  }
+  const exchange = { body, withCookies: body.remember === 'browser', isRepeatable: false };
+  return withRequestErrors(async () => {
+    try {
+      return await request<Response>(url, exchange);
+    } catch (error) {
+      const failure = error as RequestError;
+      if (failure.mayHaveSucceeded) failure.error = 'move_uncertain';
+      else if (failure.error !== 'invalid_grant') await restore();
+      throw failure;
+    }
+  });
 }
 
 /** The tokens of the old device: a `TokenClient`, or those of a page that gets its tokens from its backend. */

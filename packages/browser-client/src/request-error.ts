@@ -42,9 +42,13 @@ export async function withRequestErrors<Result>(work: () => Promise<Result>): Pr
   try {
     return await work();
   } catch (cause) {
-    if (cause instanceof RequestError) throw cause;
-    // A browser whose user blocks the cookies of a site also refuses locks and storage.
-    const isBlocked = cause instanceof Error && cause.name === 'SecurityError';
-    throw new RequestError({ error: isBlocked ? 'cookies_blocked' : 'unexpected', cause });
+    throw asRequestError(cause);
   }
+}
+
+export function asRequestError(cause: unknown): RequestError {
+  if (cause instanceof RequestError) return cause;
+  // A browser whose user blocks the cookies of a site also refuses locks and storage.
+  const isBlocked = cause instanceof Error && cause.name === 'SecurityError';
+  return new RequestError({ error: isBlocked ? 'cookies_blocked' : 'unexpected', cause });
 }

@@ -21,9 +21,11 @@ export interface Room {
 }
 
 /** On the computer. */
-export async function openRoom(roomsUrl: string): Promise<Room> {
-  const { room: id, ownerSecret } = await request<{ room: string; ownerSecret: string }>(roomsUrl, {});
-  return { id, url: `${roomsUrl}/${id}`, headers: { 'X-Owner-Secret': ownerSecret } };
+export function openRoom(roomsUrl: string): Promise<Room> {
+  return withRequestErrors(async () => {
+    const { room: id, ownerSecret } = await request<{ room: string; ownerSecret: string }>(roomsUrl, {});
+    return { id, url: `${roomsUrl}/${id}`, headers: { 'X-Owner-Secret': ownerSecret } };
+  });
 }
 
 /**

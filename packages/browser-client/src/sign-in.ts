@@ -1,6 +1,6 @@
 import { leaveThisBrowser } from './leave.js';
 import { MAX_DELAY_SECONDS, request, wait } from './request.js';
-import type { RequestError } from './request-error.js';
+import { asRequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -33,8 +33,9 @@ export async function signIn(
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
       await request(`${tokens.url}/token`, { body, withCookies: true, maxAttempts: 1 });
       return tokens.discardInAllTabs();
-    } catch (error) {
-      const { isTemporary, retryAfterSeconds: delaySeconds = 1 } = error as RequestError;
+    } catch (cause) {
+      const error = asRequestError(cause);
+      const { isTemporary, retryAfterSeconds: delaySeconds = 1 } = error;
       if (!isTemporary || attempt >= MAX_ATTEMPTS || delaySeconds > MAX_DELAY_SECONDS) throw error;
       await wait(delaySeconds);
     }

@@ -3,6 +3,8 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const FOLDER = join(import.meta.dirname, '../page');
+/** Files of browser-client, which the build copies. */
+const CLIENT_FILES = ['request-error.js', 'verifier.js'];
 const MEDIA_TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -19,7 +21,7 @@ export interface PageFile {
 export function readPageFiles(): Map<string, PageFile> {
   const names = readdirSync(FOLDER).filter((name) => MEDIA_TYPES[extname(name)] !== undefined);
   const files = new Map(names.map((name) => [name, readPageFile(name, join(FOLDER, name))]));
-  files.set('verifier.js', readPageFile('verifier.js', join(FOLDER, '../dist/verifier.js')));
+  for (const name of CLIENT_FILES) files.set(name, readPageFile(name, join(FOLDER, '../dist', name)));
   return files.set('qr.js', readPageFile('qr.js', fileURLToPath(import.meta.resolve('qr'))));
 }
 

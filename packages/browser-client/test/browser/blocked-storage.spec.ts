@@ -8,43 +8,92 @@ beforeEach(async () => {
 });
 afterEach(() => site?.stop());
 
-/** What each function of the package does that a page can call without a response of the service. */
-const CALLS = [
-  ...['tokens.get()', 'tokens.entityId()', 'tokens.fetch(SERVICE)', 'tokens.requestToken()'],
-  ...['leaveThisBrowser(tokens)', 'logOutEverywhere(tokens)', 'signOut(tokens, location.origin)'],
-  ...['signIn(tokens, location.origin)', "approveMove(tokens, 'any', 'any')"],
-  ...['new NewBrowser(tokens).beginMove()', "new NewBrowser(tokens).finishMove('dev:any')"],
-  "receiveMove('/rooms/any', new NewBrowser(tokens), { showCode: () => undefined })",
+const BOTH = ['locks', 'storage'];
+const LOCKS = ['locks'];
+const STORAGE = ['storage'];
+
+/** Each function of the package that can fail, and what it needs of the browser. */
+const CALLS: [call: string, needs: string[]][] = [
+  ['tokens.get()', LOCKS],
+  ['tokens.entityId()', LOCKS],
+  ['tokens.fetch(SERVICE)', LOCKS],
+  ['tokens.requestToken()', LOCKS],
+  ['leaveThisBrowser(tokens)', LOCKS],
+  ['logOutEverywhere(tokens)', LOCKS],
+  ['signIn(tokens, location.origin)', LOCKS],
+  ['signOut(tokens, location.origin)', LOCKS],
+  ["approveMove(tokens, 'any', 'any')", LOCKS],
+  ['sendMove(room, tokens, async () => true)', LOCKS],
+  ["exchangeOnce(SERVICE, { remember: 'browser' }, () => undefined)", LOCKS],
+  ['new NewBrowser(tokens).beginMove()', STORAGE],
+  ["new NewBrowser(tokens).finishMove('dev:any')", STORAGE],
+  [
+    'receiveMove(room.url, new NewBrowser(tokens), { showCode: () => undefined, signal: AbortSignal.abort() })',
+    STORAGE,
+  ],
+  ["openRoom(location.origin + '/rooms')", []],
+  ['closeRoom(room)', []],
+  ["endMove(tokens, 'any')", []],
+  ["challengeOf('any')", []],
 ];
 
 /** The errors with which the calls reject, on a page whose backend responds. */
 async function errorsOf(tab: Page): Promise<unknown[]> {
-  await tab.route(/\/(assertion|sign-out)$/, (route) => route.fulfill({ json: { assertion: 'any' } }));
+  const challenge = { clientId: 'any', challenge: 'c'.repeat(43) };
+  const json = { assertion: 'any', room: 'any', ownerSecret: 'any', ...challenge };
+  await tab.route(/\/(assertion|sign-out|rooms.*)$/, (route) => route.fulfill({ json }));
+  const calls = CALLS.map(([call]) => `() => ${call}`);
   return runInPage(
     tab,
-    `return Promise.all([${CALLS}].map((call) => call.then(() => 'resolved', ({ name, error }) => [name, error])));`,
+    `const room = { id: 'any', url: location.origin + '/rooms/any', headers: {} };
+    return Promise.all([${calls}].map(async (call) => {
+      try {
+        await call();
+        return 'resolved';
+      } catch ({ name, error }) {
+        return [name, error];
+      }
+    }));`,
   );
 }
 
-it.each(['cookies', 'locks', 'storage'])('every function rejects with cookies_blocked if %s throw', async (what) => {
+const NO_CRYPTO = "Object.defineProperty(crypto, 'subtle', { value: undefined })";
+const EXCHANGE_THAT_CANNOT_RESTORE =
+  "exchangeOnce(tokens.url + '/token', { remember: 'browser' }, () => { throw new Error('full'); })";
+const BLOCKED = ['RequestError', 'cookies_blocked'];
+
+it.each([
+  ['cookies', BOTH],
+  ['locks', LOCKS],
+  ['storage', STORAGE],
+])('every function that needs them rejects with cookies_blocked if %s throw', async (what, refused) => {
   const tab = await site.openPage();
   const refuse = `() => { throw new DOMException('Access is denied', 'SecurityError'); }`;
-  if (what !== 'storage') await tab.evaluate(`navigator.locks.request = ${refuse}`);
-  if (what !== 'locks') await tab.evaluate(`Object.defineProperty(window, 'localStorage', { get: ${refuse} })`);
+  if (refused.includes('locks')) await tab.evaluate(`navigator.locks.request = ${refuse}`);
+  if (refused.includes('storage')) {
+    await tab.evaluate(`Object.defineProperty(window, 'localStorage', { get: ${refuse} })`);
+  }
   if (what === 'cookies') await tab.evaluate(`window.BroadcastChannel = class { constructor() { (${refuse})(); } }`);
-  const usesStorage = CALLS.map((call) => call.includes('NewBrowser'));
   const errors = await errorsOf(tab);
-  const expected = CALLS.map((_call, index) => what === 'cookies' || usesStorage[index] === (what === 'storage'));
-  const blocked = ['RequestError', 'cookies_blocked'];
-  expect(errors.filter((_error, index) => expected[index])).toEqual(expected.filter(Boolean).map(() => blocked));
+  for (const [index, [call, needs]] of CALLS.entries()) {
+    const isRefused = needs.some((each) => refused.includes(each));
+    const expected = isRefused ? BLOCKED : expect.toSatisfy((error) => error === 'resolved' || error[0] === BLOCKED[0]);
+    expect({ call, error: errors[index] }).toEqual({ call, error: expected });
+  }
 });
 
 it.each([
   ['locks', "navigator.locks.request = () => Promise.reject(new DOMException('lost', 'AbortError'))", 'tokens.get()'],
   ['storage', "localStorage.setItem('move-verifier', '{')", 'new NewBrowser(tokens).beginMove()'],
-  ['crypto', "Object.defineProperty(crypto, 'subtle', { value: undefined })", 'new NewBrowser(tokens).beginMove()'],
+  ['crypto', NO_CRYPTO, 'new NewBrowser(tokens).beginMove()'],
+  ['crypto', NO_CRYPTO, "challengeOf('any')"],
+  ['texts', '', "(async () => codeOf('?'))()"],
+  ['rooms', '', "openRoom(location.origin + '/null')"],
+  ['backends', '', "signIn(tokens, location.origin + '/null')"],
+  ['callbacks', '', EXCHANGE_THAT_CANNOT_RESTORE],
 ])('rejects with a RequestError that has the cause if %s fail in another way', async (_what, breaks, call) => {
   const tab = await site.openPage();
+  await tab.route(/\/null/, (route) => route.fulfill({ json: null }));
   await tab.evaluate(breaks);
   const body = `return ${call}.catch(({ name, error, cause }) => [name, error, cause instanceof Error || cause instanceof DOMException]);`;
   expect(await runInPage(tab, body)).toEqual(['RequestError', 'unexpected', true]);
