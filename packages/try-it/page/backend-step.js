@@ -21,6 +21,7 @@ async function askBackend() {
     const { agentTokenClaims, ...sent } = response.body;
     const summary = element('summary', {}, 'What the agent token says');
     byId('backend-claims').replaceChildren(element('details', {}, summary, claimsView(agentTokenClaims)));
+    sent.request.copied = exchange.request; // a copy with the placeholder of the agent token would get 401
     const { entity_id, created } = show(/** @type {any} */ (sent));
     const what = created ? 'The backend created customer ' : 'The id was known: it leads to customer ';
     return [what, code(entity_id), created ? '. Ask once more: the customer stays the same.' : '.'];

@@ -26,7 +26,7 @@ async function getToken() {
     ? [
         'The service recognised this browser from an earlier visit. It is still customer ',
         code(entity_id),
-        '. Step 8 forgets it.',
+        '. Step 9 forgets it.',
       ]
     : ['This browser is now customer ', code(entity_id), '. The response also set the two cookies.'];
 }

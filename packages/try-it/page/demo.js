@@ -1,6 +1,9 @@
 // @ts-check
 /** The ids of the demo registry, and the URLs of the pages. */
 
+import { byId } from './dom.js';
+import { sentenceOf } from './service.js';
+
 const { authUrl = '', clientId = '', organizationId = '' } = document.body.dataset;
 
 export const DEMO = { authUrl, clientId, organizationId };
@@ -10,12 +13,20 @@ export const SECOND_BROWSER_URL = `${authUrl}/try/second-browser`;
 /** The customer that the first browser had last. Only the id is stored, and never a token. */
 const CUSTOMER_ITEM = 'try-it customer';
 
-/** Hides the steps and says so if the page was opened at another origin than that of the demo clients. */
-export function hasDemoOrigin() {
-  const isDemo = location.origin === authUrl;
-  const notice = document.getElementById('other-origin');
-  if (notice) notice.hidden = isDemo;
-  return isDemo;
+/**
+ * Starts a page. Shows a notice if the page was opened at another origin than that of the demo clients, or if the
+ * browser refuses what the page needs.
+ * @param {() => Promise<void> | void} connect
+ */
+export async function startPage(connect) {
+  byId('other-origin').hidden = location.origin === authUrl;
+  if (location.origin !== authUrl) return;
+  try {
+    await connect();
+  } catch (error) {
+    byId('refused').textContent = sentenceOf(error);
+    byId('refused').hidden = false;
+  }
 }
 
 export const lastCustomer = () => localStorage.getItem(CUSTOMER_ITEM);

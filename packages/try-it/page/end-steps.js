@@ -1,5 +1,5 @@
 // @ts-check
-/** Steps 7 and 8: ending tokens, and forgetting the browser. */
+/** Steps 8 and 9: ending tokens, and forgetting the browser. */
 
 import { DEMO, storeLastCustomer } from './demo.js';
 import { onClick } from './dom.js';
@@ -39,13 +39,18 @@ async function end(request, result) {
   });
 }
 
+/** @param {(exchange: import('./service.js').Exchange) => unknown} show */
+export async function forgetBrowser(show) {
+  const body = { client_id: DEMO.clientId, organization_id: DEMO.organizationId };
+  show(await send({ method: 'POST', path: '/v2/customer/forget', body }));
+  helper.drop();
+  storeLastCustomer(undefined);
+  showIdentity(undefined);
+}
+
 async function forget() {
   await runStep('forget', async (show) => {
-    const body = { client_id: DEMO.clientId, organization_id: DEMO.organizationId };
-    show(await send({ method: 'POST', path: '/v2/customer/forget', body }));
-    helper.drop();
-    storeLastCustomer(undefined);
-    showIdentity(undefined);
+    await forgetBrowser(show);
     return ['The service has forgotten this browser and deleted its cookies. Begin again with step 1.'];
   });
 }

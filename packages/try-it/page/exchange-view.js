@@ -34,7 +34,9 @@ function exchangeView({ request, response }) {
       'p',
       { class: 'part' },
       'Request',
-      copyButton('Copy as curl', () => curlOf(request)),
+      worksOnce(body)
+        ? element('span', { class: 'fine' }, 'works once')
+        : copyButton('Copy as curl', () => curlOf(request)),
     ),
     messageView(`${method} ${url}`, headers, body),
     element('p', { class: `part ${isError ? 'error' : 'ok'}` }, 'Response'),
@@ -55,9 +57,18 @@ function messageView(firstLine, headers, body) {
   return element('pre', {}, element('b', {}, firstLine), shortened(`\n${lines.join('\n')}${text}`).trimEnd());
 }
 
-/** @param {Exchange['request']} request */
-function curlOf({ method, url, headers, body }) {
+/** Whether the request has a proof that a copy of the request would use again. @param {object | undefined} body */
+const worksOnce = (body) => body !== undefined && ('code' in body || 'assertion' in body);
+
+/**
+ * The command has cookies of its own, and keeps them as this browser does. Its first token request is a new customer.
+ * @param {Exchange['request']} request
+ */
+function curlOf({ copied, ...shown }) {
+  const { method, url, headers, body, usesCookies } = copied ?? shown;
   const parts = [`curl -X ${method} '${DEMO.authUrl}${url}'`];
+  if (usesCookies) parts.push('-b try.cookies -c try.cookies');
+  if (method !== 'GET') parts.push(`-H ${shellQuoted(`Origin: ${DEMO.authUrl}`)}`);
   for (const [name, value] of Object.entries(headers)) parts.push(`-H ${shellQuoted(`${name}: ${value}`)}`);
   if (body !== undefined) parts.push(`-d ${shellQuoted(JSON.stringify(body))}`);
   return parts.join(' \\\n  ');

@@ -12,6 +12,12 @@ export function showIdentity(token) {
     : 'This browser has no token.';
 }
 
+/** Shows after a reload which customer the browser had. @param {string | null} entityId */
+export function showKnownCustomer(entityId) {
+  if (entityId !== null)
+    byId('identity').textContent = `This browser was customer ${entityId} before. Step 1 gets a new token for it.`;
+}
+
 /** @param {number} seconds */
 const timeAfter = (seconds) =>
   new Date(Date.now() + seconds * 1_000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });

@@ -3,6 +3,7 @@
 
 import { DEMO, fragmentOf, SECOND_BROWSER_URL, takeFragment } from './demo.js';
 import { byId, code, element, onClick, onSubmit, showResult } from './dom.js';
+import { markStep } from './flows-view.js';
 import { linkView } from './link-view.js';
 import { challengeIn } from './links.js';
 import { send } from './service.js';
@@ -34,6 +35,7 @@ function receive(fragment) {
     return showResult(byId('move-result'), 'problem', hint);
   }
   byId('move-result').replaceChildren();
+  markStep('move');
   byId('approval-code').textContent = codeOf(challenge);
   byId('approval-title').focus();
 }

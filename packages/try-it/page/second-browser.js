@@ -1,7 +1,7 @@
 // @ts-check
 /** The second browser: it creates the verifier, shows the challenge, and redeems the code of the first browser. */
 
-import { DEMO, fragmentOf, hasDemoOrigin, lastCustomer, TOKEN_PATH, takeFragment } from './demo.js';
+import { DEMO, fragmentOf, lastCustomer, startPage, TOKEN_PATH, takeFragment } from './demo.js';
 import { byId, code, element, onClick, onSubmit, showResult } from './dom.js';
 import { showIdentity } from './identity-view.js';
 import { linkView } from './link-view.js';
@@ -80,8 +80,7 @@ async function comeBack() {
   });
 }
 
-if (hasDemoOrigin()) {
-  byId('same-browser').hidden = lastCustomer() === null;
+void startPage(async () => {
   onSubmit('redeem-form', () => receive(fragmentOf(/** @type {HTMLInputElement} */ (byId('code-link')).value)));
   onClick('replace', () => redeem({ replace: true }));
   onClick('cancel', cancel);
@@ -90,5 +89,7 @@ if (hasDemoOrigin()) {
     if (location.hash.includes('=')) void receive(takeFragment());
   };
   addEventListener('hashchange', receiveLink);
-  void ask().then(receiveLink);
-}
+  byId('same-browser').hidden = lastCustomer() === null;
+  await ask();
+  receiveLink();
+});

@@ -1,5 +1,6 @@
 // @ts-check
 /** Sends requests to the service. */
+import { asRequestError } from './request-error.js';
 
 /**
  * @typedef {object} ServiceRequest
@@ -10,8 +11,18 @@
  */
 
 /**
+ * @typedef {object} Request
+ * @property {string} method
+ * @property {string} url
+ * @property {Record<string, string>} headers
+ * @property {object | undefined} [body]
+ * @property {boolean} [usesCookies] whether the response depends on the identity cookies, or sets them
+ * @property {Request} [copied] the request to copy in place of this one
+ */
+
+/**
  * @typedef {object} Exchange
- * @property {{ method: string, url: string, headers: Record<string, string>, body?: object | undefined }} request
+ * @property {Request} request
  * @property {{ status: number, headers: Record<string, string>, body: Record<string, any> }} [response]
  *   missing if the service did not respond
  */
@@ -28,7 +39,8 @@ export async function send({ method, path, body, token }) {
     ...(body && { 'Content-Type': 'application/json' }),
     ...(token && { Authorization: `Bearer ${token}` }),
   };
-  const request = { method, url: path, headers, body };
+  const usesCookies = method === 'POST' && token === undefined && path.startsWith('/v2/customer/');
+  const request = { method, url: path, headers, body, usesCookies };
   try {
     const options = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     const response = await fetch(path, { ...options, credentials: 'same-origin', redirect: 'error' });
@@ -48,6 +60,15 @@ export const succeeded = ({ response }) => response?.status === 200;
 /** @param {number} seconds */
 const tooManyRequests = (seconds) =>
   `There were too many requests. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`;
+
+/**
+ * What went wrong in the page, as a sentence.
+ * @param {unknown} error
+ */
+export const sentenceOf = (error) =>
+  asRequestError(error).error === 'cookies_blocked'
+    ? 'Your browser blocks the cookies of this page. Allow them to use the chat.'
+    : /** @type {Error} */ (error).message;
 
 /**
  * What went wrong, as a sentence.

@@ -3,8 +3,9 @@
 import { cookieGrant, storeLastCustomer, TOKEN_PATH } from './demo.js';
 import { byId, showResult } from './dom.js';
 import { showExchanges } from './exchange-view.js';
+import { markStep } from './flows-view.js';
 import { showIdentity } from './identity-view.js';
-import { problemOf, send, succeeded } from './service.js';
+import { problemOf, send, sentenceOf, succeeded } from './service.js';
 import { TokenHelper } from './token-helper.js';
 
 /** @typedef {import('./service.js').Exchange} Exchange */
@@ -31,6 +32,7 @@ export async function runStep(name, action) {
   const shown = /** @type {Exchange[]} */ ([]);
   const result = byId(`${name}-result`);
   result.replaceChildren();
+  markStep(name);
   requests.length = 0;
   const show = (/** @type {Exchange} */ exchange) => {
     shown.push(exchange);
@@ -40,7 +42,7 @@ export async function runStep(name, action) {
   try {
     showResult(result, 'success', ...(await action(show)));
   } catch (error) {
-    showResult(result, 'problem', /** @type {Error} */ (error).message);
+    showResult(result, 'problem', sentenceOf(error));
   } finally {
     const all = [...requests.filter((each) => !shown.includes(each)), ...shown];
     if (all.length > 0) showExchanges(byId(`${name}-wire`), ...all);

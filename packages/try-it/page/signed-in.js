@@ -1,7 +1,7 @@
 // @ts-check
 /** The page to which the authorization page redirects an agent of the demo. It shows the token or code and its use. */
 import { claimsView, decode } from './claims-view.js';
-import { DEMO, hasDemoOrigin, TOKEN_PATH, takeFragment, takeQuery } from './demo.js';
+import { DEMO, startPage, TOKEN_PATH, takeFragment, takeQuery } from './demo.js';
 import { byId, copyButton, shellQuoted } from './dom.js';
 import { isOwnState, prepareSignIn } from './sign-in-link.js';
 
@@ -65,7 +65,7 @@ function claimsIn(token) {
   }
 }
 
-if (hasDemoOrigin()) {
+void startPage(() => {
   showResponse();
   prepareSignIn();
-}
+});

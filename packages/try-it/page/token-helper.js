@@ -34,10 +34,16 @@ export class TokenHelper {
   }
 
   async #renew() {
-    // the lock is for other tabs of the same site, which have token helpers of their own
-    const body = await navigator.locks.request('customer token', () => this.#request());
+    const body = await oneTabAtATime(() => this.#request());
     this.#renewAt = Date.now() + body.expires_in * 1_000 - RENEW_BEFORE_EXPIRY_MS;
     this.#current = body;
     return body;
   }
 }
+
+/**
+ * Other tabs of the same site have token helpers of their own.
+ * @template Result
+ * @param {() => Promise<Result>} work
+ */
+export const oneTabAtATime = (work) => navigator.locks.request('customer token', work);

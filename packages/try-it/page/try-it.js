@@ -3,15 +3,21 @@
 
 import { connectBackendStep } from './backend-step.js';
 import { connectCustomerSteps } from './customer-steps.js';
-import { hasDemoOrigin } from './demo.js';
+import { lastCustomer, startPage } from './demo.js';
 import { connectEndSteps } from './end-steps.js';
+import { markStep } from './flows-view.js';
+import { showKnownCustomer } from './identity-view.js';
 import { connectMoveStep } from './move-step.js';
 import { prepareSignIn } from './sign-in-link.js';
+import { connectUserStep } from './user-step.js';
 
-if (hasDemoOrigin()) {
+void startPage(() => {
+  markStep('new');
   connectCustomerSteps();
   connectMoveStep();
   connectBackendStep();
+  connectUserStep();
   connectEndSteps();
   prepareSignIn();
-}
+  showKnownCustomer(lastCustomer());
+});

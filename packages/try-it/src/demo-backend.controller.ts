@@ -19,6 +19,15 @@ class DemoUserBody {
   external_id!: string;
 }
 
+class DemoAssertionResponse {
+  @IsString()
+  @ApiProperty(
+    'The signed assertion, for the JWT bearer grant.',
+    'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ1c2VyLTQ3MTEifQ.c2ln',
+  )
+  assertion!: string;
+}
+
 class DemoExchangeResponse {
   @IsObject()
   @ApiProperty('The request that the demo backend sent. A placeholder replaces the agent token.', {
@@ -39,23 +48,19 @@ class DemoExchangeResponse {
 }
 
 /** The demo backend of the try-it page (protocol §11). */
-@PublicController('try/backend')
+@PublicController('try')
 @UseGuards(DemoBackendGuard)
 export class DemoBackendController {
   constructor(private readonly backend: DemoBackend) {}
 
-  @Post('customer')
+  @Post('backend/customer')
   @HttpCode(200)
   @ApiRoute({
     summary: 'Let the demo backend get a customer token for a user',
     description:
       'The demo backend gets a token by the grant `agent_token`. It serves only the try-it page on the same machine.',
     response: DemoExchangeResponse,
-    errors: () => [
-      OAuthError.invalidRequest('Origin: must be the origin of the try-it page'),
-      OAuthError.invalidRequest('Host: must be a loopback address'),
-      OAuthError.notFound(),
-    ],
+    errors: guardErrors,
   })
   customer(
     @Req() request: Request,
@@ -63,6 +68,27 @@ export class DemoBackendController {
   ): Promise<BackendExchange> {
     return this.backend.customerOf(external_id, ownUrl(request));
   }
+
+  @Post('assertion')
+  @HttpCode(200)
+  @ApiRoute({
+    summary: 'Let the demo backend sign an assertion about its user',
+    description:
+      'The page signs its browser in with the assertion. The route serves only the try-it page on the same machine.',
+    response: DemoAssertionResponse,
+    errors: guardErrors,
+  })
+  assertion(@ValidatedBody(DemoUserBody) { external_id }: DemoUserBody): DemoAssertionResponse {
+    return { assertion: this.backend.assertionAbout(external_id) };
+  }
+}
+
+function guardErrors() {
+  return [
+    OAuthError.invalidRequest('Origin: must be the origin of the try-it page'),
+    OAuthError.invalidRequest('Host: must be a loopback address'),
+    OAuthError.notFound(),
+  ];
 }
 
 /** The URL at which this process reaches itself: the address and port to which the request was sent. */

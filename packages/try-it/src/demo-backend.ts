@@ -3,6 +3,7 @@ import { Configuration, OAuthError } from 'customer-authorization-service/grant'
 import { AgentSignIn } from './agent-sign-in.js';
 import { DEMO, signedInUrl } from './demo-registry.js';
 import { DemoSetup } from './demo-setup.js';
+import { demoAssertion } from './demo-sign-in.js';
 
 /** A request that the demo backend sent, and its response. */
 export interface BackendExchange {
@@ -73,13 +74,24 @@ export class DemoBackend {
     };
   }
 
-  private async signIn(url: string): Promise<string> {
+  /** Signs an assertion about a user, as if the user had a session at this backend. */
+  assertionAbout(userId: string): string {
+    const { clientId, organizationId } = DEMO;
+    const signIn = { userId, audience: this.configuration.AUTH_URL, clientId, organizationId };
+    return demoAssertion(signIn, this.credentials().clientSecret);
+  }
+
+  private credentials() {
     const credentials = this.setup.credentials();
     if (!credentials) throw OAuthError.notFound();
+    return credentials;
+  }
+
+  private async signIn(url: string): Promise<string> {
     const redirectUri = signedInUrl(this.configuration.AUTH_URL);
     return new AgentSignIn(url).token({
       ...{ clientId: DEMO.serverClientId, redirectUri, email: DEMO.agentEmail },
-      ...credentials,
+      ...this.credentials(),
     });
   }
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomSecret } from 'customer-authorization-service/grant';
 import { stringify } from 'yaml';
+import { demoSignInSettings } from './demo-sign-in.js';
 
 /** The ids of the examples in the service's OpenAPI document. */
 export const DEMO = {
@@ -25,6 +26,7 @@ export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-i
 
 /** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
@@ -59,9 +61,16 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
   const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`, signedInUrl(authUrl)])];
   // a page of the site may move its customer into the app, and sends its own origin (protocol §4.10)
   const pageOrigins = new Set(['http://localhost:8080', ...redirect_uris.map((uri) => new URL(uri).origin)]);
+  const clientSecret = randomSecret('base64url');
   return {
     organizations: [
-      { id: DEMO.organizationId, name: 'Acme', license: { chat_between_groups: false }, public_clients: [] },
+      {
+        id: DEMO.organizationId,
+        name: 'Acme',
+        license: { chat_between_groups: false },
+        public_clients: [],
+        grants: { [JWT_BEARER]: demoSignInSettings(clientSecret) },
+      },
     ],
     clients: [
       {
@@ -73,15 +82,18 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         redirect_uri_match: 'prefix',
         origins: ['http://localhost:8080'],
         scopes: ['customers:own'],
-        grant_types: ['cookie', 'agent_token', 'identity_token', 'refresh_token', ...grantTypes],
-        grants: { identity_token: { remember: ['browser', 'refresh_token'] } },
+        grant_types: ['cookie', 'agent_token', 'identity_token', 'refresh_token', JWT_BEARER, ...grantTypes],
+        grants: {
+          identity_token: { remember: ['browser', 'refresh_token'] },
+          [JWT_BEARER]: { remember: ['browser'] },
+        },
       },
       {
         client_id: DEMO.serverClientId,
         name: 'Acme backend',
         client_type: 'server',
         organization_id: DEMO.organizationId,
-        client_secret: randomSecret('base64url'),
+        client_secret: clientSecret,
         redirect_uris: [...redirect_uris, BACKEND_CALLBACK],
         scopes: BACKEND_SCOPES,
       },

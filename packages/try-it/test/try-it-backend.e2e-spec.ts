@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { JWT_BEARER } from '../../../test/support/assertion-issuer.js';
 import { expectInvalidRequest } from '../../../test/support/expect-error.js';
 import { plainRequest } from '../../../test/support/raw-http.js';
 import { startTestService, type TestService } from '../../../test/support/test-service.js';
@@ -8,6 +9,7 @@ import { DEMO, demoEntries } from '../src/demo-registry.js';
 import { tryItModule } from '../src/try-it.module.js';
 
 const BACKEND = '/try/backend/customer';
+const ASSERTION = '/try/assertion';
 
 let service: TestService;
 beforeAll(async () => {
@@ -39,6 +41,22 @@ describe('protocol §11: the demo backend', () => {
     expect(tokens).toEqual([body.response.body.access_token]);
     const [, payload = ''] = String(tokens[0]).split('.');
     expect(JSON.parse(Buffer.from(payload, 'base64url').toString()).aud).toBe('customer-api');
+  });
+
+  it('signs an assertion about a user, with which the page signs its browser in', async () => {
+    const { assertion } = (await service.post(ASSERTION, { external_id: 'user-5' }, { origin: service.url })).body;
+    const page = { client_id: DEMO.clientId, organization_id: DEMO.organizationId, assertion };
+    const signIn = { grant_type: JWT_BEARER, ...page, remember: 'browser', link: 'browser' };
+    const { status, body, cookies } = await service.post('/v2/customer/token', signIn, {
+      origin: 'https://auth.example',
+    });
+    expect({ status, cookies }).toMatchObject({ status: 200, cookies: { length: 2 } });
+    expect((await ask('user-5')).body.response.body.entity_id).toBe(body.entity_id);
+  });
+
+  it('signs no assertion for a page of another origin', async () => {
+    const response = await service.post(ASSERTION, { external_id: 'user-5' }, { origin: 'http://evil.example' });
+    expectInvalidRequest(response, 'Origin: must be the origin of the try-it page');
   });
 
   it.each(['a\u0000b', 'x'.repeat(256), '\ud800'])('shows the error response to the external_id %j', async (id) => {

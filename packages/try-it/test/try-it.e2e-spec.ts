@@ -33,8 +33,9 @@ describe('protocol §11: without TRY_IT', () => {
   it('no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
     const plain = await startTestService({ registry: demoEntries(AUTH), modules });
     try {
-      for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND]) {
-        const response = await plain.send(path === BACKEND ? 'POST' : 'GET', path, { origin: plain.url });
+      for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND, '/try/assertion']) {
+        const isPage = path.startsWith(FILES) || PAGES.includes(path);
+        const response = await plain.send(isPage ? 'GET' : 'POST', path, { origin: plain.url });
         expectError(response, { status: 404, error: 'not_found', hint: undefined });
       }
       const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();

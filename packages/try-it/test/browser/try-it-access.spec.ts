@@ -34,6 +34,7 @@ describe.each(['light', 'dark'] as const)('the pages below /try in %s mode', (co
     await clickIn(first, 'group', 'Get a token for the group support');
     await clickIn(first, 'decode', 'Decode the token');
     await clickIn(first, 'backend', 'Get a token in the backend');
+    await clickIn(first, 'user', 'Sign in as user-4711');
     await clickIn(first, 'end', 'End this token');
     await first.getByLabel('Link of the second browser').fill(await second.locator('#ask-link .url').innerText());
     await first.getByRole('button', { name: 'Continue' }).click();
@@ -106,7 +107,7 @@ describe('a person who uses only the keyboard', () => {
     await tabTo(page, 'external-id');
     await page.keyboard.press('Enter');
     expect(await resultOf(page, 'backend')).toContain('customer');
-    for (const id of ['end-token', 'end-sessions', 'forget']) await tabTo(page, id);
+    for (const id of ['user-sign-in', 'user-sign-out', 'end-token', 'end-sessions', 'forget']) await tabTo(page, id);
     await page.keyboard.press('Space');
     expect(await resultOf(page, 'forget')).toContain('has forgotten this browser');
   });

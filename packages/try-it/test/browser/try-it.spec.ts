@@ -1,8 +1,17 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { clickIn, customerIn, recordRequests, tryItSite } from '../support/try-it-page.js';
 
 // cspell:ignore fulfill Cimg Cscript Ealert Fscript
 const site = tryItSite();
+const run = promisify(execFile);
+const ERROR_TEXTS = join(import.meta.dirname, '../../../../examples/integrating/browser/error-text.js');
+/** The sentence of the guide. */
+const [, BLOCKED] = /cookies_blocked: '(.+)'/.exec(readFileSync(ERROR_TEXTS, 'utf8')) ?? [];
 
 describe('the try-it page in a real browser', () => {
   it('shows a new customer, who is the same after a reload and another one after forgetting', async () => {
@@ -13,6 +22,7 @@ describe('the try-it page in a real browser', () => {
     expect(await page.locator('#identity').innerText()).toContain(customer);
     expect(await clickIn(page, 'returning', 'Ask again')).toContain(`The same customer, ${customer}`);
     await page.reload();
+    await expect.poll(() => page.locator('#identity').innerText()).toContain(`was customer ${customer} before`);
     expect(await clickIn(page, 'new', 'Get a token')).toContain(`It is still customer ${customer}`);
     expect(await clickIn(page, 'forget', 'Forget this browser')).toContain('has forgotten this browser');
     expect(await page.context().cookies()).toEqual([]);
@@ -33,6 +43,24 @@ describe('the try-it page in a real browser', () => {
     const info = await site.current.service.send('GET', '/v2/customer/info', { authorization: `Bearer ${token}` });
     expect(info.status).toBe(200);
   });
+
+  it.each(['/try', '/try/second-browser', '/try/signed-in#access_token=dev%3Ax.e30.x&state=own'])(
+    'says with a sentence that the browser blocks the cookies of %s',
+    async (path) => {
+      const page = await site.current.open();
+      await page.addInitScript(`for (const name of ['localStorage', 'sessionStorage'])
+        Object.defineProperty(window, name, { get() { throw new DOMException('Access is denied', 'SecurityError'); } });
+        if (navigator.locks) navigator.locks.request = () => { throw new DOMException('Access is denied', 'SecurityError'); };`);
+      await page.goto('about:blank');
+      await page.goto(site.current.url + path);
+      const notice = page.getByRole('alert');
+      await notice.waitFor();
+      expect(await notice.innerText()).toBe(BLOCKED);
+      if (path !== '/try') return;
+      for (const [step, button] of Object.entries({ new: 'Get a token', user: 'Sign in as user-4711' }))
+        expect(await clickIn(page, step, button)).toBe(BLOCKED);
+    },
+  );
 
   it('sends one request for three parallel calls of the token helper', async () => {
     const page = await site.current.open();
@@ -64,6 +92,61 @@ describe('the try-it page in a real browser', () => {
     expect(await page.locator('#backend-wire').innerText()).toContain('which stays in the backend');
     await page.getByLabel('external_id').fill('');
     expect(await clickIn(page, 'backend', 'Get a token in the backend')).toContain('external_id: ');
+  });
+
+  it('copies commands that keep a customer of their own, and none for a proof that works once', async () => {
+    const page = await site.current.open('/try', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const folder = mkdtempSync(join(tmpdir(), 'try-it-curl-'));
+    const outputOfCopy = async (step: string) => {
+      await page.locator(`#${step}-wire`).getByRole('button', { name: 'Copy as curl' }).last().click();
+      await page.locator(`#${step}-wire`).getByRole('button', { name: 'Copied' }).waitFor();
+      const command = `${await page.evaluate('navigator.clipboard.readText()')}`;
+      return (await run('bash', ['-c', command], { cwd: folder })).stdout;
+    };
+    try {
+      await clickIn(page, 'new', 'Get a token');
+      const created = customerIn(await outputOfCopy('new'));
+      await clickIn(page, 'returning', 'Ask again');
+      expect(await outputOfCopy('returning')).toContain(created);
+      await clickIn(page, 'forget', 'Forget this browser');
+      await outputOfCopy('forget');
+      await clickIn(page, 'new', 'Get a token');
+      expect(await outputOfCopy('new')).not.toContain(created);
+      const inBackend = await clickIn(page, 'backend', 'Get a token in the backend');
+      expect(await outputOfCopy('backend')).toContain(customerIn(inBackend));
+      await clickIn(page, 'user', 'Sign in as user-4711');
+      expect(await page.locator('#user-wire').innerText()).toContain('works once');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('signs in as a user of the shop, and out again', async () => {
+    const page = await site.current.open();
+    const visitor = customerIn(await clickIn(page, 'new', 'Get a token'));
+    const user = customerIn(await clickIn(page, 'user', 'Sign in as user-4711'));
+    await page.reload();
+    expect(customerIn(await clickIn(page, 'returning', 'Ask again'))).toBe(user);
+    expect(customerIn(await clickIn(page, 'backend', 'Get a token in the backend'))).toBe(user);
+    expect(await clickIn(page, 'user', 'Sign out')).toContain('Signed out');
+    const next = customerIn(await clickIn(page, 'new', 'Get a token'));
+    expect([visitor, user]).not.toContain(next);
+    expect(customerIn(await clickIn(page, 'user', 'Sign in as user-4711'))).toBe(user);
+  });
+
+  it('shows the three flows, and marks the current step and its flow', async () => {
+    const page = await site.current.open();
+    const marked = () => page.locator('.flow.current a[aria-current=step]').allInnerTexts();
+    await expect.poll(marked).toEqual(['1']);
+    await clickIn(page, 'backend', 'Get a token in the backend');
+    expect(await marked()).toEqual(['6']);
+    expect(await page.locator('.flow.current').count()).toBe(1);
+    for (const link of await page.locator('.flow a').all()) {
+      const number = await link.innerText();
+      const heading = page.locator((await link.getAttribute('href')) as string);
+      const region = page.locator(`[aria-label$=" of step ${number}"]`);
+      expect(await page.locator('.step', { has: heading }).filter({ has: region }).count()).toBe(1);
+    }
   });
 
   it('ends a token and all sessions, and shows that the service rejects the token afterwards', async () => {
