@@ -1,3 +1,4 @@
+import type { Frame } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import { selectStatement } from '../../src/platform/database/statement.js';
@@ -18,6 +19,7 @@ import { startTestService, type TestService } from '../support/test-service.js';
 
 const RIVAL_PAGE = 'https://rival.example/';
 const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
+const NEWS_PAGE = 'https://news.example/';
 const EVIL_PAGE = 'https://evil.example/';
 
 /** The request of the page of each tenant. */
@@ -255,6 +257,25 @@ describe('a browser with partitioned cookies', () => {
     expect(front.seen.map(({ cookie }) => cookie)).toEqual(front.seen.map(() => undefined));
     expect(await entityId(browser)).toBe(onAcme);
     expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
+  });
+
+  it('is one customer for each site in the address bar that shows the page in a frame', async () => {
+    const browser = await openCustomerBrowser();
+    const customerInFrame = async (page: string) => {
+      const tab = await browser.goTo(page);
+      await tab.evaluate(`new Promise((resolve) => {
+        const frame = Object.assign(document.createElement('iframe'), { src: '${ACME_PAGE}', onload: resolve });
+        document.body.append(frame);
+      })`);
+      const frame = tab.frames().find((each) => each.url() === ACME_PAGE) as Frame;
+      return (await askFrom(frame, ofAcme)).body.entity_id;
+    };
+    const onAcme = await entityId(browser);
+    const [onNews, onRival] = [await customerInFrame(NEWS_PAGE), await customerInFrame(RIVAL_PAGE)];
+    expect(new Set([onAcme, onNews, onRival]).size).toBe(3);
+    expect(await customerInFrame(NEWS_PAGE)).toBe(onNews);
+    expect(await customerInFrame(RIVAL_PAGE)).toBe(onRival);
+    expect(await entityId(browser)).toBe(onAcme);
   });
 });
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BrowserContext, Cookie, Page } from 'playwright-core';
+import type { BrowserContext, Cookie, Frame, Page } from 'playwright-core';
 import { BROWSER_NAME, type BrowserLaunchOptions, launchProfile } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
 
@@ -111,9 +111,9 @@ async function forEach<Value>(values: Value[], work: (value: Value) => Promise<v
   if (errors.length > 0) throw errors[0];
 }
 
-/** Sends a request from the script of a page that is open. */
+/** Sends a request from the script of a page or frame that is open. */
 export function askFrom(
-  page: Page,
+  page: Pick<Frame, 'evaluate'>,
   body: object | string,
   path: string = TOKEN,
   type = 'text/plain',
