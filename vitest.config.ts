@@ -11,6 +11,9 @@ const hasMariadb = Boolean(process.env.TEST_DATABASE_URL);
 const { TEST_CHROMIUM, TEST_FIREFOX } = process.env;
 const browsers = [...(TEST_CHROMIUM ? ['chromium'] : []), ...(TEST_FIREFOX ? ['firefox'] : [])];
 
+/** How often each test runs, for tests of races. */
+const { TEST_REPEATS } = process.env;
+
 /** Requests of the conformance kit's fuzzing to each grant. */
 const { FUZZ_REQUESTS = IS_NIGHTLY ? '2000' : '200' } = process.env;
 
@@ -22,6 +25,7 @@ const CLUSTER_TESTS: Record<string, string[]> = {
     'browser-links',
     'codes',
     'database-accounts',
+    'endings',
     'external-ids',
     'identities',
     'read-after-write',
@@ -79,6 +83,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     globalSetup: 'test/support/build-service.ts',
+    ...(TEST_REPEATS && { runner: 'test/support/repeating-runner.ts' }),
     server: { deps: { external: [/\/dist\//] } },
     testTimeout: 300_000, // with other work, a machine can be many times slower
     hookTimeout: 300_000,

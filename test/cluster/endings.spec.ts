@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
+import { implicitToken } from '../support/authorization-page.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, stay } from '../support/customer-refresh.js';
+import { END_SESSIONS } from '../support/end-sessions.js';
+import { type Given, type RacedCustomer, raceEnd, sumOf } from '../support/ending-race.js';
+import { ERASE, managingRegistry } from '../support/managed-customers.js';
+import { figure } from '../support/measurements.js';
+import { successfulOf, times } from '../support/races.js';
+import { moveOf } from '../support/remember.js';
+import { FROM_PAGE, LINK, REMEMBER } from '../support/sign-in-services.js';
+import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import type { HttpClient, TestResponse } from '../support/test-service.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+import { type Cluster, type ClusterPod, conflictsOf, startCluster } from './cluster.js';
+import { retryUntilAvailable } from './node-outages.js';
+
+const ROUND_COUNT = 20;
+const REQUESTS_PER_RACE = 6;
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+
+let users: SignInSystem;
+let cluster: Cluster;
+let agent: { authorization: string };
+beforeAll(async () => {
+  users = await SignInSystem.start();
+  const { issuer } = users.settings();
+  const { organizations, clients } = registryWithSignIn({ [ACME]: { issuer, jwks: users.jwks, link_browsers: true } });
+  const managing = managingRegistry();
+  const signInClients = clients.filter((client) => (client as { client_id: string }).client_id === SIGN_IN);
+  const registry = { ...managing, organizations, clients: [...(managing.clients ?? []), ...signInClients] };
+  cluster = await startCluster('endings', registry);
+  agent = bearer(await implicitToken(cluster.pods[0]));
+});
+afterAll(async () => {
+  await cluster?.stop();
+  await users?.issuer.stop();
+});
+
+/** The pods, each of them in the first place in turn. */
+function podsInTurn(round: number): ClusterPod[] {
+  const { pods } = cluster;
+  const first = round % pods.length;
+  return [...pods.slice(first), ...pods.slice(0, first)];
+}
+
+/** Calls `race` ROUND_COUNT times and reports the statements that were repeated. */
+async function inRounds(what: string, race: (pods: ClusterPod[], round: number) => Promise<string | undefined>) {
+  const before = await conflictsOf(cluster.pods);
+  const results: string[] = [];
+  for (let round = 0; round < ROUND_COUNT; round++) results.push((await race(podsInTurn(round), round)) ?? '');
+  const repeated = (await conflictsOf(cluster.pods)) - before;
+  const counts = [...new Set(results)].map((result) => `${results.filter((each) => each === result).length} ${result}`);
+  figure(`${what}: ${ROUND_COUNT} rounds (${counts.join(', ').trim()}), ${repeated} repeated statements`);
+}
+
+/** Ends a customer in each round while everything that leads to it is used. */
+async function endInRounds(
+  what: string,
+  send: (customer: RacedCustomer, client: HttpClient, round: number) => Promise<TestResponse>,
+) {
+  const all: Given[] = [];
+  await inRounds(what, async (pods, round) => {
+    const given = await raceEnd(pods, async (customer, client) => {
+      const { status } = await retryUntilAvailable(() => send(customer, client, round));
+      expect([200, 401]).toContain(status); // a repetition of a request with a customer's token finds it ended
+    });
+    all.push(given);
+    return 'rounds';
+  });
+  const total = sumOf(all);
+  figure(`  given meanwhile: ${JSON.stringify(total)}`);
+  expect(total.accessTokens).toBeGreaterThan(0);
+  expect(total.rejected).toBeGreaterThan(0);
+}
+
+const visit = (pod: HttpClient, cookie: string, more: object = {}) => pod.post(TOKEN, cookieBody(more), { cookie });
+const assertUser = (sub: string) => users.assert(Date.now(), { sub });
+
+describe('on three nodes, while everything that leads to a customer is used', () => {
+  it('end_sessions leaves nothing that gives a token', async () => {
+    await endInRounds('end_sessions', ({ access_token, cookie }, client, round) =>
+      client.post(END_SESSIONS, round % 2 === 0 ? {} : { browsers: true }, { ...bearer(access_token), cookie }),
+    );
+  });
+
+  it('an erasure leaves nothing that gives a token', async () => {
+    await endInRounds('erasure', ({ entity_id }, client) => client.post(ERASE, { customer_id: entity_id }, agent));
+  });
+
+  it('`forget` leaves no way from the browser to the customer, and no customer of another organization is lost', async () => {
+    await inRounds('forget', async (pods) => {
+      const [one, two, three] = pods as [ClusterPod, ClusterPod, ClusterPod];
+      const made = await one.post(TOKEN, cookieBody());
+      const cookie = cookieHeader(made);
+      const forgotten = { client_id: ACME_SITE, organization_id: ACME };
+      const [ended, visited, atRival] = await Promise.all([
+        retryUntilAvailable(() => one.post('/v2/customer/forget', forgotten, { cookie })),
+        visit(two, cookie),
+        visit(three, cookie, AT_RIVAL),
+      ]);
+      expect(ended.status).toBe(200);
+      const pairs = [cookie, ...successfulOf([visited, atRival]).map(cookieHeader)];
+      for (const pod of pods) {
+        for (const pair of pairs) expect((await visit(pod, pair)).body.entity_id).not.toBe(made.body.entity_id);
+        if (atRival.status === 200)
+          expect((await visit(pod, cookieHeader(atRival), AT_RIVAL)).body.entity_id).toBe(atRival.body.entity_id);
+      }
+      return visited.body.entity_id === made.body.entity_id ? 'visited before' : 'visited after';
+    });
+  });
+});
+
+describe('on three nodes, at the same time', () => {
+  it('uses of one refresh token get the same successor', async () => {
+    let { refresh_token } = (
+      await stay(cluster.pods[0], await moveOf(cluster.pods[0], (await newCustomer(cluster.pods[0])).access_token))
+    ).body;
+    await inRounds(`refresh raced ${REQUESTS_PER_RACE} ways`, async (pods) => {
+      const responses = await times(REQUESTS_PER_RACE, (index) =>
+        retryUntilAvailable(() => refreshCustomer(pods[index % pods.length] as ClusterPod, refresh_token)),
+      );
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.refresh_token)).size).toBe(1);
+      refresh_token = responses[0]?.body.refresh_token;
+      return 'with one successor';
+    });
+  });
+
+  it('sign-ins of one new user from one browser lead to the customer of the browser', async () => {
+    await inRounds(`sign-in raced ${REQUESTS_PER_RACE} ways`, async (pods) => {
+      const visitor = await (pods[0] as ClusterPod).post(TOKEN, cookieBody());
+      const sub = randomUUID();
+      const headers = { ...FROM_PAGE, cookie: cookieHeader(visitor) };
+      const assertions = await times(REQUESTS_PER_RACE, () => assertUser(sub));
+      const responses = await times(REQUESTS_PER_RACE, (index) =>
+        signIn(pods[index % pods.length] as ClusterPod, assertions[index], LINK, headers),
+      );
+      const signedIn = successfulOf(responses);
+      expect(signedIn.length).toBeGreaterThan(0);
+      for (const { status } of responses) expect([200, 503]).toContain(status);
+      for (const response of signedIn)
+        for (const pod of pods) {
+          expect(response.body.entity_id).toBe(visitor.body.entity_id);
+          expect(await infoStatus(pod, response.body.access_token)).toBe(200);
+          expect((await visit(pod, cookieHeader(response))).body.entity_id).toBe(visitor.body.entity_id);
+        }
+      expect((await visit(pods[1] as ClusterPod, headers.cookie)).body.entity_id).not.toBe(visitor.body.entity_id);
+      return `with ${signedIn.length} of ${REQUESTS_PER_RACE}`;
+    });
+  });
+
+  it('a sign-in and end_sessions of the customer leave the token only with the pair', async () => {
+    await inRounds('sign-in and end_sessions', async (pods) => {
+      const [one, two] = pods as [ClusterPod, ClusterPod];
+      const sub = randomUUID();
+      const { entity_id } = (await signIn(one, await assertUser(sub), REMEMBER, FROM_PAGE)).body;
+      const [assertion, body] = [await assertUser(sub), { customer_id: entity_id, browsers: true }];
+      const [ended, response] = await Promise.all([
+        retryUntilAvailable(() => one.post(END_SESSIONS, body, agent)),
+        signIn(two, assertion, REMEMBER, FROM_PAGE),
+      ]);
+      expect(ended.status).toBe(200);
+      if (response.status === 503) return 'without a response';
+      expect(response.status).toBe(200);
+      const outcomes = new Set<boolean>();
+      for (const pod of pods) {
+        const isValid = (await infoStatus(pod, response.body.access_token)) === 200;
+        expect((await visit(pod, cookieHeader(response))).body.entity_id === entity_id).toBe(isValid);
+        outcomes.add(isValid);
+      }
+      expect(outcomes.size).toBe(1);
+      return outcomes.has(true) ? 'signed in after' : 'signed in before';
+    });
+  });
+});
