@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { Agents } from '../../src/registry/agents.js';
-import { changePassword, claimsOf, exchangeCode, pkce } from '../support/agent-tokens.js';
+import { changePassword, claimsOf, pkce } from '../support/agent-tokens.js';
 import {
   AgentBrowser,
   BACKEND_CALLBACK,
@@ -92,49 +92,13 @@ function newBrowser(ip = `198.51.100.${++addresses}`): AgentBrowser {
 }
 
 describe('a request with an invalid client or redirect URI', () => {
-  const variants: [string, string | string[] | undefined][] = [
+  it.each<[string, string | string[] | undefined]>([
     ['no redirect_uri', undefined],
-    ['an empty one', ''],
     ['the same one twice', [ACME_PAGE, ACME_PAGE]],
     ['a second one', [ACME_PAGE, 'https://evil.example/']],
     ['another host', 'https://evil.example/chat/'],
-    ['userinfo', 'https://acme.example@evil.example/chat/'],
-    ['userinfo before the right host', 'https://evil@acme.example/chat/'],
-    ['a backslash before an @', 'https://evil.example\\@acme.example/chat/'],
-    ['a backslash for a slash', 'https://acme.example\\chat/'],
-    ['a host in upper case', 'https://ACME.example/chat/'],
-    ['a path in upper case', 'https://acme.example/Chat/'],
-    ['a scheme in upper case', 'HTTPS://acme.example/chat/'],
-    ['another scheme', 'http://acme.example/chat/'],
-    ['another port', 'https://acme.example:8443/chat/'],
-    ['the default port, written out', 'https://acme.example:443/chat/'],
-    ['a fragment', `${ACME_PAGE}#x`],
-    ['an empty fragment', `${ACME_PAGE}#`],
-    ['an encoded slash', 'https://acme.example/chat%2f'],
-    ['dot segments', 'https://acme.example/chat/../chat/'],
-    ['encoded dot segments', 'https://acme.example/chat/%2e%2e/chat/'],
-    ['an extra query', `${ACME_PAGE}?next=https://evil.example/`],
-    ['a code in its query', `${ACME_PAGE}?code=stolen`],
-    ['an empty query', `${ACME_PAGE}?`],
-    ['no slash at its end', 'https://acme.example/chat'],
-    ['two slashes at its end', `${ACME_PAGE}/`],
     ['a path below', `${ACME_PAGE}x`],
-    ['a subdomain', 'https://evil.acme.example/chat/'],
-    ['a host that ends like it', 'https://evilacme.example/chat/'],
-    ['a host that begins like it', 'https://acme.example.evil.example/chat/'],
-    ['a host with a dot at its end', 'https://acme.example./chat/'],
-    ['a letter of another script', 'https://аcme.example/chat/'],
-    ['a space before it', ` ${ACME_PAGE}`],
-    ['a line break after it', `${ACME_PAGE}\n`],
-    ['a zero byte after it', `${ACME_PAGE}\0`],
-    ['no scheme', '//acme.example/chat/'],
-    ['a path alone', '/chat/'],
-    ['javascript:', 'javascript:alert(1)//https://acme.example/chat/'],
-    ['data:', 'data:text/html,https://acme.example/chat/'],
-    ["another client's", 'https://rival.example/'],
-  ];
-
-  it.each(variants)('gets an error page and never a redirect: %s', async (_, redirect_uri) => {
+  ])('gets an error page and never a redirect: %s', async (_, redirect_uri) => {
     expectErrorPage(await signedIn.open({ ...FOR_TOKEN, redirect_uri, state: 's' }), 'redirect_uri: ');
     expectErrorPage(await newBrowser().open({ ...FOR_TOKEN, redirect_uri, response_type: 'code' }), 'redirect_uri: ');
   });
@@ -147,13 +111,8 @@ describe('a request with an invalid client or redirect URI', () => {
 
   it.each([
     ['none', undefined],
-    ['an empty one', ''],
     ['an unknown one', 'nobody'],
-    ['another case', 'ACME-SITE'],
-    ['a space after it', 'acme-site '],
-    ['the same one twice', [ACME_SITE, ACME_SITE]],
     ['a second one', [ACME_SITE, RIVAL_SITE]],
-    ['a property name of every object', '__proto__'],
     ["another client's", RIVAL_SITE],
   ])('gets an error page for an invalid client_id: %s', async (_, client_id) => {
     expectErrorPage(await signedIn.open({ ...FOR_TOKEN, client_id }), /(client_id|redirect_uri): /);
@@ -183,52 +142,13 @@ describe('a request with an invalid client or redirect URI', () => {
 });
 
 describe('any other invalid request', () => {
-  const { asked } = pkce();
-  const native = { ...FOR_NATIVE, ...asked };
-  const tooLong = 'x'.repeat(1001);
   it.each<[string, Query, '?' | '#', string]>([
     ['code for a web application', { ...FOR_TOKEN, response_type: 'code' }, '?', 'response_type: must be token'],
     ['token for a server application', { ...FOR_CODE, response_type: 'token' }, '#', 'response_type: must be code'],
-    ['token for a native application', { ...native, response_type: 'token' }, '#', 'response_type: must be code'],
-    ['no response_type', { ...FOR_TOKEN, response_type: undefined }, '#', 'response_type: required'],
-    ['an empty response_type', { ...FOR_CODE, response_type: '' }, '?', 'response_type: required'],
-    ['another response_type', { ...FOR_TOKEN, response_type: 'id_token' }, '#', 'response_type: must be token'],
-    ['two response_types', { ...FOR_CODE, response_type: 'code token' }, '?', 'response_type: must be code'],
-    ['Code', { ...FOR_CODE, response_type: 'Code' }, '?', 'response_type: must be code'],
-    ['a repeated response_type', { ...FOR_CODE, response_type: ['code', 'code'] }, '?', 'response_type: given more'],
     ['a repeated state', { ...FOR_CODE, state: ['s', 't'] }, '?', 'state: given more'],
-    ['a repeated scope', { ...FOR_TOKEN, scope: ['customers:own', 'x'] }, '#', 'scope: given more'],
-    ['a repeated prompt', { ...FOR_TOKEN, prompt: ['none', 'none'] }, '#', 'prompt: given more'],
-    ['a repeated flow', { ...FOR_TOKEN, flow: ['redirect', 'button'] }, '#', 'flow: given more'],
-    ['a repeated code_challenge', { ...native, code_challenge: ['x', 'y'] }, '?', 'code_challenge: given more'],
-    [
-      'a challenge without a method',
-      { ...native, code_challenge_method: undefined },
-      '?',
-      'code_challenge_method: must',
-    ],
-    [
-      'a challenge without a method, of a server',
-      { ...FOR_CODE, code_challenge: asked.code_challenge },
-      '?',
-      'code_challenge_method: must',
-    ],
-    ['the method plain', { ...native, code_challenge_method: 'plain' }, '?', 'code_challenge_method: must'],
-    ['the method s256', { ...native, code_challenge_method: 's256' }, '?', 'code_challenge_method: must'],
-    ['a method without a challenge', { ...FOR_CODE, code_challenge_method: 'S256' }, '?', 'code_challenge: required'],
-    ['a challenge of 42 characters', { ...native, code_challenge: 'x'.repeat(42) }, '?', 'code_challenge: must be 43'],
-    ['a challenge of 44 characters', { ...native, code_challenge: 'x'.repeat(44) }, '?', 'code_challenge: must be 43'],
-    ['a challenge that is no base64url', { ...native, code_challenge: '+'.repeat(43) }, '?', 'code_challenge: must be'],
     ['a native application without PKCE', FOR_NATIVE, '?', 'code_challenge: required for a native'],
-    ['an empty challenge', { ...native, code_challenge: '' }, '?', 'code_challenge: required'],
-    ['PKCE for a token', { ...FOR_TOKEN, ...asked }, '#', 'code_challenge: only with'],
     ['another prompt', { ...FOR_TOKEN, prompt: 'select_account' }, '#', 'prompt: must be'],
-    ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none excludes other values'],
-    ['another flow', { ...FOR_TOKEN, flow: 'popup' }, '#', 'flow: must be'],
-    ['flow button for a private scheme', { ...native, flow: 'button' }, '?', 'flow: button needs'],
-    ['a state that is too long', { ...FOR_CODE, state: tooLong }, '?', 'state: must be at most'],
     ['a state with a line break', { ...FOR_CODE, state: 'a\r\nX-Evil: 1' }, '?', 'state: must be at most'],
-    ['a state beyond ASCII', { ...FOR_CODE, state: 'ä' }, '?', 'state: must be at most'],
   ])(
     'is redirected to the application with an error before the agent signs in: %s',
     async (_, parameters, mode, hint) => {
@@ -325,13 +245,6 @@ describe('the response to a server or native application', () => {
     expect(response.headers.get('location')).toMatch(
       /^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/,
     );
-  });
-
-  it('contains a code that is invalid after the agent got a new password', async () => {
-    const code = redirected(await signedIn.open(FOR_CODE)).parameters.code as string;
-    await withNewPassword(ACME_AGENT, async () => {
-      expect((await exchangeCode(service, code)).body).toMatchObject({ error: 'invalid_grant' });
-    });
   });
 });
 
@@ -452,26 +365,18 @@ describe('the consent of an agent', () => {
 describe('the granted scope', () => {
   it.each([
     ['all common scopes of client and agent if the request has no scope', undefined, 'customers:own agents:read'],
-    ['the requested scope', 'agents:read', 'agents:read'],
-    ['in the order of the request', 'agents:read customers:own', 'agents:read customers:own'],
-    ['once', 'agents:read agents:read', 'agents:read'],
-    ['without what the client lacks', 'agents:read other', 'agents:read'],
-    ['without what the agent lacks', 'reports:read agents:read', 'agents:read'],
-    ['independent of spaces', '  agents:read   customers:own ', 'agents:read customers:own'],
+    ['the requested scope, without what the agent lacks', 'reports:read agents:read', 'agents:read'],
   ])('is %s', async (_, scope, granted) => {
     const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope }));
     expect(parameters.scope).toBe(granted);
     expect(claimsOf(parameters.access_token as string).scope).toBe(granted);
   });
 
-  it.each(['reports:read', 'other', 'nothing', 'CUSTOMERS:OWN', 'customers', ' ', MARKUP])(
-    'is empty for %j, and the response is invalid_scope',
-    async (scope) => {
-      const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope, state: 's' }));
-      expect(parameters).toMatchObject({ error: 'invalid_scope', state: 's', iss: ISS });
-      expect(parameters).not.toHaveProperty('access_token');
-    },
-  );
+  it('is empty for a scope that the agent lacks, and the response is invalid_scope', async () => {
+    const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope: 'reports:read', state: 's' }));
+    expect(parameters).toMatchObject({ error: 'invalid_scope', state: 's', iss: ISS });
+    expect(parameters).not.toHaveProperty('access_token');
+  });
 
   it('is empty for an agent without scopes', async () => {
     const response = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
@@ -598,23 +503,6 @@ describe('the limit of sign-in attempts', () => {
     expect(page.headers.get('retry-after')).toBe('1');
   });
 
-  it('is reset by the right password', async () => {
-    const browser = newBrowser();
-    await failing(browser, 4);
-    expect((await browser.signIn()).status).toBe(303);
-    browser.cookies.clear();
-    await failing(browser, 5);
-    expect((await browser.signIn()).status).toBe(429);
-  });
-
-  it('does not apply to another IP address or another account', async () => {
-    const browser = newBrowser();
-    await failing(browser, 5);
-    expect((await browser.signIn()).status).toBe(429);
-    expect((await newBrowser().signIn()).status).toBe(303);
-    expect((await browser.signIn(SECOND_AGENT)).status).toBe(303);
-  });
-
   it('is not reached by strangers for a device on which the agent has signed in before', async () => {
     const ip = '203.0.113.7';
     const device = newBrowser(ip);
@@ -626,23 +514,6 @@ describe('the limit of sign-in attempts', () => {
     const otherDevice = newBrowser(ip);
     await otherDevice.signIn();
     expect((await otherDevice.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(429);
-  });
-
-  it('applies on a known device too', async () => {
-    const device = newBrowser();
-    await device.signIn();
-    const statuses: number[] = [];
-    for (let n = 0; n < 12; n++) statuses.push((await device.signIn(wrong, { ...FOR_TOKEN, prompt: 'login' })).status);
-    expect(statuses).toEqual([...Array(10).fill(400), 429, 429]);
-  });
-
-  it('counts parallel attempts', async () => {
-    const browser = newBrowser();
-    const page = await browser.open(FOR_TOKEN);
-    const guesses = Array.from({ length: 20 }, (_, n) => browser.submit(page, { ...wrong, password: `guess ${n}` }));
-    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 400)).toHaveLength(5);
-    expect(statuses.filter((status) => status === 429)).toHaveLength(15);
   });
 
   it('cannot be evaded by another spelling of the email or the IP address', async () => {

@@ -6,7 +6,7 @@ import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { ClientApplication, type ClientType } from '../../src/registry/client-application.entity.js';
 import type { Registry } from '../../src/registry/registry.js';
 import { pkce } from '../support/agent-tokens.js';
-import { queryOf } from '../support/authorization-page.js';
+import { type Query, queryOf } from '../support/authorization-page.js';
 
 const CALLBACK = 'https://app.example/callback?tenant=1';
 const clients = new Map(
@@ -21,7 +21,7 @@ function clientOf(clientType: ClientType): ClientApplication {
   return Object.assign(new ClientApplication(), { clientId: clientType, clientType, ...registered });
 }
 
-const read = (parameters: Record<string, string>) => readAuthorizationRequest(queryOf(parameters), registry);
+const read = (parameters: Query) => readAuthorizationRequest(queryOf(parameters), registry);
 const forCode = { client_id: 'server', redirect_uri: CALLBACK, response_type: 'code' };
 
 describe('a request to the authorization page', () => {
@@ -83,6 +83,33 @@ describe('a request to the authorization page', () => {
   ])('of a %s application with response_type=%s has the error hint %j', (client_id, response_type, hint) => {
     const { error } = read({ client_id, redirect_uri: CALLBACK, response_type });
     expect(error).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
+  });
+
+  const { asked } = pkce();
+  const forNative: Query = { ...forCode, ...asked, client_id: 'native' };
+  const forToken: Query = { ...forCode, client_id: 'web', response_type: 'token' };
+  it.each<[Query, string]>([
+    [{ ...forToken, response_type: undefined }, 'response_type: required'],
+    [{ ...forToken, response_type: 'id_token' }, 'response_type: must be token'],
+    [{ ...forCode, response_type: 'code token' }, 'response_type: must be code'],
+    [{ ...forCode, response_type: 'Code' }, 'response_type: must be code'],
+    [{ ...forCode, response_type: ['code', 'code'] }, 'response_type: given more'],
+    [{ ...forToken, scope: ['customers:own', 'x'] }, 'scope: given more'],
+    [{ ...forToken, prompt: ['none', 'none'] }, 'prompt: given more'],
+    [{ ...forToken, flow: ['redirect', 'button'] }, 'flow: given more'],
+    [{ ...forNative, code_challenge: ['x', 'y'] }, 'code_challenge: given more'],
+    [{ ...forNative, code_challenge_method: undefined }, 'code_challenge_method: must'],
+    [{ ...forCode, code_challenge: asked.code_challenge }, 'code_challenge_method: must'],
+    [{ ...forNative, code_challenge_method: 'plain' }, 'code_challenge_method: must'],
+    [{ ...forNative, code_challenge_method: 's256' }, 'code_challenge_method: must'],
+    [{ ...forCode, code_challenge_method: 'S256' }, 'code_challenge: required'],
+    [{ ...forNative, code_challenge: 'x'.repeat(42) }, 'code_challenge: must be 43'],
+    [{ ...forNative, code_challenge: '' }, 'code_challenge: required'],
+    [{ ...forToken, ...asked }, 'code_challenge: only with'],
+    [{ ...forToken, prompt: 'none login' }, 'prompt: none excludes other values'],
+    [{ ...forToken, flow: 'popup' }, 'flow: must be'],
+  ])('has an error hint if it is invalid: %j', (parameters, hint) => {
+    expect(read(parameters).error?.hint?.startsWith(hint)).toBe(true);
   });
 
   it('may get its response at the opener only if its redirect URI has an origin', () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
-import { TestIssuer } from '../support/test-issuer.js';
+import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 
 const FAIL: RequestListener = (_, response) => void response.writeHead(500).end();
 const UNKNOWN = { alg: 'ES256', kid: 'unknown' };
@@ -74,6 +74,14 @@ describe('RemoteKeySet', () => {
     for (let n = 0; n < 5; n++) await expectUnavailable();
     expect(issuer.requests).toBe(1);
     clock.advance({ milliseconds: 1 });
+    await expectFound();
+  });
+
+  it.each(UNUSABLE_RESPONSES)('throws temporarily_unavailable if the issuer responds with %s', async (_, broken) => {
+    issuer.broken = broken;
+    await expectUnavailable();
+    issuer.broken = undefined;
+    clock.advance({ milliseconds: 1_000 });
     await expectFound();
   });
 

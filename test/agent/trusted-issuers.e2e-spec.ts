@@ -10,7 +10,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
+import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
@@ -252,23 +252,6 @@ describe('the keys of a trusted issuer', () => {
   const signed = (header: object = {}, key = rotating.keys.at(-1)) =>
     rotating.sign(trusting.clock.now(), {}, header, key);
 
-  it('are fetched once for many first requests at the same time', async () => {
-    const responses = await Promise.all(Array.from({ length: 10 }, async () => send(await signed())));
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
-    await send(await signed());
-    expect(rotating.requests).toBe(1);
-  });
-
-  it('are fetched again for an unknown key id, but at most once a minute', async () => {
-    await send(await signed());
-    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `unknown-${n}` })));
-    expect(rotating.requests).toBe(1);
-    moveTime(61);
-    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `unknown-${n}` })));
-    expect(rotating.requests).toBe(2);
-    expect((await send(await signed())).status).toBe(200);
-  });
-
   it('may be rotated: a new key is found, and a withdrawn key is no longer accepted', async () => {
     const before = await signed();
     expect((await send(before)).status).toBe(200);
@@ -282,17 +265,6 @@ describe('the keys of a trusted issuer', () => {
     expectInvalidToken(await send(await rotating.sign(Date.now(), {}, { kid: 'key-1' })));
   });
 
-  it('stay in use while the issuer is unreachable, until they are stale', async () => {
-    await send(await signed());
-    await rotating.stop();
-    expect((await send(await signed())).status).toBe(200);
-    moveTime(601);
-    expectUnavailable(await send(await signed()));
-    await rotating.start();
-    moveTime(603);
-    expect((await send(await signed())).status).toBe(200);
-  });
-
   it('cause 503 for its tokens until they can be fetched, while other tokens stay valid', async () => {
     await rotating.stop();
     expectUnavailable(await send(await signed()));
@@ -302,74 +274,6 @@ describe('the keys of a trusted issuer', () => {
     await rotating.start();
     moveTime(2);
     expect((await send(await signed())).status).toBe(200);
-  });
-
-  it.each(UNUSABLE_RESPONSES)('cause 503 for its tokens when the issuer responds with %s', async (_, broken) => {
-    rotating.broken = broken;
-    expectUnavailable(await send(await signed()));
-    const ownToken = bearer(await issueAgentToken(trusting));
-    expect((await trusting.post(TOKEN, agentTokenBody(), ownToken)).status).toBe(200);
-    rotating.broken = undefined;
-    moveTime(10);
-    expect((await send(await signed())).status).toBe(200);
-  });
-});
-
-describe('a trusted issuer that fails', () => {
-  let failing: TestIssuer;
-  let trusting: TestService;
-  let now: number;
-  beforeEach(async () => {
-    failing = await TestIssuer.start();
-    trusting = await serviceTrusting(failing.trust());
-    now = Date.now();
-    vi.spyOn(trusting.clock, 'now').mockImplementation(() => now);
-  });
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await trusting.stop();
-    await failing.stop();
-  });
-
-  const FAIL: typeof failing.broken = (_, response) => void response.writeHead(500).end();
-  const send = async (jwt: string) => trusting.post(TOKEN, agentTokenBody(), bearer(jwt));
-  /** A token that is signed with a key that the issuer does not have, under a new key id. */
-  const forged = async () => {
-    const { privateKey } = await generateKeyPair('ES256');
-    return failing.sign(now, {}, {}, { kid: crypto.randomUUID(), alg: 'ES256', privateKey, jwk: {} });
-  };
-  const sendForged = (count: number) => Promise.all(Array.from({ length: count }, async () => send(await forged())));
-
-  it('gets one request a second, however many forged tokens arrive in sequence or at once', async () => {
-    failing.broken = FAIL;
-    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
-    for (const response of await sendForged(20)) expectUnavailable(response);
-    expect(failing.requests).toBe(1);
-    now += 1_001;
-    for (const response of await sendForged(20)) expectUnavailable(response);
-    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
-    expect(failing.requests).toBe(2);
-    expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
-  });
-
-  it('gets one request for all forged tokens that arrive while it does not respond', async () => {
-    failing.broken = () => undefined;
-    for (const response of await sendForged(20)) expectUnavailable(response);
-    expect(failing.requests).toBe(1);
-  });
-
-  it('gets one request a second when its keys are known, and tokens with a known key stay valid', async () => {
-    expect((await send(await failing.sign(now))).status).toBe(200);
-    failing.broken = FAIL;
-    now += 61_000;
-    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
-    for (const response of await sendForged(20)) expectUnavailable(response);
-    expect(failing.requests).toBe(2);
-    expect((await send(await failing.sign(now))).status).toBe(200);
-    failing.broken = undefined;
-    now += 1_001;
-    for (const response of await sendForged(20)) expectInvalidToken(response);
-    expect(failing.requests).toBe(3);
   });
 });
 

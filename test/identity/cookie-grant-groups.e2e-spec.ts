@@ -8,10 +8,7 @@ import { exchange, rawRequest } from '../support/raw-http.js';
 import { delaySelects, statementsOf } from '../support/statements.js';
 import {
   ACME,
-  ACME_NO_COOKIES,
   ACME_ORIGIN,
-  ACME_PAGE,
-  PUBLIC_ORIGIN,
   PUBLIC_SITE,
   RIVAL,
   RIVAL_ORIGIN,
@@ -102,21 +99,13 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect(entityOf(second)).toBe(entityOf(first));
   });
 
-  it.each([
-    [RIVAL],
-    [UNKNOWN_CUSTOMER_ID],
-    [ACME.toUpperCase()],
-    [`${ACME} `],
-    [''],
-    [null],
-    [0],
-    [false],
-    [[ACME]],
-    [{ id: ACME }],
-  ])('refuses an organization_id in the body that differs from the path: %j', async (organization_id) => {
-    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
-    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
-  });
+  it.each([RIVAL, `${ACME} `])(
+    'refuses an organization_id in the body that differs from the path: %j',
+    async (organization_id) => {
+      const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
+      await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
+    },
+  );
 
   it.each([SHARED_SITE, PUBLIC_SITE])(
     'refuses an application without identities per group as unauthorized_client: %s',
@@ -128,7 +117,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     },
   );
 
-  it.each(['a', 'Z', '0', '-', '_', 'a-b_C9', 'x'.repeat(64), 'constructor', '__proto__', '%41'])(
+  it.each(['a', 'a-b_C9', 'x'.repeat(64), '__proto__', '%41'])(
     'accepts a group_id of 1 to 64 letters, digits, _ or -: %s',
     async (group) => {
       const response = await service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody());
@@ -138,33 +127,8 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     },
   );
 
-  it.each([65, 4_000])('refuses a group_id of %i characters', async (length) => {
-    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'x'.repeat(length)), cookieBody()), 'group_id');
-  });
-
-  it.each([
-    'a.b',
-    'a:b',
-    'a*',
-    'a%20',
-    '%20a',
-    'a%0A',
-    'a%00',
-    'a%2Fb',
-    'a%5Cb',
-    'a%25',
-    'a%27',
-    '%C3%A4',
-    '%E2%80%8B',
-    'a~',
-    'a+b',
-    'a,b',
-    'a;b=c',
-  ])('refuses a group_id with any other character: %s', async (group) => {
-    await expectErrorWithoutCustomer(
-      () => service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody()),
-      'group_id',
-    );
+  it.each(['x'.repeat(65), 'a.b', 'a%2Fb', '%C3%A4'])('refuses any other group_id: %s', async (group) => {
+    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, group), cookieBody()), 'group_id');
   });
 
   it.each(['.', '..', '%2e%2e'])(
@@ -179,7 +143,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect((await service.post(`/v2/customer/${ACME}//token`, cookieBody())).status).toBe(404);
   });
 
-  it.each([UNKNOWN_CUSTOMER_ID, ACME.toUpperCase(), 'acme', '0', '%20', '__proto__'])(
+  it.each([UNKNOWN_CUSTOMER_ID, ACME.toUpperCase(), '__proto__'])(
     'refuses an unknown organization in the path: %s',
     async (organization) => {
       const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
@@ -190,43 +154,14 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
   it.each<[string, string, object, Record<string, string>]>([
     ['a private application of another organization', 'client_id', { client_id: RIVAL_SITE }, {}],
     ['an unknown application', 'client_id', { client_id: 'nobody' }, {}],
-    ['no application', 'client_id', { client_id: undefined }, {}],
-    ['response_type code', 'response_type', { response_type: 'code' }, {}],
     ['a foreign redirect_uri', 'redirect_uri', { redirect_uri: 'https://evil.example/' }, {}],
     ['a foreign Origin', 'Origin', {}, { origin: RIVAL_ORIGIN }],
-    ['a foreign Origin with a valid redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
-    ['the Origin null', 'Origin', {}, { origin: 'null' }],
   ])('refuses %s as protocol §4.1 does', async (_, parameter, body, headers) => {
     await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);
-  });
-
-  it('refuses an application without the grant as protocol §4.1 does', async () => {
-    const send = () => service.post(groupPath(ACME, 'g1'), cookieBody({ client_id: ACME_NO_COOKIES }));
-    await expectErrorWithoutCustomer(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
   });
 });
 
 describe('protocol §5.3: a browser has one cookie pair for all organizations and groups', () => {
-  it.each([[[A, B, G1, G2]], [[G2, B, A, G1]], [[B, G1, G2, A]], [[G1, G2, A, B]]])(
-    'and finds the identity of each organization and group with it, in any order (%#)',
-    async (scopes) => {
-      let cookie: string | undefined;
-      const visitEach = async () => {
-        const responses: TestResponse[] = [];
-        for (const scope of scopes) {
-          const response = await visit(scope, cookie);
-          cookie = cookieHeader(response);
-          responses.push(response);
-        }
-        return responses;
-      };
-      const first = await visitEach();
-      expect(new Set(first.map(entityOf)).size).toBe(scopes.length);
-      expect((await visitEach()).map(entityOf)).toEqual(first.map(entityOf));
-      expect(new Set((await visitEach()).map(secretOf))).toEqual(new Set([secretOf(first[0] as TestResponse)]));
-    },
-  );
-
   it('and stays the same browser with the cookies of any earlier response', async () => {
     const step = fc.record({
       scopeIndex: fc.nat(SCOPES.length - 1),
@@ -274,13 +209,6 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
     expect(new Set(links.map(({ browserId }) => browserId)).size).toBe(1);
     expect(await everythingIn(service)).not.toContain(secretOf(first).slice(32));
   });
-
-  it('for any page and application', async () => {
-    const first = await visit(A);
-    const body = cookieBody({ client_id: PUBLIC_SITE });
-    const response = await service.post(TOKEN, body, { cookie: cookieHeader(first), origin: PUBLIC_ORIGIN });
-    expect(entityOf(response)).toBe(entityOf(first));
-  });
 });
 
 describe('protocol §5.3: a browser with 500 links', () => {
@@ -325,14 +253,6 @@ describe('protocol §5.3: parallel first requests', () => {
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
     expect(new Set(responses.map(entityOf)).size).toBe(5);
     expect(await linksOfBrowser(service, first)).toHaveLength(6);
-  });
-
-  it('without cookies never fail and create a customer each', async () => {
-    const responses = await Promise.all(
-      Array.from({ length: 40 }, (_, index) => visit(SCOPES[index % 5] as IdentityScope)),
-    );
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
-    expect(new Set(responses.map(entityOf)).size).toBe(40);
   });
 });
 

@@ -1,5 +1,4 @@
 import { describeGrant } from 'conformance-kit';
-import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
 import { partsOf, secretCookieOf } from '../../src/identity/identity-cookies.js';
@@ -19,7 +18,6 @@ import {
   ACME,
   ACME_BACKEND,
   ACME_NATIVE,
-  ACME_NO_COOKIES,
   ACME_ORIGIN,
   ACME_PAGE,
   ACME_PREFIX,
@@ -36,7 +34,6 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import { everythingIn } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
-const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const TWO_YEARS_SECONDS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 /** The attributes at 2097-01-02T03:04:05Z, sorted. */
@@ -109,23 +106,6 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     const { browserId, secret } = partsOf(secretOf(response));
     expect(await browserOf(service, response)).toMatchObject({ browserId, secretHash: sha256(secret) });
     expect(await everythingIn(service)).not.toContain(secret);
-  });
-
-  it('takes expires_in from CUSTOMER_TOKEN_TTL', async () => {
-    await withService({ CUSTOMER_TOKEN_TTL: '61' }, async (other) => {
-      const { body } = await other.post(TOKEN, cookieBody());
-      const [, payload = ''] = body.access_token.split('.');
-      const { exp, iat } = JSON.parse(Buffer.from(payload, 'base64url').toString());
-      expect(body.expires_in).toBe(61);
-      expect(exp - iat).toBe(61);
-    });
-  });
-
-  it('creates one customer for each parallel request without cookies, and no request fails', async () => {
-    const responses = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
-    expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(20);
-    expect(new Set(responses.map(secretOf)).size).toBe(20);
   });
 });
 
@@ -201,13 +181,8 @@ describe('protocol §5.4: a customer is recognized', () => {
   it.each<[string, (cookies: [string, string]) => string]>([
     ['by the pair', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}`],
     ['by the pair in the other order', ([cid, cst]) => `${pairOf(cst)}; ${pairOf(cid)}`],
-    ['by the pair among other cookies', ([cid, cst]) => `a=b; ${pairOf(cid)}; c="d"; ${pairOf(cst)}; e=ÿ`],
-    ['by the pair in quotes', ([cid, cst]) => `__svc_cid="${cookieValue(cid)}"; __svc_cst="${cookieValue(cst)}"`],
-    ['by whole Set-Cookie lines, joined by a semicolon', (lines) => lines.join('; ')],
     ['by whole Set-Cookie lines, joined by a comma', (lines) => lines.join(', ')],
-    ['by whole Set-Cookie lines in the other order', ([cid, cst]) => `${cst}, ${cid}`],
     ['by the first of two pairs', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}; ${pairWith(UNKNOWN_CUSTOMER_ID)}`],
-    ['by the pair after an empty one', ([cid, cst]) => `__svc_cid=; __svc_cst=; ${pairOf(cid)}; ${pairOf(cst)}`],
   ])('%s', async (_, header) => {
     const rows = await identitiesOf(service).count();
     const response = await service.post(TOKEN, cookieBody(), { cookie: header(customer.cookies as [string, string]) });
@@ -233,46 +208,14 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
   });
 
   it.each<[string, (id: string, secret: string) => string]>([
-    ['an empty header', () => ''],
     ['other cookies alone', () => 'session=1; theme=dark'],
     ['the id alone', (id) => `__svc_cid=${id}`],
-    ['the secret alone', (_, secret) => `__svc_cst=${secret}`],
-    ['an empty id', (_, secret) => `__svc_cid=; __svc_cst=${secret}`],
-    ['an empty secret', (id) => `__svc_cid=${id}; __svc_cst=`],
-    ['both empty', () => '__svc_cid=; __svc_cst='],
-    ['names without values', () => '__svc_cid; __svc_cst'],
     ['an unknown id', (_, secret) => `__svc_cid=${UNKNOWN_CUSTOMER_ID}; __svc_cst=${secret}`],
-    ['a wrong secret', (id) => `__svc_cid=${id}; __svc_cst=${'0'.repeat(64)}`],
     ['a secret with its last digit changed', (id, secret) => pairWith(id, flipped(secret))],
-    ['a secret cut by a digit', (id, secret) => pairWith(id, secret.slice(0, -1))],
-    ['a secret longer by a digit', (id, secret) => pairWith(id, `${secret}0`)],
     ['the victim’s id with the own secret', (id) => pairWith(id, secretOf(own))],
     ['the own id with the victim’s secret', (_, secret) => pairWith(own.body.entity_id, secret)],
-    ['the secret as id', (_, secret) => pairWith(secret, secret)],
-    ['the id as secret', (id) => pairWith(id, id)],
     ['id and secret exchanged', (id, secret) => pairWith(secret, id)],
-    ['the id in upper case', (id, secret) => pairWith(id.toUpperCase(), secret)],
-    ['the secret in upper case', (id, secret) => pairWith(id, secret.toUpperCase())],
-    ['the names in upper case', (id, secret) => `__SVC_CID=${id}; __SVC_CST=${secret}`],
-    ['bytes outside ASCII after the id', (id, secret) => pairWith(`${id}ÿþ`, secret)],
-    ['bytes outside ASCII after the secret', (id, secret) => pairWith(id, `${secret}ß`)],
-    ['4 KB as id', (_, secret) => pairWith('a'.repeat(4096), secret)],
-    ['4 KB as secret', (id) => pairWith(id, '0'.repeat(4096))],
-    ['4 KB of semicolons', () => '; '.repeat(2048)],
-    ['JSON cookies', () => 'j:{}; __svc_cid=j:{"$ne":null}; __svc_cst=j:["x"]'],
-    ['encoded JSON cookies', (id, secret) => pairWith(`j%3A%22${id}%22`, `j%3A%22${secret}%22`)],
-    ['a percent-encoded id', (id, secret) => pairWith(id.replaceAll('-', '%2D'), secret)],
-    ['a wildcard', (_, secret) => pairWith('%', secret)],
     ['SQL', (id, secret) => pairWith(`${id}'--`, secret)],
-    ['a zero as id', (_, secret) => pairWith('0', secret)],
-    [
-      'the victim’s id, then two secrets of others',
-      (id) => `${pairWith(id, secretOf(own))}; __svc_cst=${'1'.repeat(64)}`,
-    ],
-    ['the victim’s id and the own secret in quotes', (id) => `__svc_cid="${id}"; __svc_cst="${secretOf(own)}"`],
-    ['the victim’s pair, each with a character before it', (id, secret) => `x__svc_cid=${id}; x__svc_cst=${secret}`],
-    ['a whole Set-Cookie line of the id alone', () => victim.cookies[0] as string],
-    ['two whole lines of the id', () => `${victim.cookies[0]}; ${victim.cookies[0]}`],
   ])('%s', async (_, header) => {
     const rows = await identitiesOf(service).count();
     const cookie = header(victim.body.entity_id, secretOf(victim));
@@ -282,21 +225,6 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
     expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(response));
     expect(cookieValue(response.cookies[0])).toBe(response.body.entity_id);
     expect(await identitiesOf(service).count()).toBe(rows + 1);
-  });
-
-  it('any bytes that HTTP allows', async () => {
-    const parts = ['__svc_cid=', '__svc_cst=', victim.body.entity_id, secretOf(own), '; ', ', ', '"', '=', ' ', 'j:{'];
-    const byte = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x7f);
-    const junk = fc.array(byte).map((codes) => String.fromCharCode(...codes));
-    const header = fc.array(fc.oneof(fc.constantFrom(...parts), junk), { maxLength: 12 }).map((all) => all.join(''));
-    await fc.assert(
-      fc.asyncProperty(header, async (cookie) => {
-        const response = await service.post(TOKEN, cookieBody(), { cookie });
-        expect(response.status).toBe(200);
-        expect(response.body.entity_id).not.toBe(victim.body.entity_id);
-        expect(secretOf(response)).not.toBe(secretOf(victim));
-      }),
-    );
   });
 
   it('the hash in the database as the secret', async () => {
@@ -322,111 +250,22 @@ describe('protocol §8.4: a redirect_uri in the request', () => {
     expect(response.status).toBe(200);
   });
 
-  it.each([
-    'https://acme.example/chat',
-    'https://acme.example/Chat/',
-    'https://acme.example/chat//',
-    'https://acme.example//chat/',
-    'https://acme.example/chat/index.html',
-    'https://acme.example/',
-    'https://acme.example',
-    'https://acme.example/chat/?',
-    'https://acme.example/chat/?x=1',
-    'https://acme.example/chat/?code=1',
-    'https://acme.example/chat/#',
-    'https://acme.example/chat/#x',
-    'https://acme.example/chat/;x',
-    'https://ACME.example/chat/',
-    'HTTPS://acme.example/chat/',
-    'http://acme.example/chat/',
-    '//acme.example/chat/',
-    '/chat/',
-    'https:/acme.example/chat/',
-    'https://acme.example:443/chat/',
-    'https://acme.example:8443/chat/',
-    'https://acme.example./chat/',
-    'https://www.acme.example/chat/',
-    'https://evilacme.example/chat/',
-    'https://acme.example.evil.example/chat/',
-    'https://evil.example/https://acme.example/chat/',
-    'https://acme.example@evil.example/chat/',
-    'https://user:word@acme.example/chat/',
-    'https://evil.example\\@acme.example/chat/',
-    'https://acme.example\\.evil.example/chat/',
-    'https://acme.example/chat\\',
-    'https://acme.example/%63hat/',
-    'https://acme.example/chat%2f',
-    'https://acme.example%2fchat/',
-    'https://acme.example/%2e/chat/',
-    'https://acme.example/./chat/',
-    'https://acme.example/x/../chat/',
-    'https://acme.example/chat/..',
-    'https://аcme.example/chat/',
-    'https://xn--cme-5cd.example/chat/',
-    'https://acme。example/chat/',
-    ' https://acme.example/chat/',
-    'https://acme.example/chat/ ',
-    'https://acme.example/chat/\n',
-    'https://acme.example/chat/\0',
-    'https://acme\t.example/chat/',
-    'https://rival.example/',
-    'https://acme.example/app',
-    'javascript:alert(1)',
-    '*',
-    'https://*',
-    '',
-  ])('is refused if it is %j, with a valid Origin or without any', async (redirect_uri) => {
-    for (const headers of [{}, { origin: ACME_ORIGIN }]) {
-      await expectErrorWithoutCustomer(
-        () => service.post(TOKEN, cookieBody({ redirect_uri }), headers),
-        'redirect_uri',
-      );
-    }
-  });
-
-  it.each(['', '/', '/x', '/x/y.html', '/x%20y/', '/a..b'])(
-    'is accepted below the one of a client that is registered with prefix: https://acme.example/app%s',
-    async (rest) => {
-      const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri: `https://acme.example/app${rest}` });
-      expect((await service.post(TOKEN, body)).status).toBe(200);
+  it.each(['https://acme.example/chat', 'https://acme.example/chat/?x=1', 'https://rival.example/', ''])(
+    'is refused if it is %j, with a valid Origin or without any',
+    async (redirect_uri) => {
+      for (const headers of [{}, { origin: ACME_ORIGIN }]) {
+        const send = () => service.post(TOKEN, cookieBody({ redirect_uri }), headers);
+        await expectErrorWithoutCustomer(send, 'redirect_uri');
+      }
     },
   );
 
-  it.each([
-    'https://acme.example/apple',
-    'https://acme.example/ap',
-    'https://acme.example/',
-    'https://acme.example/APP/x',
-    'https://acme.example/app?x',
-    'https://acme.example/app/x?y',
-    'https://acme.example/app#',
-    'https://acme.example/app/x#y',
-    'https://acme.example/app/../x',
-    'https://acme.example/app/x/..',
-    'https://acme.example/app/./x',
-    'https://acme.example/app/..;/x',
-    'https://acme.example/app/%2e%2e/x',
-    'https://acme.example/app/.%2E/x',
-    'https://acme.example/app/x%2fy',
-    'https://acme.example/app/x%2Fy',
-    'https://acme.example/app/x%5cy',
-    'https://acme.example/app\\x',
-    'https://acme.example/app/x\\..\\y',
-    'https://acme.example/app//evil.example',
-    'https://acme.example//app/x',
-    'https://acme.example/app/ä',
-    'https://acme.example/app/x y',
-    'http://acme.example/app/x',
-    'https://acme.example:443/app/x',
-    'https://acme.example:8443/app/x',
-    'https://ACME.example/app/x',
-    'https://user@acme.example/app/x',
-    'https://acme.example@evil.example/app/x',
-    'https://evil.example/app/x',
-    'https://acme.example.evil.example/app/x',
-  ])('is refused for a client that is registered with prefix if it is %s', async (redirect_uri) => {
-    const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri });
-    await expectErrorWithoutCustomer(() => service.post(TOKEN, body), 'redirect_uri');
+  it('may be below the one of a client that is registered with prefix, and not elsewhere', async () => {
+    const body = (rest: string) =>
+      cookieBody({ client_id: ACME_PREFIX, redirect_uri: `https://acme.example/app${rest}` });
+    for (const rest of ['', '/x/y.html']) expect((await service.post(TOKEN, body(rest))).status).toBe(200);
+    for (const rest of ['le', '/../x', '/x?y'])
+      await expectErrorWithoutCustomer(() => service.post(TOKEN, body(rest)), 'redirect_uri');
   });
 });
 
@@ -447,40 +286,13 @@ describe('protocol §2.8: the Origin of a request', () => {
     expect(response.status).toBe(200);
   });
 
-  it.each([
-    'null',
-    '',
-    '*',
-    'undefined',
-    'http://acme.example',
-    'https://acme.example:443',
-    'https://acme.example:8443',
-    'https://acme.example/',
-    'https://acme.example/chat/',
-    'https://ACME.example',
-    'HTTPS://acme.example',
-    'https://acme.example.',
-    'https://www.acme.example',
-    'https://evilacme.example',
-    'https://acme.example.evil.example',
-    'https://acme.example@evil.example',
-    'https://acme.example#.evil.example',
-    'https://acme.example, https://evil.example',
-    'https://acme.example https://evil.example',
-    'https://acmé.example',
-    'https://xn--cme-5cd.example',
-    'https://evil.example',
-    'acme.example',
-    '//acme.example',
-    'capacitor://localhost',
-    'https://backend.acme.example',
-    RIVAL_ORIGIN,
-    PUBLIC_ORIGIN,
-  ])('is refused if it is %j, with or without a redirect_uri, and no customer is created', async (origin) => {
-    for (const more of [{}, { redirect_uri: ACME_PAGE }]) {
-      await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
-    }
-  });
+  it.each(['null', '', 'https://acme.example:443', 'https://acme.example.evil.example', RIVAL_ORIGIN])(
+    'is refused if it is %j, with or without a redirect_uri, and no customer is created',
+    async (origin) => {
+      for (const more of [{}, { redirect_uri: ACME_PAGE }])
+        await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
+    },
+  );
 
   it('is refused for another tenant’s page, also with that tenant’s own client_id', async () => {
     const response = () =>
@@ -530,63 +342,22 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
     expect([response.status, response.body.organization_id]).toEqual([200, organization_id]);
   });
 
-  it('a private application only in its own organization', async () => {
-    const other = { client_id: RIVAL_SITE };
-    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody(other)), 'client_id');
-    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ organization_id: RIVAL })), 'client_id');
-    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ organization_id: SHARED })), 'client_id');
-  });
-
   it('an application whose grant_types include the cookie grant', async () => {
     expect((await service.post(TOKEN, cookieBody({ client_id: 'cookies-only' }))).status).toBe(200);
   });
 
-  it.each([ACME_NO_COOKIES, 'agents-only', 'nothing-at-all'])(
-    'no application whose grant_types do not include it, which gets unauthorized_client: %s',
-    async (client_id) => {
-      const send = () => service.post(TOKEN, cookieBody({ client_id }));
-      await expectErrorWithoutCustomer(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
-    },
-  );
-
   it.each([
-    ['client_id', 'nobody'],
     ['client_id', ACME_SITE.toUpperCase()],
-    ['client_id', `${ACME_SITE} `],
-    ['client_id', `${ACME_SITE}\0`],
     ['client_id', '__proto__'],
-    ['client_id', 'constructor'],
-    ['client_id', 'toString'],
     ['organization_id', UNKNOWN_CUSTOMER_ID],
-    ['organization_id', ACME.toUpperCase()],
     ['organization_id', `${ACME} `],
-    ['organization_id', `${ACME}\n`],
-    ['organization_id', `{${ACME}}`],
-    ['organization_id', '__proto__'],
   ])('only known applications and organizations: an unknown %s is a malformed request: %j', async (name, value) => {
     await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ [name]: value })), name);
   });
 });
 
 describe('the parameters of protocol §4.1', () => {
-  const huge = 'x'.repeat(8_000);
-  const wrong: [string, unknown][] = [
-    ['an object with the properties of a string', { toString: 'RIGHT', length: 5 }],
-    ['empty', ''],
-    ['huge', huge],
-  ];
-  const invalidParameters = ['client_id', 'response_type', 'organization_id', 'redirect_uri'].flatMap((name) =>
-    wrong.map(([what, value]) => [name, what, value] as const),
-  );
-
-  it.each(invalidParameters)('are refused if %s is %s', async (name, _, value) => {
-    const body: Record<string, unknown> = { ...cookieBody({ redirect_uri: ACME_PAGE }) };
-    body[name] = JSON.parse(JSON.stringify(value).replace('RIGHT', String(body[name])));
-    const { body: error } = await expectErrorWithoutCustomer(() => service.post(TOKEN, body), name);
-    expect(error.error_hint.length).toBeLessThan(200);
-  });
-
-  it.each(['code', 'Token', 'token ', 'code token', 'id_token', 'none'])(
+  it.each(['code', 'Token', 'code token'])(
     'are refused if response_type is %j instead of token, for every client type',
     async (response_type) => {
       for (const client_id of [ACME_SITE, ACME_BACKEND, ACME_NATIVE]) {
@@ -605,20 +376,6 @@ describe('the parameters of protocol §4.1', () => {
       await expectErrorWithoutCustomer(send, 'grant_type', 'unsupported_grant_type');
     },
   );
-
-  it('are the only ones that are read: unknown parameters are ignored', async () => {
-    const more = {
-      entity_id: UNKNOWN_CUSTOMER_ID,
-      group_id: 'x',
-      state: huge,
-      ['__proto__']: { polluted: true },
-      nested: [{}],
-    };
-    const { status, body } = await service.post(TOKEN, cookieBody(more));
-    expect(status).toBe(200);
-    expect(body.entity_id).not.toBe(UNKNOWN_CUSTOMER_ID);
-    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
-  });
 
   it('are not read from the query', async () => {
     const query = new URLSearchParams(cookieBody() as Record<string, string>);
@@ -640,8 +397,6 @@ function registryOfThisFile() {
     { ...client, client_id: 'bare' },
     { ...client, client_id: 'phone', client_type: 'native', redirect_uris: ['example.acme:/callback'] },
     { ...client, client_id: 'cookies-only', grant_types: ['cookie'] },
-    { ...client, client_id: 'agents-only', grant_types: ['agent_token'] },
-    { ...client, client_id: 'nothing-at-all', grant_types: [] },
   );
   return registry;
 }

@@ -25,13 +25,7 @@ beforeEach(async () => {
 
 describe('an identity cookie inside the value of another cookie', () => {
   const embeddings: [string, (pair: string) => string][] = [
-    ['after a space', (pair) => `theme=dark ${pair.replace('; ', ' ')}`],
-    ['after a tab', (pair) => `theme=dark\t${pair.replace('; ', '\t')}`],
-    ['after a comma', (pair) => `theme=dark,${pair.replace('; ', ',')}`],
     ['after a comma and a space', (pair) => `theme=dark, ${pair.replace('; ', ', ')}`],
-    ['in quotes', (pair) => `theme="dark ${pair.replace('; ', ' ')} "`],
-    ['after an equals sign', (pair) => pair.replaceAll('__svc_', 'theme=__svc_')],
-    ['in the values of two cookies', (pair) => pair.replaceAll('__svc_', 'theme= __svc_')],
     ['as whole Set-Cookie lines', () => `theme=dark, ${planted.cookies.join(', ')}`],
   ];
 
@@ -60,15 +54,8 @@ describe('an identity cookie inside the value of another cookie', () => {
 describe('a request with several identity cookies', () => {
   it.each<[string, () => string[]]>([
     ['an id of another customer', () => [`__svc_cid=${planted.body.entity_id}`]],
-    ['a secret of another customer', () => [`__svc_cst=${secretOf(planted)}`]],
-    ['an id that does not exist', () => [junkId()]],
-    ['a secret that does not exist', () => [junkSecret()]],
     ['three ids and a secret', () => [...times(3, junkId), junkSecret()]],
-    ['a malformed pair', () => ['__svc_cid=x; __svc_cst=y']],
-    ['four junk pairs', () => times(4, junkPair)],
     ['fifty junk pairs', () => times(50, junkPair)],
-    ['fifty malformed pairs', () => times(50, (n) => `__svc_cid=x${n}; __svc_cst=${n}y`)],
-    ['fifty ids with one secret', () => [...times(50, junkId), junkSecret()]],
   ])('keeps the visitor’s identity if they come before or after the own pair: %s', async (_, others) => {
     const rows = await identitiesOf(service).count();
     expectOwn(await visit([...others(), cookieHeader(own)].join('; '), FROM_PAGE));
@@ -148,7 +135,7 @@ describe('the statements of a request with identity cookies', () => {
     expect(await statementsOf(service, () => visit(`${pair}; ${junkSecret()}`))).toEqual(['SELECT']);
   });
 
-  it.each([1, 2, 3, 4, 50])('are one SELECT with the same text with %i other pairs', async (count) => {
+  it.each([1, 50])('are one SELECT with the same text with %i other pairs', async (count) => {
     const junk = times(count, junkPair).join('; ');
     for (const cookie of [`${junk}; ${cookieHeader(own)}`, `${cookieHeader(own)}; ${junk}`]) {
       const texts = await statementTextsOf(service, async () => expectOwn(await visit(cookie)));

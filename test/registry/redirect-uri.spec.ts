@@ -105,6 +105,19 @@ describe('the redirect URIs that a client admits', () => {
     expect(client('exact').admitsRedirectUri(`${REGISTERED}/x`)).toBe(false);
   });
 
+  it.each([
+    ...['', '/app', '//acme.example/app', 'https:/acme.example/app', 'javascript:alert(1)', '*', 'https://*'],
+    ...['http://acme.example/app', 'HTTPS://acme.example/app', 'https://ACME.example/app', 'https://acme.example/App'],
+    ...['https://acme.example:443/app', 'https://acme.example./app', 'https://evilacme.example/app'],
+    ...['https://acme.example@evil.example/app', 'https://evil.example\\@acme.example/app'],
+    ...[`${REGISTERED}/`, `${REGISTERED}?`, `${REGISTERED}?code=1`, `${REGISTERED}#`, `${REGISTERED};x`],
+    ...[` ${REGISTERED}`, `${REGISTERED} `, `${REGISTERED}\n`, `${REGISTERED}\0`, 'https://acme\t.example/app'],
+    ...['https://acme.example/./app', 'https://acme.example/x/../app', 'https://acme.example/%61pp'],
+    ...['https://аcme.example/app', 'https://acme。example/app'],
+  ])('are not %j for an exact client', (uri) => {
+    expect(client('exact').admitsRedirectUri(uri)).toBe(false);
+  });
+
   it('are the registered URIs and the URIs below them for a prefix client', () => {
     expect(client('prefix').admitsRedirectUri(REGISTERED)).toBe(true);
     expect(client('prefix').admitsRedirectUri(`${REGISTERED}/x`)).toBe(true);

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
 import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
@@ -121,7 +123,10 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
   it('the audit log and a metric name the kind of the actor', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     await endSessions(service, access_token);
+    const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).body.access_token;
+    expect(await infoStatus(service, byAgent)).toBe(200);
     await endSessions(service, agent, { customer_id: entity_id, browsers: true });
+    expect(await infoStatus(service, byAgent)).toBe(401);
     await asOperator(entity_id);
     const events = service.audit.filter(
       ({ event, subject }) => event === 'sessions.ended' && subject?.id === entity_id,

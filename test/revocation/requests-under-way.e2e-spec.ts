@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import {
   AgentBrowser,
@@ -12,11 +13,12 @@ import {
 } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
+import { expectNoOrphans } from '../support/identities.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { moveOf, remember } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
-import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
-import { type TestResponse } from '../support/test-service.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
+import type { TestResponse } from '../support/test-service.js';
 import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
@@ -24,17 +26,20 @@ const PASSWORD = 'a password of more than 8 characters';
 /** More statements than any of these requests sends. */
 const MAX_STATEMENTS = 20;
 
-const service = useService(() => {
+let users: SignInSystem;
+const service = useService(async () => {
+  users = await SignInSystem.start();
   const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
-  return { registry: refreshingRegistry({ grants }) };
+  return { registry: registryWithSignIn({ [ACME]: users.settings() }, refreshingRegistry({ grants })) };
 });
+afterAll(() => users?.issuer.stop());
 
 /** An agent and a customer, with what the service has given to both. */
 class Cast {
   private constructor(
     readonly agentId: string,
     readonly email: string,
-    readonly customerId: string,
+    public customerId: string,
     readonly customerToken: string,
     readonly cookie: string,
   ) {}
@@ -98,6 +103,24 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
     const { refresh_token } = await stayOf(service, await token(), { bearer_type: 'agent', customer_id: customerId });
     return (headers) => refreshCustomer(service, refresh_token, {}, headers);
   },
+  'an agent token grant with an external_id': async (cast) => {
+    const external_id = randomUUID();
+    const send = async (headers: object) =>
+      service.post(TOKEN, agentTokenBody({ external_id }), { ...headers, ...bearer(await cast.token()) });
+    cast.customerId = (await send({})).body.entity_id;
+    return send;
+  },
+  'a sign-in': async (cast) => {
+    const sub = randomUUID();
+    const send = async (headers: object) => signIn(service, await users.assert(Date.now(), { sub }), {}, headers);
+    cast.customerId = (await send({})).body.entity_id;
+    return send;
+  },
+  'a sign-in that links the browser': async ({ cookie }) => {
+    const assertion = await users.assert(Date.now(), { sub: randomUUID() });
+    const link = { remember: 'browser', link: 'browser' };
+    return (headers) => signIn(service, assertion, link, { ...headers, cookie, origin: ACME_ORIGIN });
+  },
   'an exchange of an authorization code': async (cast) => {
     const code = await cast.code();
     const body = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
@@ -118,16 +141,17 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
 };
 const BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
 
-const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 8);
+const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 11);
 /**
  * An agent whose request reads the customer after its sessions have ended gets a valid token, as with a later request.
+ * So does a user who signs in.
  */
 const REQUESTS_WITH_EARLIER_GENERATION = CUSTOMER_REQUESTS.filter(
-  (name) => name !== 'an agent token grant' && name !== 'an identity transfer by an agent',
+  (name) => !/an agent token grant|an identity transfer by an agent|a sign-in/.test(name),
 );
 const AGENT_REQUESTS = Object.keys(REQUESTS)
   .slice(1)
-  .filter((name) => !name.includes('by the customer'));
+  .filter((name) => !/by the customer|a sign-in/.test(name));
 
 const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   [
@@ -153,7 +177,7 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   ],
 ];
 
-describe.each(EVENTS)('when %s', (_, names, causeEvent) => {
+describe.each(EVENTS)('when %s', (event, names, causeEvent) => {
   it.each(names)('%s in progress gives nothing that is valid afterwards', async (name) => {
     let statement = 1;
     for (; statement <= MAX_STATEMENTS; statement++) {
@@ -169,6 +193,7 @@ describe.each(EVENTS)('when %s', (_, names, causeEvent) => {
       if (!stopped) break;
       await expectNothingValid(cast, response, `stopped after statement ${statement}`);
     }
+    if (event === 'the customer is erased') await expectNoOrphans(service);
     expect(statement, 'the request must send statements, and end').toBeGreaterThan(1);
     expect(statement).toBeLessThan(MAX_STATEMENTS);
   });

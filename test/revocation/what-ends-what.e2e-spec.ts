@@ -15,7 +15,7 @@ import { PROOF, proofExtension } from '../support/proof-extension.js';
 import { moveOf, remember } from '../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_PAGE, ACME_SITE, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
-import { ageRedemption, ageRotation, infoStatus, redeemBody, transferToken } from '../support/transfers.js';
+import { ageRedemption, ageRotation, infoStatus, redeem, redeemBody, transferToken } from '../support/transfers.js';
 import { ADMIN_TOKEN, DAY_SECONDS, useService } from '../support/use-service.js';
 
 const IDLE_DAYS = 2;
@@ -98,6 +98,7 @@ async function newWorld() {
   const inSales = (await service.post(SALES, cookieBody())).body.access_token;
   const copy = await rememberFrom(inSales, {}, firstCookie);
   const agentsToken = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).body.access_token;
+  const agentsCode = await transferToken(service, agent, byAgent);
   const agentsLink = await rememberFrom(agent, byAgent);
   const agentsFamily = await stayFrom(agent, byAgent);
 
@@ -134,6 +135,7 @@ async function newWorld() {
     'external id': async () => (await byAnyAgent({ external_id: user })).entity_id === signedIn.body.entity_id,
     "agent's own token": async () => (await service.post(TOKEN, agentTokenBody(), bearer(agent))).status === 200,
     "agent's token": isValid(agentsToken),
+    "agent's code": async () => (await redeem(service, agentsCode)).status === 200,
     "agent's proof": proves(agentsProof),
     "agent's link": leads(agentsLink.response),
     "agent's family": refreshes(agentsFamily, ACME_SITE),

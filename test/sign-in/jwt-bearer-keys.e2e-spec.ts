@@ -3,9 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../support/expect-error.js';
-import { privateKey, type TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
+import { privateKey, type TestIssuer } from '../support/test-issuer.js';
 import { ACME, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
@@ -52,29 +51,10 @@ function expectUnavailable(response: TestResponse): void {
 describe('keys at a jwks_uri', () => {
   beforeEach(() => start({ [ACME]: acme.settings() }));
 
-  it('are fetched once for many first requests at the same time, and not earlier', async () => {
-    expect(acme.issuer.requests).toBe(0);
-    const responses = await Promise.all(Array.from({ length: 10 }, () => send()));
-    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    await send();
-    expect(acme.issuer.requests).toBe(1);
-  });
-
   it('are not fetched for a value that cannot be an assertion', async () => {
     for (const assertion of ['x', 'e30.e30.AAAA', await acme.assert(Date.now(), {}, { typ: 'at+jwt' })])
       expectInvalidGrant(await signIn(service, assertion));
     expect(acme.issuer.requests).toBe(0);
-  });
-
-  it('are fetched again for an unknown key id, but at most once a minute', async () => {
-    await send();
-    const flood = () => Promise.all(Array.from({ length: 20 }, (_, n) => send({ kid: `unknown-${n}` })));
-    for (const response of await flood()) expectInvalidGrant(response);
-    expect(acme.issuer.requests).toBe(1);
-    moveTime(61);
-    for (const response of await flood()) expectInvalidGrant(response);
-    expect(acme.issuer.requests).toBe(2);
-    expect((await send()).status).toBe(200);
   });
 
   it('may be rotated: a new key is found, and a withdrawn key is no longer accepted', async () => {
@@ -89,34 +69,8 @@ describe('keys at a jwks_uri', () => {
     expect((await send()).status).toBe(200);
   });
 
-  it('stay in use while the issuer is unreachable until they are stale; then assertions get 503', async () => {
-    await send();
-    await acme.issuer.stop();
-    expect((await send()).status).toBe(200);
-    moveTime(601);
-    expectUnavailable(await send());
-    await acme.issuer.start();
-    moveTime(602);
-    expect((await send()).status).toBe(200);
-  });
-
-  it('are fetched at most once a second while the issuer fails', async () => {
+  it('cause 503 for an assertion while the issuer fails', async () => {
     acme.issuer.broken = (_, response) => void response.writeHead(500).end();
-    const frozen = realNow();
-    const now = vi.spyOn(Date, 'now').mockReturnValue(frozen);
-    for (let n = 0; n < 10; n++) expectUnavailable(await send());
-    expect(acme.issuer.requests).toBe(1);
-    now.mockReturnValue(frozen + 900);
-    expectUnavailable(await send());
-    expect(acme.issuer.requests).toBe(1);
-    now.mockReturnValue(frozen + 2_000);
-    expectUnavailable(await send());
-    expect(acme.issuer.requests).toBe(2);
-    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
-  });
-
-  it.each(UNUSABLE_RESPONSES)('cause 503 for an assertion when the issuer responds with %s', async (_, broken) => {
-    acme.issuer.broken = broken;
     expectUnavailable(await send());
     acme.issuer.broken = undefined;
     moveTime(2);

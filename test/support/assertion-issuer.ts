@@ -46,8 +46,7 @@ export class SignInSystem {
 }
 
 /** The test registry with sign-in systems of organizations and with clients that may use them. */
-export function registryWithSignIn(settings: Record<string, object>) {
-  const registry = testRegistry();
+export function registryWithSignIn(settings: Record<string, object>, registry = testRegistry()) {
   registry.organizations = registry.organizations.map((organization) => {
     const grantSettings = settings[(organization as { id: string }).id];
     return grantSettings ? { ...organization, grants: { [JWT_BEARER]: grantSettings } } : organization;

@@ -2,23 +2,15 @@ import { describeGrant } from 'conformance-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { agentTokenBody, changePassword, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { startPod } from '../support/processes.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_BACKEND,
-  ACME_NATIVE,
-  ACME_SITE,
-  PUBLIC_SITE,
-  testRegistry,
-} from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ACME, ACME_BACKEND, ACME_NATIVE, ACME_SITE, PUBLIC_SITE, testRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   ageRedemption,
@@ -57,8 +49,6 @@ const exchange = (code: unknown, more: object = {}, headers: Record<string, stri
 const expectNotConsumed = async (code: string, more: object = {}) => {
   expect(await exchange(code, more)).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
 };
-const erase = (entityId: string) =>
-  request(`${service.managementUrl}/admin/identities/${entityId}`, { method: 'DELETE', headers: bearer(ADMIN_TOKEN) });
 
 describeGrant(IdentityTokenGrant, {
   valid: async ({ service, clientId, newCustomer }) => {
@@ -102,20 +92,6 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     }
   });
 
-  it('does not change the customer’s other tokens', async () => {
-    const other = (await exchange(await transfer())).body.access_token;
-    await exchange(await transfer());
-    expect(await infoStatus(service, customer.access_token)).toBe(200);
-    expect(await infoStatus(service, other)).toBe(200);
-  });
-
-  it('works with a token that itself came from a transfer', async () => {
-    const first = (await exchange(await transfer())).body;
-    const second = await exchange(await transferToken(service, first.access_token));
-    expect(second).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
-    expect(await infoStatus(service, second.body.access_token)).toBe(200);
-  });
-
   it('requires the client that the transfer named, private or public', async () => {
     for (const client_id of [ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE]) {
       const code = await transfer({ client_id });
@@ -123,15 +99,9 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     }
   });
 
-  it.each<[string, Record<string, string>]>([
-    ['none', {}],
-    ['a damaged bearer', { authorization: 'Bearer dev:x' }],
-    ['Basic', { authorization: 'Basic eDp5' }],
-    ['garbage', { authorization: 'x' }],
-    ['malformed identity cookies', { cookie: '__svc_cid=x; __svc_cst=y' }],
-  ])('needs no Authorization header and no cookies, and ignores them: %s', async (_, headers) => {
-    const { status, cookies } = await exchange(await transfer(), {}, headers);
-    expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+  it('needs no Authorization header and no cookies, and ignores invalid ones', async () => {
+    const headers = { authorization: 'Bearer dev:x', cookie: '__svc_cid=x; __svc_cst=y' };
+    expect(await exchange(await transfer(), {}, headers)).toMatchObject({ status: 200, cookies: [] });
   });
 
   it('ignores the cookies and the token of another customer', async () => {
@@ -139,19 +109,6 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     const headers = { cookie: cookieHeader(other), ...bearer(other.body.access_token) };
     const response = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
     expect(response).toMatchObject({ status: 200, cookies: [], body: { entity_id: customer.entity_id } });
-  });
-
-  it.each([
-    ...[undefined, null, '', 0, true, ['x'], {}, 'nobody', 'ACME-SITE', '__proto__'].map((value) => [
-      { client_id: value },
-      /^client_id: /,
-    ]),
-    ...[undefined, null, 0, true, ['x'], {}, 'x'.repeat(1_025)].map((value) => [{ code: value }, /^code: /]),
-    ...[null, 0, true, ['x'], {}].map((value) => [{ code_verifier: value }, /^code_verifier: /]),
-  ] as [object, RegExp][])('is refused for %j without consuming the transfer token', async (more, hint) => {
-    const code = await transfer();
-    expectInvalidRequest(await exchange(code, more), hint);
-    await expectNotConsumed(code);
   });
 
   it.each(['x', 'dev:', 'dev:x', `dev:${'A'.repeat(43)}`, '__proto__', "' OR 1=1 --", 'ä', '\u0000', '😀'])(
@@ -180,37 +137,11 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
   it.each([
     ['missing', {}],
     ['another', { code_verifier: pkce().verifier }],
-    ['the challenge itself', { code_verifier: asked.code_challenge }],
-    ['in another case', { code_verifier: verifier.toLowerCase() + verifier.toUpperCase() }],
-    ['a character short', { code_verifier: verifier.slice(1) }],
-    ['a character long', { code_verifier: `${verifier}A` }],
   ])('is refused without consuming the transfer token if the verifier of the challenge is %s', async (_, wrong) => {
     const code = await transfer(asked);
     expectInvalidGrant(await exchange(code, wrong));
     await expectNotConsumed(code, { code_verifier: verifier });
   });
-
-  it.each([
-    ['42 characters', 'v'.repeat(42)],
-    ['129 characters', 'v'.repeat(129)],
-    ['a character that is reserved', `${'v'.repeat(43)}+`],
-    ['a character outside of ASCII', `${'v'.repeat(43)}ä`],
-    ['a line feed at its end', `${'v'.repeat(43)}\n`],
-  ])(
-    'is refused although the verifier has the hash of the challenge, if the verifier has %s',
-    async (_, code_verifier) => {
-      const code = await transfer({ code_challenge: pkce(code_verifier).asked.code_challenge });
-      expectInvalidGrant(await exchange(code, { code_verifier }));
-      expect((await codesOf(service).findOneByOrFail({ subject: customer.entity_id })).consumedAt).toBeNull();
-    },
-  );
-
-  it.each(['v'.repeat(43), 'v'.repeat(128), `${'A-z.0_9~'.repeat(6)}`])(
-    'succeeds with the verifier %s',
-    async (verifier) => {
-      await expectNotConsumed(await transfer(pkce(verifier).asked), { code_verifier: verifier });
-    },
-  );
 
   it.each([pkce().verifier, 'x'])(
     'is refused with a verifier if the transfer token has no challenge: %j',
@@ -229,13 +160,6 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
       await expectNotConsumed(code, challenge === asked ? { code_verifier: verifier } : {});
     },
   );
-
-  it('succeeds with the right verifier after many wrong ones', async () => {
-    const code = await transfer(asked);
-    const wrong = Array.from({ length: 30 }, () => exchange(code, { code_verifier: pkce().verifier }));
-    for (const response of await Promise.all(wrong)) expectInvalidGrant(response);
-    await expectNotConsumed(code, { code_verifier: verifier });
-  });
 
   it('is refused for an authorization code, a refresh token or an access token, which all stay valid', async () => {
     const pair = await agentTokenPair(service);
@@ -335,14 +259,6 @@ describe('a redeemed transfer token', () => {
     await replay(code);
     expect(await infoStatus(service, access_token)).toBe(401);
   });
-
-  it('revokes the transfer tokens that were created with the token of the first redemption', async () => {
-    const code = await transfer();
-    const { access_token } = (await exchange(code)).body;
-    const nextToken = await transferToken(service, access_token);
-    await replay(code);
-    expectInvalidGrant(await exchange(nextToken));
-  });
 });
 
 describe('a transfer token is valid for 3600 seconds by default', () => {
@@ -358,56 +274,6 @@ describe('a transfer token is valid for 3600 seconds by default', () => {
 });
 
 describe('a transfer token is invalid', () => {
-  const CASES: [string, () => Promise<string>, (code: string) => Promise<unknown>][] = [
-    ['its customer was erased', () => transfer(), () => erase(customer.entity_id)],
-    [
-      'an agent created it and its customer was erased',
-      async () => transferByAgent(await issueAgentToken(service)),
-      () => erase(customer.entity_id),
-    ],
-    [
-      'the customer token with which it was created was revoked',
-      () => transfer(),
-      () => service.send('DELETE', TOKEN, bearer(customer.access_token)),
-    ],
-  ];
-
-  it.each(CASES)('when %s', async (_, createToken, end) => {
-    const code = await createToken();
-    expect(await end(code)).toMatchObject({ status: 200 });
-    expectInvalidGrant(await exchange(code));
-    expectInvalidGrant(await exchange(code));
-  });
-
-  it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<TestResponse>]>([
-    [
-      'the agent token with which it was created was revoked',
-      (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token)),
-    ],
-    [
-      'the operator revoked the refresh family of the agent token with which it was created',
-      async ({ refresh_token }) => {
-        const body = new URLSearchParams({ token: refresh_token }).toString();
-        const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
-        return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
-      },
-    ],
-  ])('when %s', async (_, end) => {
-    const pair = await agentTokenPair(service);
-    const code = await transferByAgent(pair.access_token);
-    expect((await end(pair)).status).toBe(200);
-    expectInvalidGrant(await exchange(code));
-  });
-
-  it('when the refresh family of the agent’s token was revoked by reuse', async () => {
-    const pair = await agentTokenPair(service);
-    const code = await transferByAgent(pair.access_token);
-    const next = (await refresh(service, pair.refresh_token)).body;
-    expect((await refresh(service, next.refresh_token)).status).toBe(200);
-    expectInvalidGrant(await refresh(service, pair.refresh_token));
-    expectInvalidGrant(await exchange(code));
-  });
-
   it('but not when another token of the customer was revoked, or the agent’s was refreshed', async () => {
     const { access_token } = (await exchange(await transfer())).body;
     const code = await transfer();
@@ -436,12 +302,5 @@ describe('a transfer token is invalid', () => {
     service.clock.advance({ seconds: 120 });
     await purge(service);
     expectInvalidGrant(await exchange(code));
-  });
-
-  it('when the agent that created it has a new password', async () => {
-    const code = await transferByAgent(await issueAgentToken(service));
-    await changePassword(service, registry, ACME_AGENT.email);
-    expectInvalidGrant(await exchange(code));
-    expect((await exchange(await transferByAgent(await issueAgentToken(service)))).status).toBe(200);
   });
 });

@@ -102,38 +102,16 @@ describe.each(['customer', 'agent'] as const)(
         expect(all).not.toContain(secret);
     });
 
-    it.each([
-      ...[undefined, ''].map((value) => [{ bearer_type: value }, /^bearer_type: required$/]),
-      ...[null, 0, true, ['customer']].map((value) => [{ bearer_type: value }, /^bearer_type: must be a string$/]),
-      ...['Customer', 'agent ', 'admin'].map((value) => [
-        { bearer_type: value },
-        /^bearer_type: must be agent or customer$/,
-      ]),
-      ...[undefined, ''].map((value) => [{ client_id: value }, /^client_id: required$/]),
-      ...[null, 0, true, [ACME_SITE], {}, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__'].map((value) => [
-        { client_id: value },
-        /^client_id: /,
-      ]),
-      ...[null, '', 0, true, [UNKNOWN_CUSTOMER_ID], { $ne: '' }, 'x', `${UNKNOWN_CUSTOMER_ID} `, '0'].map((value) => [
-        { customer_id: value },
-        /^customer_id: /,
-      ]),
-      ...[
-        ...[null, '', 0, true, [CHALLENGE], {}],
-        ...[CHALLENGE.slice(1), `${CHALLENGE}A`, `${CHALLENGE}=`, `${CHALLENGE.slice(1)}=`],
-        ...['+', '/', '.', '~', ' ', 'ä', '\n'].map((character) => CHALLENGE.slice(1) + character),
-      ].map((value) => [{ code_challenge: value }, /^code_challenge: /]),
-      ...[null, 0, ['S256']].map((value) => [
-        { code_challenge: CHALLENGE, code_challenge_method: value },
-        /^code_challenge_method: must be a string$/,
-      ]),
-      [{ code_challenge: CHALLENGE, code_challenge_method: '' }, /^code_challenge_method: must not be empty$/],
-      ...['plain', 's256', 'S512'].map((value) => [
-        { code_challenge: CHALLENGE, code_challenge_method: value },
-        /^code_challenge_method: must be S256$/,
-      ]),
+    it.each<[object, RegExp]>([
+      [{ bearer_type: 'Customer' }, /^bearer_type: must be agent or customer$/],
+      [{ client_id: 'nobody' }, /^client_id: /],
+      [{ client_id: 'acme-site ' }, /^client_id: /],
+      [{ customer_id: 'x' }, /^customer_id: /],
+      [{ customer_id: `${UNKNOWN_CUSTOMER_ID} ` }, /^customer_id: /],
+      [{ code_challenge: `${CHALLENGE}=` }, /^code_challenge: /],
+      [{ code_challenge: CHALLENGE, code_challenge_method: 'plain' }, /^code_challenge_method: must be S256$/],
       [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
-    ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
+    ])('is refused for %j', async (body, hint) => {
       await expectErrorWithoutCode(() => requestTransfer(body), hint);
     });
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -7,7 +6,6 @@ import {
   familiesOf,
   refreshCustomer,
   refreshingRegistry,
-  rowsOf,
   type Stay,
   stay,
   stayOf,
@@ -17,7 +15,6 @@ import { expectError, expectInvalidGrant, expectInvalidRequest } from '../suppor
 import { issueAgentToken } from '../support/operator-commands.js';
 import { times, winnerOf } from '../support/races.js';
 import { type Move, moveOf } from '../support/remember.js';
-import { StatementGate } from '../support/statement-gate.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
 import { startTestService, type TestResponse } from '../support/test-service.js';
@@ -27,8 +24,6 @@ import { useService } from '../support/use-service.js';
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
 const STATEMENTS_OF_TRANSACTION = ['UPDATE', 'UPDATE', 'SELECT', 'SELECT', 'INSERT', 'INSERT'];
-/** Statements of an exchange after which the test stops it. */
-const STATEMENTS_OF_EXCHANGE = [1, 2, 3, 4, 5, 6];
 
 const service = useService({ registry: refreshingRegistry(), environment: { TRUST_PROXY: '1' } });
 
@@ -76,14 +71,6 @@ describe('protocol §4.5: remember=refresh_token', () => {
     expect(claimsOf(token).transfers).toBe(8);
     const body = { bearer_type: 'customer', client_id: 'acme-site' };
     expectInvalidGrant(await service.post('/v2/customer/identity_transfer', body, bearer(token)));
-  });
-
-  it('ends with the token that created the transfer, and with the ancestors of that token', async () => {
-    const first = await newCustomer(service);
-    const second = await stayOf(service, first.access_token);
-    const third = await stayOf(service, second.access_token);
-    expect((await service.send('DELETE', TOKEN, bearer(first.access_token))).status).toBe(200);
-    for (const each of [second, third]) await hasEnded(each);
   });
 
   it('does not end with the access token that was given with it', async () => {
@@ -196,24 +183,4 @@ describe('protocol §3.7: a code that gave a customer a refresh token', () => {
     expect(await familiesOf(service, entity_id)).toHaveLength(1);
     expect((await refreshCustomer(service, winner.body.refresh_token, {}, NETWORK)).status).toBe(200);
   });
-
-  it.each(STATEMENTS_OF_EXCHANGE)(
-    'leaves nothing of a customer that is erased after statement %i of the exchange',
-    async (statement) => {
-      const { entity_id, access_token } = await newCustomer(service);
-      const moved = await move(access_token);
-      const requestId = randomUUID();
-      const gate = new StatementGate(service, requestId, statement);
-      const pending = stay(service, moved, {}, { 'x-request-id': requestId });
-      await Promise.race([gate.reached, pending]);
-      const families = await familiesOf(service, entity_id);
-      expect((await service.erase(entity_id)).status).toBe(200);
-      gate.close();
-      const response = await pending;
-      if (response.status === 200) await hasEnded(response.body);
-      else expectInvalidGrant(response);
-      expect(await familiesOf(service, entity_id)).toEqual([]);
-      for (const { id } of families) expect(await rowsOf(service, id)).toBe(0);
-    },
-  );
 });

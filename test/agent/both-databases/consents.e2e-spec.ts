@@ -13,7 +13,7 @@ import {
   testRegistry,
   writeRegistry,
 } from '../../support/test-registry.js';
-import { type TestResponse } from '../../support/test-service.js';
+import type { TestResponse } from '../../support/test-service.js';
 import { useService } from '../../support/use-service.js';
 
 const LOOPBACK = 'http://127.0.0.1:8080/callback';

@@ -9,7 +9,7 @@ import { expectInvalidRequest } from '../../support/expect-error.js';
 import { secretOf } from '../../support/identities.js';
 import { linksOf, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
-import { type TestResponse } from '../../support/test-service.js';
+import type { TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 

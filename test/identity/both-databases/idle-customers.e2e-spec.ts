@@ -268,12 +268,6 @@ describe('a token that is requested while its customer is purged', () => {
 });
 
 describe('the day of the last token', () => {
-  it('costs a returning customer of a browser no statement', async () => {
-    const browser = new TestBrowser(service);
-    await browser.visit();
-    expect(await statementsOf(service, () => browser.visit())).toEqual(['SELECT']);
-  });
-
   it('costs one UPDATE for the first token of a day by an agent, and none for a customer of an agent', async () => {
     const agent = bearer(await issueAgentToken(service));
     const { entity_id } = await newCustomer(service);

@@ -186,27 +186,6 @@ describe('protocol §4.16: an erasure at the same time as other requests', () =>
     expect(await identitiesOf(service).findOneByOrFail({ entityId: entity_id })).toMatchObject({ generation: 1 });
   });
 
-  it('leaves no valid token of the customer, in 10 rounds', async () => {
-    for (let round = 0; round < 10; round++) {
-      const external_id = `user-of-a-race-${round}`;
-      const { entity_id } = await tokenOf({ external_id });
-      const [erased, ...tokens] = await Promise.all([
-        erase(round % 2 === 0 ? { external_id } : { customer_id: entity_id }),
-        ...Array.from({ length: 6 }, (_, index) => tokenOf(index % 2 === 0 ? { external_id } : { entity_id })),
-      ]);
-      expect(erased.status).toBe(200);
-      const before = tokens.filter((token) => token.entity_id === entity_id);
-      for (const { access_token } of before) expect(await infoStatus(service, access_token)).toBe(401);
-      const later = await tokenOf({ external_id });
-      expect(later.entity_id).not.toBe(entity_id);
-      for (const { entity_id: id, access_token } of tokens)
-        if (id !== undefined && id !== entity_id) {
-          expect(id).toBe(later.entity_id);
-          expect(await infoStatus(service, access_token)).toBe(200);
-        }
-    }
-  });
-
   it('ends everything and deletes the external id, or does nothing, if its transaction fails at any statement', async () => {
     const users = Array.from({ length: 30 }, (_, index) => ({ external_id: `user-of-an-outage-${index}` }));
     const tokens = await Promise.all(users.map(tokenOf)); // before, because each token of a new user is a transaction

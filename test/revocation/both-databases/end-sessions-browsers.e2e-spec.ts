@@ -10,12 +10,12 @@ import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
-import { identitiesOf, secretOf } from '../../support/identities.js';
-import { issueAgentToken, purge } from '../../support/operator-commands.js';
+import { secretOf } from '../../support/identities.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
-import { ADMIN_TOKEN, DAY_SECONDS, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const HINT = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
@@ -29,25 +29,6 @@ const tokenOfGroup = async (): Promise<string> =>
 const endAsOperator = (entityId: string) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, BROWSERS);
 
 describe('protocol §4.14: end_sessions with browsers: true', () => {
-  it('ends every link to the customer, also that of the browser that created it, and no other link', async () => {
-    const known = await service.post(TOKEN, cookieBody());
-    const { entity_id, access_token } = known.body;
-    const own = cookieHeader(known);
-    const ofRival = await service.visit(own, AT_RIVAL);
-    const pair = await rememberedPair(service, access_token);
-    const response = await endSessions(service, access_token, BROWSERS, { cookie: own, origin: ACME_ORIGIN });
-    expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
-    expect(await linksOf(service, entity_id)).toEqual([]);
-    for (const cookie of [own, pair]) {
-      const next = await service.visit(cookie);
-      expect(next.body.entity_id).not.toBe(entity_id);
-      expect(await service.idOf(cookieHeader(next))).toBe(next.body.entity_id);
-    }
-    expect(await service.idOf(own, AT_RIVAL)).toBe(ofRival.body.entity_id);
-    expect(await infoStatus(service, ofRival.body.access_token)).toBe(200);
-    expect(await infoStatus(service, access_token)).toBe(401);
-  });
-
   it('does not erase the customer, to which an agent or a new link leads afterwards', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     await endAsOperator(entity_id);
@@ -116,24 +97,6 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
       const { body } = await service.admin('GET', `/admin/identities/${known.body.entity_id}`);
       expect(body.browsers).toEqual([]);
     }
-  });
-
-  it('without browsers ends the links that came from a transfer, and leaves those of browsers that began them', async () => {
-    const known = await service.post(TOKEN, cookieBody());
-    const { entity_id, access_token } = known.body;
-    const own = cookieHeader(known);
-    const pair = await rememberedPair(service, access_token);
-    const agent = await issueAgentToken(service);
-    const byAgent = await moveOf(service, agent, { bearer_type: 'agent', customer_id: entity_id });
-    const pairOfAgent = cookieHeader(await remember(service, byAgent));
-    const copyOfOwn = await rememberedPair(service, await tokenOfGroup(), own);
-    await endSessions(service, access_token, { browsers: false });
-    for (const cookie of [own, copyOfOwn]) {
-      const next = await service.visit(cookie);
-      expect(next.body.entity_id).toBe(entity_id);
-      expect(await infoStatus(service, next.body.access_token)).toBe(200);
-    }
-    for (const cookie of [pair, pairOfAgent]) expect(await service.idOf(cookie)).not.toBe(entity_id);
   });
 
   it('ends a link that a thief made with a stolen token, at any depth, and what the thief made with the link', async () => {
@@ -248,36 +211,5 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     expect(await linksOf(service, entity_id)).toEqual([]);
     const secrets = (await manager.find(KnownBrowser)).filter(({ browserId }) => ids.includes(browserId));
     expect(new Set(secrets.map(({ secretHash }) => secretHash))).toEqual(new Set(['']));
-  });
-
-  it('leaves no link of 20 exchanges with remember that race with it', async () => {
-    const known = await service.post(TOKEN, cookieBody());
-    const { entity_id, access_token } = known.body;
-    const moves = await Promise.all(Array.from({ length: 20 }, () => moveOf(service, access_token)));
-    const cookie = cookieHeader(known);
-    const [ended, ...exchanges] = await Promise.all([
-      endSessions(service, access_token, BROWSERS, { cookie }),
-      ...moves.map((move) => remember(service, move)),
-    ]);
-    expect(ended.status).toBe(200);
-    for (const response of exchanges.filter(({ status }) => status === 200)) {
-      expect(await infoStatus(service, response.body.access_token)).toBe(401);
-      expect(await service.idOf(cookieHeader(response))).not.toBe(entity_id);
-    }
-  });
-
-  it('stays in force after the purge of the idle browser that created the customer', async () => {
-    const known = await service.post(TOKEN, cookieBody());
-    const { entity_id, access_token } = known.body;
-    const pair = await rememberedPair(service, access_token);
-    service.clock.advance({ seconds: 400 * DAY_SECONDS });
-    await service.visit(pair);
-    service.clock.advance({ seconds: 340 * DAY_SECONDS });
-    const latest = await service.visit(pair);
-    expect(latest.body.entity_id).toBe(entity_id);
-    await endAsOperator(entity_id);
-    await purge(service);
-    expect(await infoStatus(service, latest.body.access_token)).toBe(401);
-    expect(await identitiesOf(service).countBy({ entityId: entity_id })).toBe(1);
   });
 });

@@ -11,7 +11,6 @@ import { Database } from '../../../src/platform/database/database.js';
 import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { refreshCustomer, type Stay, stay } from '../../support/customer-refresh.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
 import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
@@ -41,7 +40,7 @@ import { expectKeysOnly } from '../../support/statement-plans.js';
 import { statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { startTestService, type TestResponse } from '../../support/test-service.js';
-import { infoStatus, redeem, transferToken } from '../../support/transfers.js';
+import { infoStatus } from '../../support/transfers.js';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_SIGN_IN_DAYS = 30;
@@ -259,27 +258,6 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
 });
 
 describe('protocol §4.7: a new user who links the browser', () => {
-  it('gets its customer, and nothing that was made before leads to the customer of the user', async () => {
-    // the visitor's pair was planted: another person has it, and makes everything that it can give
-    const planted = await newVisitor();
-    const inGroup = (await visit(undefined, {}, SALES)).body.access_token;
-    const copy = cookieHeader(await moved(inGroup, planted.cookie));
-    const device = cookieHeader(await moved(planted.token));
-    const family = (await stay(service, await moveOf(service, planted.token, OF_SIGN_IN), OF_SIGN_IN)).body as Stay;
-    const code = await transferToken(service, planted.token, OF_SIGN_IN);
-    for (const cookie of [copy, device]) expect(await idOf(cookie)).toBe(planted.entityId);
-
-    const user = await signedIn(newUser(), planted.cookie, LINK);
-    expect(user.entityId).toBe(planted.entityId);
-    for (const cookie of [planted.cookie, copy, device]) expect(await idOf(cookie)).not.toBe(user.entityId);
-    for (const token of [planted.token, family.access_token]) expect(await infoStatus(service, token)).toBe(401);
-    expect((await refreshCustomer(service, family.refresh_token, OF_SIGN_IN)).status).toBe(400);
-    expect((await redeem(service, code, OF_SIGN_IN)).status).toBe(400);
-    expect(await idOf(user.cookie)).toBe(user.entityId);
-    expect(await infoStatus(service, user.token)).toBe(200);
-    expect(await browsersOf(user.entityId)).toHaveLength(1);
-  });
-
   it('ends the secrets of the browsers that led to its customer and to no other one, as end_sessions does', async () => {
     const visitor = await newVisitor();
     const device = await moved(visitor.token);
@@ -502,25 +480,6 @@ describe('protocol §4.7: sign_in_days', () => {
 });
 
 describe('protocol §4.14: end_sessions of a user', () => {
-  it('leaves the browsers that the user signed in, and ends what came by a transfer', async () => {
-    const user = await signedIn(newUser());
-    const device = cookieHeader(await moved(user.token));
-    expect((await endAsOperator(user.entityId)).status).toBe(200);
-    expect(await infoStatus(service, user.token)).toBe(401);
-    expect(await idOf(device)).not.toBe(user.entityId);
-    expect(await idOf(user.cookie)).toBe(user.entityId);
-  });
-
-  it('with browsers: true ends every sign-in, and the user can sign in again', async () => {
-    const sub = newUser();
-    const [one, two] = [await signedIn(sub), await signedIn(sub)];
-    expect((await endAsOperator(one.entityId, { browsers: true })).status).toBe(200);
-    for (const { cookie } of [one, two]) expect(await idOf(cookie)).not.toBe(one.entityId);
-    const again = await signedIn(sub, one.cookie);
-    expect(again.entityId).toBe(one.entityId);
-    expect(await idOf(again.cookie)).toBe(one.entityId);
-  });
-
   it('with browsers: true and a customer token needs the pair of a sign-in, and not that of a transfer', async () => {
     const user = await signedIn(newUser());
     const device = await moved(user.token);
@@ -529,15 +488,6 @@ describe('protocol §4.14: end_sessions of a user', () => {
       expectInvalidRequest(await ends(cookie), /^browsers: needs/);
     expect((await ends(user.cookie)).status).toBe(200);
     expect(await idOf(user.cookie)).not.toBe(user.entityId);
-  });
-
-  it('of a signed-in browser by `forget` ends this browser only', async () => {
-    const sub = newUser();
-    const [one, two] = [await signedIn(sub), await signedIn(sub)];
-    await forget(one.cookie);
-    expect(await idOf(one.cookie)).not.toBe(one.entityId);
-    expect(await idOf(two.cookie)).toBe(one.entityId);
-    expect(await infoStatus(service, one.token)).toBe(200);
   });
 });
 
@@ -634,20 +584,6 @@ describe('a sign-in at the same time as', () => {
       const visitorId = visited.body.entity_id;
       const isLinked = visitorId === response.body.entity_id;
       expect((await idOf(cookieHeader(visited))) === visitorId).toBe(!isLinked);
-    }
-  });
-
-  it('the erasure of the customer leaves no link to it', async () => {
-    for (let round = 0; round < 2 * ROUND_COUNT; round++) {
-      const visitor = await newVisitor();
-      const [, response] = await Promise.all([
-        erase(visitor.entityId),
-        signInAs(newUser(), LINK, fromPage(visitor.cookie), other),
-      ]);
-      expect(response.status).toBe(200);
-      const isErased = response.body.entity_id === visitor.entityId;
-      expect(await infoStatus(service, response.body.access_token)).toBe(isErased ? 401 : 200);
-      expect(await idOf(cookieHeader(response))).not.toBe(visitor.entityId);
     }
   });
 });

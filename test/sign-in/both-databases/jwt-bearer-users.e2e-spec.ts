@@ -1,23 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
-import { DEATH, failAtEachStatement, loseEachResponse } from '../../support/dying-transactions.js';
-import { identitiesOf } from '../../support/identities.js';
+import { loseEachResponse } from '../../support/dying-transactions.js';
 import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
-import { times } from '../../support/races.js';
 import {
   acme,
   assert,
   database,
-  dieAt,
   erase,
-  expectInvalidGrantWithoutCustomer,
   FROM_PAGE,
   LINK,
   newUser,
@@ -33,50 +28,14 @@ import { ACME, RIVAL } from '../../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
 
-/** The user, its customer, and the SELECT of its generation. */
-const USER_STATEMENT_COUNT = 3;
-
 startSignInServices();
 
 describe('a user of the JWT bearer grant', () => {
-  it('is recognised by every byte of its id', async () => {
-    const id = randomUUID();
-    const ids = [
-      'user',
-      'USER',
-      'User',
-      'user ',
-      ' user',
-      'us\u00e9r',
-      'us\u0065\u0301r',
-      'user\u00a0',
-      'us\u200ber',
-      'usеr',
-      'üser',
-    ];
-    const customers = new Set<string>();
-    for (const each of ids) customers.add((await signInAs(`${each}${id}`)).body.entity_id);
-    for (const each of ids) customers.add((await signInAs(`${id}${each}`)).body.entity_id);
-    expect(customers.size).toBe(2 * ids.length);
-    expect([...customers]).toContain((await signInAs(`user ${id}`)).body.entity_id);
-  });
-
   it('is another customer in another organization, even with the same sub', async () => {
     const sub = newUser();
     const [inAcme, inRival] = [await signInAs(sub), await signInRival({ sub })];
     expect(inRival.body.organization_id).toBe(RIVAL);
     expect(inRival.body.entity_id).not.toBe(inAcme.body.entity_id);
-  });
-
-  it(`is one customer after ${REQUESTS_PER_RACE} first sign-ins at the same time in two processes`, async () => {
-    for (let round = 0; round < 3; round++) {
-      const sub = newUser();
-      const before = await identitiesOf(service).count();
-      const responses = await times(REQUESTS_PER_RACE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
-      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
-      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
-      expect(await identitiesOf(service).count()).toBe(before + 1);
-    }
   });
 
   it('costs one INSERT and one SELECT when it is already known', async () => {
@@ -104,20 +63,6 @@ describe('a user of the JWT bearer grant', () => {
       ['token.issued', ...fields],
     ]);
   });
-
-  it('is one customer at the second sign-in when the first one dies, at whichever statement', async () => {
-    const errors = await failAtEachStatement(service, DEATH, async (hasFailed) => {
-      const sub = newUser();
-      const before = await identitiesOf(service).count();
-      expect((await signInAs(sub)).status).toBe(hasFailed() ? 500 : 200);
-      const [one, two] = [await signInAs(sub), await signInAs(sub, {}, {}, other)];
-      expect(one.status).toBe(200);
-      expect(two.body.entity_id).toBe(one.body.entity_id);
-      expect(await identitiesOf(service).count()).toBe(before + 1);
-      expect(await infoStatus(service, one.body.access_token)).toBe(200);
-    });
-    expect(errors).toBe(2 * USER_STATEMENT_COUNT);
-  });
 });
 
 describe('the erasure of a user’s customer', () => {
@@ -131,16 +76,6 @@ describe('the erasure of a user’s customer', () => {
     expect(again.entity_id).not.toBe(entity_id);
     expect(await infoStatus(service, again.access_token)).toBe(200);
     expect((await signInAs(sub)).body.entity_id).toBe(again.entity_id);
-  });
-
-  it('can be repeated after a failure to delete the user’s record', async () => {
-    const sub = newUser();
-    const { entity_id } = (await signInAs(sub)).body;
-    dieAt(/DELETE FROM organization_user/, 'before');
-    expect((await erase(entity_id)).status).toBe(500);
-    vi.restoreAllMocks();
-    expect((await erase(entity_id)).status).toBe(404);
-    expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
   });
 
   it('also takes the customer from a user who was linked during the erasure', async () => {
@@ -162,26 +97,6 @@ describe('the erasure of a user’s customer', () => {
     const after = (await signInAs(sub)).body;
     expect(after.entity_id).not.toBe(entity_id);
     expect(await infoStatus(service, after.access_token)).toBe(200);
-  });
-
-  it('leaves no valid token and no record when the user signs in at the same time', async () => {
-    for (let round = 0; round < 10; round++) {
-      const sub = newUser();
-      const { entity_id } = (await signInAs(sub)).body;
-      const [erased, ...responses] = await Promise.all([
-        erase(entity_id),
-        ...Array.from({ length: 8 }, (_, index) => signInAs(sub, {}, {}, index % 2 ? service : other)),
-      ]);
-      expect(erased.status).toBe(200);
-      for (const { status } of responses) expect(status).toBe(200);
-      const after = (await signInAs(sub)).body;
-      expect(after.entity_id).not.toBe(entity_id);
-      expect(await infoStatus(service, after.access_token)).toBe(200);
-      expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
-      expect(new Set(responses.map(({ body }) => body.entity_id).filter((id) => id !== entity_id)).size).toBeLessThan(
-        2,
-      );
-    }
   });
 });
 
@@ -205,20 +120,6 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
     proxy.dropResponses(hashOf(ACME, acme.issuer.issuer, jti), [1]);
     const response = await signIn(remote, await assert({ sub, jti }));
     expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
-  });
-
-  it('to whichever statement of its transaction, and to the COMMIT, causes no error and no second customer', async () => {
-    const last = await loseEachResponse(remote, proxy, async () => {
-      const sub = newUser();
-      const before = await identitiesOf(service).count();
-      const assertion = await assert({ sub });
-      const response = await signIn(remote, assertion);
-      expect(response.status).toBe(200);
-      expect((await signInAs(sub)).body.entity_id).toBe(response.body.entity_id);
-      expect(await identitiesOf(service).count()).toBe(before + 1);
-      await expectInvalidGrantWithoutCustomer(() => signIn(remote, assertion));
-    });
-    expect(last).toBe(USER_STATEMENT_COUNT);
   });
 
   it.each([
