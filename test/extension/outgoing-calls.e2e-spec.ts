@@ -47,6 +47,7 @@ describeRoute('POST /v2/customer/sms_code', {
     body: { client_id: clientId, organization_id: organizationId, phone: `+49${30_000_000 + phones++}` },
   }),
   guessable: false,
+  resends: 3,
 });
 
 describeRoute('POST /v2/customer/one_time_link', {

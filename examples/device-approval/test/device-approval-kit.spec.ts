@@ -1,6 +1,7 @@
-import { describeGrant, describeRoute, type TestEnvironment } from 'conformance-kit';
+import { describeGrant, describeRoute, type PendingProof, type TestEnvironment } from 'conformance-kit';
 import { deviceApproval } from '../src/device-approval.extension.js';
 import { DeviceApprovalGrant } from '../src/device-approval.grant.js';
+import { INTERVAL_SECONDS } from '../src/device-approvals.js';
 
 const ROUTES = '/v2/customer/device_approval';
 
@@ -13,18 +14,26 @@ async function newDevice({ service, clientId: client_id, organizationId: organiz
   return (await service.post(`${ROUTES}/start`, { client_id, organization_id })).body as Codes;
 }
 
-/** A new device that a new customer has approved. */
-async function approvedDevice(environment: TestEnvironment): Promise<{ device_code: string }> {
+/** A new device that no customer has approved. */
+async function pendingDevice(environment: TestEnvironment): Promise<PendingProof> {
   const [{ accessToken }, { device_code, user_code }] = [await environment.newCustomer(), await newDevice(environment)];
-  const decision = { user_code, decision: 'approve' };
-  await environment.service.post(`${ROUTES}/decide`, decision, { Authorization: `Bearer ${accessToken}` });
-  return { device_code };
+  const headers = { Authorization: `Bearer ${accessToken}` };
+  const confirm = () => environment.service.post(`${ROUTES}/decide`, { user_code, decision: 'approve' }, headers);
+  return { parameters: { device_code }, confirm, intervalSeconds: INTERVAL_SECONDS };
+}
+
+/** A new device that a new customer has approved. */
+async function approvedDevice(environment: TestEnvironment): Promise<object> {
+  const { parameters, confirm } = await pendingDevice(environment);
+  await confirm();
+  return parameters;
 }
 
 // the rules for all grants
 describeGrant(DeviceApprovalGrant, {
   ...deviceApproval,
   valid: approvedDevice,
+  pending: pendingDevice,
   singleUse: true,
   boundToClient: true,
   lifetime: 600,

@@ -13,6 +13,7 @@ import { groupRules } from './rules/groups.js';
 import { guessRules } from './rules/guesses.js';
 import { openApiRules } from './rules/openapi.js';
 import { parameterRules } from './rules/parameters.js';
+import { pendingRules } from './rules/pending.js';
 import { proofBindingRules } from './rules/proof-binding.js';
 import { proofOutputRules } from './rules/proof-output.js';
 import { responseRules } from './rules/responses.js';
@@ -25,7 +26,7 @@ const RULES = [
   ...[responseRules, parameterRules, bodyRules, clientRules, callerRules, groupRules, singleUseRules],
   ...[settingsRules, auditAndMetricsRules, openApiRules, secretRules, fuzzRules],
   ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endedSessionsRules],
-  endedCallerRules,
+  ...[endedCallerRules, pendingRules],
 ];
 
 /** Every service-wide rule that applies to a grant. */

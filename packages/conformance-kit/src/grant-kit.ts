@@ -35,10 +35,22 @@ export interface GrantKit extends Extension {
    * a short proof is harmless. It is required if the proof is short.
    */
   guessable?: GuessableParameter | false;
+  /** A proof that waits for the decision of a person. It is required if the grant declares `polling`. */
+  pending?: (environment: TestEnvironment) => PendingProof | Promise<PendingProof>;
   /** Providers of the extension that other objects replace, as for `startTestService`. */
   replace?: readonly ReplacedProvider[];
   /** Environment variables of the service, as for `startTestService`. */
   environment?: Record<string, string>;
+}
+
+/** A proof that nobody has confirmed. */
+export interface PendingProof {
+  /** The grant's own parameters of a poll. */
+  parameters: object;
+  /** Confirms the proof. The next poll gets a token. */
+  confirm: () => unknown;
+  /** The shortest time between two polls. */
+  intervalSeconds: number;
 }
 
 /** A parameter whose values are short enough to be guessed. */

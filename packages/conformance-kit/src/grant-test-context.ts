@@ -84,12 +84,13 @@ export class GrantTestContext {
 
   /** The parameters of a new request that gets a token. */
   async body(more: Parameters = {}): Promise<Parameters> {
-    const { organization_id } = this.schema.required?.includes('organization_id')
-      ? { organization_id: OWN_ORGANIZATION }
-      : {};
-    const own = await this.kit.valid(this.environment);
-    const given = { ...(organization_id && { organization_id }), ...own };
-    return { grant_type: this.declared.name, client_id: SITE, ...given, ...more };
+    return { ...this.withCommon(await this.kit.valid(this.environment)), ...more };
+  }
+
+  /** The grant's own parameters, with those that every request needs. */
+  withCommon(own: object): Parameters {
+    const organization = this.schema.required?.includes('organization_id') && { organization_id: OWN_ORGANIZATION };
+    return { grant_type: this.declared.name, client_id: SITE, ...organization, ...own };
   }
 
   async callerHeaders(): Promise<Record<string, string>> {

@@ -4,7 +4,7 @@
  */
 
 export { describeGrant } from './describe-grant.js';
-export type { Customer, GrantKit, GuessableParameter, TestEnvironment } from './grant-kit.js';
+export type { Customer, GrantKit, GuessableParameter, PendingProof, TestEnvironment } from './grant-kit.js';
 export type { TestResponse } from './http-client.js';
 export type { RegistryDocument } from './registry-file.js';
 export { describeRoute } from './routes/describe-route.js';

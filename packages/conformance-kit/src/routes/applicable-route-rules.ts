@@ -5,6 +5,7 @@ import { routeEndedCallerRules } from './ended-caller-rules.js';
 import { routeHttpRules } from './http-rules.js';
 import { routeLimitRules } from './limit-rules.js';
 import { routeOrganizationRules } from './organization-rules.js';
+import { routeResendRules } from './resend-rules.js';
 import type { RouteKit } from './route-kit.js';
 import { grantsOf } from './route-registry.js';
 import type { RouteRule } from './route-rule.js';
@@ -15,7 +16,7 @@ export function applicableRouteRules(kit: RouteKit): RouteRule[] {
   return [
     ...[...routeHttpRules, ...routeBodyRules, ...routeClientRules],
     ...[...routeCallerRules(kit), ...routeOrganizationRules(kit), ...routeLimitRules(kit), ...routeSecretRules(kit)],
-    ...routeEndedCallerRules(kit),
+    ...[...routeEndedCallerRules(kit), ...routeResendRules(kit)],
     ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
   ];
 }

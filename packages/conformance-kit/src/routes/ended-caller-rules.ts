@@ -40,6 +40,7 @@ async function redeem(context: RouteTestContext, endsCaller: boolean): Promise<T
   const parameters = await (kit.redeem as Exclude<RouteKit['redeem'], false | undefined>)(
     sent as RouteRequest,
     response,
+    environment,
   );
   if (endsCaller) await endBearers(environment.service, [sent.headers.authorization ?? '']);
   const body = { client_id: SITE, ...parameters };

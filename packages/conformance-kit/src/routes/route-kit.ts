@@ -18,7 +18,7 @@ export interface RouteKit extends Extension {
    * Returns the parameters of the token request that redeems what a request has created; `false` if no grant redeems it.
    * The kit adds the client. It is required if the route takes a bearer token and the extension has a grant.
    */
-  redeem?: ((request: RouteRequest, response: TestResponse) => object | Promise<object>) | false;
+  redeem?: Redeem | false;
   /**
    * What the route acts on: what belongs to the organization of its caller; a customer of this organization that a
    * parameter of the body or the path names; or the same for callers of all organizations. It is required if the route
@@ -30,6 +30,11 @@ export interface RouteKit extends Extension {
    * a short text is harmless. It is required if each request has short texts of its own.
    */
   guessable?: GuessableParameter | false;
+  /**
+   * How many times the route sends something for the same request; `false` if it sends nothing to a text of the request,
+   * such as a phone number. It is required if a route without bearer tokens takes such a text.
+   */
+  resends?: number | false;
   /** The limits of the extension that only other routes or grants take from. */
   otherLimits?: readonly string[];
   /** Whether clients that may not use the grant of the extension may call the route. */
@@ -41,6 +46,8 @@ export interface RouteKit extends Extension {
   /** Environment variables of the service, as for `startTestService`. */
   environment?: Record<string, string>;
 }
+
+type Redeem = (request: RouteRequest, response: TestResponse, environment: TestEnvironment) => object | Promise<object>;
 
 /** A request to a route. */
 export interface RouteRequest {

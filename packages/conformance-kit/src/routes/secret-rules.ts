@@ -1,9 +1,12 @@
 import type { GuessableParameter } from '../grant-kit.js';
 import { GuessValues } from '../guess-values.js';
 import { limitsOf, withLimits } from '../guesses-in-window.js';
+import { withInterleavedStatements } from '../interleaved-statements.js';
+import { withRepeatableRandom } from '../repeatable-random.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
 import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
+import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
 import type { TestService } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
@@ -12,7 +15,7 @@ import type { RouteTestContext, SentRequest } from './route-test-context.js';
 
 /** The secrets of requests and responses. */
 export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] {
-  if (guessable) return [NO_DISCLOSURE, limitsGuesses(guessable)];
+  if (guessable) return [NO_DISCLOSURE, limitsGuesses(guessable), storesNo(guessable), fromSecureRandom(guessable)];
   const isForAgents = callers.length > 0 && !callers.includes('customer');
   return guessable === false || isForAgents ? [NO_DISCLOSURE] : [NO_DISCLOSURE, UNGUESSABLE];
 }
@@ -62,13 +65,41 @@ function limitsGuesses(guessable: GuessableParameter): RouteRule {
   };
 }
 
-async function guessUntilRefused(context: RouteTestContext, { url }: TestService, guessable: GuessableParameter) {
-  const { parameter, limit } = guessable;
+function storesNo({ parameter }: GuessableParameter): RouteRule {
+  return {
+    title: 'stores no guessable value in plain text, and no hash of it alone',
+    async check(context) {
+      const { service } = context.environment;
+      const sent = [await context.valid(), await context.valid()];
+      const values = sent.map((each) => `${parametersOf(each)[parameter]}`);
+      await assertInNoTable(
+        service,
+        values.map((value) => [value]),
+      );
+      await assertNoShortHash(service, values);
+    },
+  };
+}
+
+function fromSecureRandom({ parameter }: GuessableParameter): RouteRule {
+  return {
+    title: 'does not create a guessable value with Math.random()',
+    async check(context) {
+      const next = async () => parametersOf(await context.valid())[parameter];
+      const [one, other] = [await withRepeatableRandom(next), await withRepeatableRandom(next)];
+      if (one !== other || one === (await next())) return;
+      throw new Error(`${parameter}: repeats when Math.random() repeats its numbers; create it with randomInt()`);
+    },
+  };
+}
+
+async function guessUntilRefused(context: RouteTestContext, service: TestService, guessable: GuessableParameter) {
+  const [{ parameter, limit }, { url }] = [guessable, service];
   const { body, ...sent } = await context.valid();
   const right = (body ?? {}) as Parameters;
-  const values = new GuessValues(guessable, context.body?.declared.body ?? Object, right).take(limit);
-  const guesses = values.map((value) => context.send({ ...sent, url, body: { ...right, [parameter]: value } }));
-  const responses = await Promise.all(guesses);
+  const wrong = new GuessValues(guessable, context.body?.declared.body ?? Object, right);
+  const guess = (value: string) => context.send({ ...sent, url, body: { ...right, [parameter]: value } });
+  const responses = await withInterleavedStatements([service], () => Promise.all(wrong.take(limit).map(guess)));
   if (responses.some(({ status }) => status < 300)) throw new Error(`${parameter}: a wrong value succeeds`);
   const { status } = await context.send({ ...sent, url, body: right });
   if (status < 300) throw new Error(`${parameter}: the right value succeeds after ${limit} wrong guesses`);

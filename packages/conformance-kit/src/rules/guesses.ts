@@ -1,11 +1,9 @@
 import type { GuessableParameter } from '../grant-kit.js';
-import type { GrantTestContext } from '../grant-test-context.js';
 import { withLimits } from '../guesses-in-window.js';
 import { provingParameters } from '../proof.js';
+import { withRepeatableRandom } from '../repeatable-random.js';
 import { about, type Rule, type RuleSet } from '../rule.js';
-import { SharedPatch } from '../shared-patch.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
-import type { Parameters } from '../token-request.js';
 import { limitsSpellings } from './guess-spellings.js';
 import { attemptLimitsOf, guess } from './wrong-guesses.js';
 
@@ -30,27 +28,15 @@ const FROM_SECURE_RANDOM: Rule = {
   title: 'does not create proofs with Math.random()',
   async check(context) {
     const names = provingParameters(context, await context.body(), await context.body());
-    const [one, other] = [await withRepeatableRandom(context), await withRepeatableRandom(context)];
-    const predicted = names.filter((name) => one?.[name] === other?.[name]);
+    const [one, other] = [
+      await withRepeatableRandom(() => context.body()),
+      await withRepeatableRandom(() => context.body()),
+    ];
+    const predicted = names.filter((name) => one[name] === other[name]);
     if (predicted.length === 0) return;
     throw new Error(`${predicted}: repeats when Math.random() repeats its numbers; create it with randomSecret()`);
   },
 };
-
-/** Creates a proof while Math.random() returns the same numbers as in the previous call. */
-async function withRepeatableRandom(context: GrantTestContext): Promise<Parameters> {
-  let state = 1;
-  const patch = new SharedPatch(Math, 'random', () => () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state / 2_147_483_647;
-  });
-  const release = patch.acquire();
-  try {
-    return await about('while Math.random() repeats its numbers', () => context.body());
-  } finally {
-    release();
-  }
-}
 
 function limitsGuesses(guessable: GuessableParameter): Rule {
   const { parameter, limit } = guessable;

@@ -3,8 +3,9 @@ import { DataSource } from 'typeorm';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { createProof, type Proof } from '../proof.js';
 import type { RuleSet } from '../rule.js';
-import { containsSecret, secretsIn } from '../secret-search.js';
-import { columnsWith, storedColumns } from '../stored-cells.js';
+import { secretsIn } from '../secret-search.js';
+import { storedColumns } from '../stored-cells.js';
+import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
 
 /** The names of columns with the time at which a row expires. */
 const EXPIRY_COLUMN = /^(expires|expiry|expiration|valid_until|valid_to)(_|$)/;
@@ -35,17 +36,17 @@ export const storageRules: RuleSet = (_declared, { singleUse }) => [
   },
 ];
 
-/** @throws Error if a column has a secret of each proof. A short secret of one proof may occur by chance. */
+/** @throws Error if a column has a secret of each proof, or a hash of its short value alone */
 async function assertNotStored(context: GrantTestContext, proofs: Proof[]): Promise<void> {
   const { declared, kit, environment } = context;
   const settings = JSON.stringify(kit.settings ?? {});
-  const columnsOf = async ({ parameters }: Proof) => {
-    const secrets = secretsIn(declared.body, parameters, environment.isPublicId).filter(
-      (secret) => !settings.includes(secret),
+  const secretsOf = ({ parameters }: Proof) =>
+    secretsIn(declared.body, parameters, environment.isPublicId).filter((secret) => !settings.includes(secret));
+  await assertInNoTable(environment.service, proofs.map(secretsOf));
+  const { guessable } = kit;
+  if (guessable)
+    await assertNoShortHash(
+      environment.service,
+      proofs.map(({ parameters }) => `${parameters[guessable.parameter]}`),
     );
-    return columnsWith(environment.service, (cell) => secrets.some((secret) => containsSecret(cell, secret)));
-  };
-  const [first = [], ...others] = await Promise.all(proofs.map(columnsOf));
-  const stored = first.filter((column) => others.every((columns) => columns.includes(column)));
-  if (stored.length > 0) throw new Error(`${stored.join(', ')}: has a proof in plain text; store its sha256(…)`);
 }

@@ -9,6 +9,7 @@ import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
 import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
 import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.js';
+import { pollingGrant } from '../support/broken-grants/polling.grant.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
 const valid = () => ({ ticket: '123456' });
@@ -54,13 +55,18 @@ describe('the conformance kit detects a grant that', () => {
   });
 
   it('breaks any of its rules', () => {
-    const declarations = [{}, { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' }];
+    const declarations = [
+      {},
+      { polling: true },
+      { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' },
+    ];
     const titles = declarations.flatMap((options) =>
-      [{}, { singleUse: true, boundToClient: true, lifetime: 300, guessable: { parameter: 'code', limit: 3 } }].flatMap(
-        (more) =>
-          applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(
-            ({ title }) => title,
-          ),
+      [
+        {},
+        { pending: pollingGrant().pending },
+        { singleUse: true, boundToClient: true, lifetime: 300, guessable: { parameter: 'code', limit: 3 } },
+      ].flatMap((more) =>
+        applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(({ title }) => title),
       ),
     );
     const broken = new Set([...cases, ...BROKEN_PROOFS].map(({ rule }) => rule));

@@ -6,6 +6,7 @@ import { fuzzOptions } from '../../../src/fuzz/fuzz-options.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registry.js';
 import { badgeGrant } from '../broken-routes/badge.route.js';
 import type { BrokenCase } from './broken-case.js';
+import { pollingGrant } from './polling.grant.js';
 import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
 
 /** Accepts any text as a ticket. */
@@ -43,6 +44,7 @@ class LooseSettings {
   prize: unknown;
 }
 
+const { pending: _pending, ...withoutPending } = pollingGrant();
 const VALID = { ticket: '123456' };
 const taking = (body: object) => ({ body: body as typeof TicketBody });
 const acceptAnyTicket: Behaviour = (request, identities) =>
@@ -320,6 +322,30 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     ...grantThat(sound),
     rule: 'gives no token after the bearer token that created the proof has ended',
     failure: /^`valid` sends no bearer token to the service; .* declare `endsWithCaller: false` in the test$/,
+  },
+  {
+    description: 'lets a client poll without a pause',
+    ...pollingGrant('never slows a poll down'),
+    rule: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
+    failure: /^a poll within 5 s of the last one; store the time of the last poll.*: not refused with 400 slow_down/,
+  },
+  {
+    description: 'creates a customer before a person has confirmed the proof',
+    ...pollingGrant('creates a customer for a poll'),
+    rule: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
+    failure: /^the first poll: an error response with the audit event identity.created/,
+  },
+  {
+    description: 'gives a second token for a confirmed proof',
+    ...pollingGrant('redeems a proof twice'),
+    rule: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
+    failure: /^a second use: not refused with 400 invalid_grant/,
+  },
+  {
+    description: 'is polled, and whose test shows no pending proof',
+    ...withoutPending,
+    rule: 'has a test that declares `pending`, because the grant declares `polling`',
+    failure: /^pending: return/,
   },
 ];
 

@@ -52,6 +52,12 @@ export const BROKEN_PROOFS: BrokenCase[] = [
     failure: /^pass\.pass: has a proof in plain text; store its sha256/,
   },
   {
+    description: 'stores a hash of its short code alone',
+    ...passGrant('stores a hash of the code alone'),
+    rule: 'stores no proof in plain text in any table',
+    failure: /^pass\.code: has the hash of a short proof, which trying all values reverses/,
+  },
+  {
     description: 'creates its proof with Math.random',
     ...passGrant('creates the id with Math.random'),
     rule: 'does not create proofs with Math.random()',

@@ -44,6 +44,7 @@ export type PassMistake =
   | 'counts guesses by reading and writing'
   | 'deletes the pass without reading the count'
   | 'stores the id in plain text'
+  | 'stores a hash of the code alone'
   | 'creates the id with Math.random'
   | 'creates a short id'
   | 'prints a secret of its route'
@@ -189,6 +190,8 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
   const isSpaced = mistake === 'counts guesses by the spelling of the id';
   const attemptsBySpelling = new Map<string, number>();
   const stored = mistake === 'stores the id in plain text' ? (id: string) => id : sha256;
+  const codeHash = (pass: string, code: string) =>
+    sha256(mistake === 'stores a hash of the code alone' ? code : `${pass}:${code}`);
   const encoded = (entityId: string) =>
     mistake === 'gives a token for an erased customer' ? Buffer.from(entityId).toString('base64') : entityId;
   const decoded = (customer: string) =>
@@ -210,7 +213,7 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
       const code = String(randomInt(100_000, 1_000_000));
       const row = [
         stored(pass),
-        sha256(code),
+        codeHash(pass, code),
         clientId,
         encoded(entityId),
         0, // the generation of a new customer
@@ -265,7 +268,8 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
         await database.execute(RESET, [pass, this.passes.expiry(PASS_LIFETIME_SECONDS / 2)]);
       if (isSpaced) countOfSpelling(body.pass);
       else await this.count(pass);
-      if (!(await this.redeem(pass, sha256(body.code)))) throw OAuthError.invalidGrant('code: wrong, or used');
+      if (!(await this.redeem(pass, codeHash(body.pass.trimEnd(), body.code))))
+        throw OAuthError.invalidGrant('code: wrong, or used');
       return customer ?? { entityId, organizationId, groupId: '', generation: 0 };
     };
 

@@ -5,13 +5,20 @@ import {
   ApiRoute,
   BearerGuard,
   Caller,
+  Columns,
   CustomerGuard,
   type CustomerPrincipal,
+  createTables,
+  Database,
+  dropTables,
   OAuthError,
   PublicController,
+  sha256,
   ValidatedBody,
+  writeStatement,
 } from 'customer-authorization-service/grant';
 import type { Request, Response } from 'express';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 
 /** A mistake of the author of a route. The route without a mistake satisfies every rule. */
@@ -24,6 +31,9 @@ export type RouteMistake =
   | 'throws for an unusual text'
   | 'repeats the code in a hint'
   | 'logs the code'
+  | 'stores the code in plain text'
+  | 'stores a hash of the code alone'
+  | 'creates the code with Math.random'
   | 'responds with an undocumented status'
   | 'is described without its body';
 
@@ -70,11 +80,35 @@ function guardOf(mistake?: RouteMistake): typeof CustomerGuard {
   return mistake === 'admits any bearer' ? (BearerGuard as typeof CustomerGuard) : CustomerGuard;
 }
 
+class Approvals1795600000000 implements MigrationInterface {
+  readonly name = 'Approvals1795600000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await createTables(runner, [{ name: 'kit_approval', columns: [new Columns(runner).key('code', 64)] }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['kit_approval']);
+  }
+}
+
+const STORE = writeStatement<[code: string]>(
+  ({ insertIgnore }) => `${insertIgnore} INTO kit_approval (code) VALUES (?)`, // some of many codes are equal
+);
+
 /** A customer approves a request of another device, which has a code. */
 export function approvalRoute(mistake?: RouteMistake): RouteKit {
   const Body = bodyOf(mistake);
-  /** The codes of all processes, as a table has them. */
+  /** The organizations of the codes of all processes, which a table also has. */
   const codes = new Map<string, string>();
+  const newCode = () =>
+    mistake === 'creates the code with Math.random'
+      ? String(100_000 + Math.floor(Math.random() * 900_000))
+      : String(randomInt(100_000, 1_000_000));
+  const stored = (code: string) => {
+    if (mistake === 'stores the code in plain text') return code;
+    return sha256(mistake === 'stores a hash of the code alone' ? code : `a key from a file:${code}`);
+  };
 
   @Injectable()
   class Approvals {
@@ -122,9 +156,11 @@ export function approvalRoute(mistake?: RouteMistake): RouteKit {
     callers: ['customer'],
     actsOn: 'own organization',
     guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },
-    valid: ({ organizationId }) => {
-      const code = String(randomInt(100_000, 1_000_000));
+    migrations: [Approvals1795600000000],
+    valid: async ({ organizationId, service }) => {
+      const code = newCode();
       codes.set(code, organizationId);
+      await service.application.get(Database).execute(STORE, [stored(code)]);
       return { body: { code } };
     },
   };

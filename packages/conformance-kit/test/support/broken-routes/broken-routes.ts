@@ -6,6 +6,7 @@ import { APPROVE, approvalRoute } from './approval.route.js';
 import { BADGE, badgeRoute } from './badge.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './customer-link.route.js';
 import { LINK, linkRoute } from './link.route.js';
+import { MAIL, mailRoute } from './mail.route.js';
 import { VISIT, visitRoute } from './visit.route.js';
 
 /** A route that violates one rule, by itself or because the service is broken, and the expected report of the kit. */
@@ -21,6 +22,7 @@ interface BrokenRoute {
 const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
 const { actsOn: _actsOn, ...withoutActsOn } = visitRoute();
 const { redeem: _redeem, ...withoutRedeem } = badgeRoute();
+const { resends: _resends, ...withoutResends } = mailRoute();
 const approve = { name: APPROVE, kit: approvalRoute() };
 const link = { name: LINK, kit: linkRoute() };
 
@@ -31,7 +33,7 @@ const replacing = (text: string, other: string): Interception => ({
   },
 });
 
-/** Only the named rule detects the violation. Each rule for routes has one case. */
+/** Only the named rule detects the violation. Each rule for routes has a case. */
 export const BROKEN_ROUTES: BrokenRoute[] = [
   {
     description: 'rejects a valid request',
@@ -214,6 +216,41 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     kit: approvalRoute('counts no guesses'),
     rule: 'refuses a right request after 3 wrong guesses, because the test declares `guessable`',
     failure: /^code: the right value succeeds after 3 wrong guesses/,
+  },
+  {
+    description: 'stores its code in plain text',
+    name: APPROVE,
+    kit: approvalRoute('stores the code in plain text'),
+    rule: 'stores no guessable value in plain text, and no hash of it alone',
+    failure: /^kit_approval\.code: has a proof in plain text; store its sha256/,
+  },
+  {
+    description: 'stores a hash of its code alone',
+    name: APPROVE,
+    kit: approvalRoute('stores a hash of the code alone'),
+    rule: 'stores no guessable value in plain text, and no hash of it alone',
+    failure: /^kit_approval\.code: has the hash of a short proof, which trying all values reverses/,
+  },
+  {
+    description: 'creates its code with Math.random',
+    name: APPROVE,
+    kit: approvalRoute('creates the code with Math.random'),
+    rule: 'does not create a guessable value with Math.random()',
+    failure: /^code: repeats when Math\.random\(\) repeats its numbers/,
+  },
+  {
+    description: 'sends any number of mails to one address',
+    name: MAIL,
+    kit: mailRoute('limits only the network'),
+    rule: 'refuses a repeated request with 429 after 3 requests, because the test declares `resends`',
+    failure: /^one request more; take from a limit for this text by `Limits.take`.*: not refused with 429/,
+  },
+  {
+    description: 'sends mails, and has a test that does not say how many',
+    name: MAIL,
+    kit: withoutResends,
+    rule: 'has a test that declares `resends`, if the caller names a text in a request without a bearer token',
+    failure: /^email: declare how many requests for the same text succeed as `resends: …`/,
   },
   {
     description: 'gives a badge that outlives the token of its caller',
