@@ -1,27 +1,31 @@
 // @ts-check
-/** The files of `npm run new:grant -- NAME --route`: the templates of new-package, with the imports of this project. */
-import { readdirSync, readFileSync } from 'node:fs';
+/** The files of `npm run new:grant -- NAME` with `--route`, `--agent` or `--polling`: the templates of new-package, with the imports of this project. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fillIn } from './grant-names.js';
 
-const TEMPLATES = join(import.meta.dirname, 'new-package/route');
+const TEMPLATES = join(import.meta.dirname, 'new-package');
 const MIGRATIONS = 'src/migrations/migrations.ts';
 const PACKAGE = 'customer-authorization-service';
 
 /**
  * The text of each file, by its path in the project.
  * @param {string} project @param {import('./grant-names.js').GrantNames} names
+ * @param {string[]} folders of templates; a later one replaces files of those before
  * @returns {Record<string, string>}
  */
-export function routeFiles(project, names) {
+export function routeFiles(project, names, folders) {
   const { name, className, variable } = names;
   const list = readFileSync(join(project, MIGRATIONS), 'utf8');
   const now = timeAfter(list);
   /** @param {string} path */
-  const filledIn = (path) => fillIn(readFileSync(join(TEMPLATES, path), 'utf8'), names, { now });
+  const templateOf = (path) => folders.map((each) => join(TEMPLATES, each, path)).findLast((each) => existsSync(each));
+  /** @param {string} path */
+  const filledIn = (path) => fillIn(readFileSync(/** @type {string} */ (templateOf(path)), 'utf8'), names, { now });
+  const templates = new Set(folders.flatMap((each) => readdirSync(join(TEMPLATES, each, 'src'))));
   /** @type {Record<string, string>} */
   const files = {};
-  for (const template of readdirSync(join(TEMPLATES, 'src'))) {
+  for (const template of templates) {
     const file = fillIn(template.replace(/\.txt$/, ''), names, { now });
     const text = filledIn(`src/${template}`);
     if (file.endsWith('.extension.ts')) continue;
@@ -32,7 +36,7 @@ export function routeFiles(project, names) {
     files[`test/grants/both-databases/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
       .replace(/^import .*extension\.js';\n/m, '')
       .replaceAll('../src/', `../../../src/grants/${name}/`)
-      .replace(new RegExp(`\\.\\.\\.${variable}Extension,\\s`, 'g'), '');
+      .replace(new RegExp(`\\.\\.\\.${variable}Extension,?\\s`, 'g'), '');
   }
   files[MIGRATIONS] = withMigration(list, `${className}Codes${now}`, `./${now}-${name}-codes.js`);
   return files;

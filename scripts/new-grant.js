@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * `npm run new:grant -- NAME [--route]`: writes a working grant and its tests from templates, and adds its module to
+ * `npm run new:grant -- NAME [--route | --agent | --polling]`: writes a working grant and its tests from templates, and adds its module to
  * src/app.module.ts and its migration to src/migrations. It never overwrites existing files of a grant.
  */
 import { spawnSync } from 'node:child_process';
@@ -9,19 +9,19 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { fillIn, grantNames } from './grant-names.js';
+import { TEMPLATE_HELP, TEMPLATE_OPTIONS, TEMPLATE_PARSER_OPTIONS, templateFolders } from './grant-templates.js';
 import { routeFiles } from './new-grant-route.js';
 
 const PROJECT = dirname(import.meta.dirname);
 const TEMPLATES = join(import.meta.dirname, 'new-grant');
 const APPLICATION = 'src/app.module.ts';
-const USAGE = 'usage: npm run new:grant -- NAME [--route]';
+const USAGE = `usage: npm run new:grant -- NAME [${TEMPLATE_OPTIONS.join(' | ')}]`;
 const HELP = `${USAGE}
 
 Writes the grant NAME into src/grants and its tests into test/grants, and adds its module to ${APPLICATION}.
 
-  --route     the grant redeems codes that a route creates;
-              without it, the grant verifies proofs that another system issues
-  -h, --help  prints this text`;
+${TEMPLATE_HELP}
+  -h, --help        prints this text`;
 const BIOME = fileURLToPath(import.meta.resolve('@biomejs/biome/bin/biome'));
 
 try {
@@ -33,20 +33,22 @@ try {
 
 /** @param {string[]} args */
 function newGrant(args) {
-  const options = /** @type {const} */ ({ route: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } });
+  const options = /** @type {const} */ ({ ...TEMPLATE_PARSER_OPTIONS, help: { type: 'boolean', short: 'h' } });
   const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
   if (values.help) return HELP;
   const [text = '', ...more] = positionals;
   if (text === '' || more.length > 0) throw new Error(USAGE);
   const names = grantNames(text);
   const { name } = names;
+  const folders = templateFolders(values);
+  const hasRoute = folders.includes('route');
   const folder = `src/grants/${name}`;
   const test = `test/grants/both-databases/${name}-grant.e2e-spec.ts`;
   for (const path of [folder, test]) {
     if (existsSync(join(PROJECT, path))) throw new Error(`${path} exists already; choose another name, or delete it`);
   }
   const files = {
-    ...(values.route ? routeFiles(PROJECT, names) : grantFiles(folder, test, names)),
+    ...(hasRoute ? routeFiles(PROJECT, names, folders) : grantFiles(folder, test, names)),
     [APPLICATION]: withModule(readFileSync(join(PROJECT, APPLICATION), 'utf8'), names),
   };
   for (const [path, text] of Object.entries(files)) {
@@ -54,7 +56,7 @@ function newGrant(args) {
     writeFileSync(join(PROJECT, path), text);
   }
   format(Object.keys(files));
-  return values.route ? whatNextOfRoute(Object.keys(files), name) : whatNext(Object.keys(files), folder, name, test);
+  return hasRoute ? whatNextOfRoute(Object.keys(files), name) : whatNext(Object.keys(files), folder, name, test);
 }
 
 /**

@@ -8,16 +8,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillIn, grantNames } from './grant-names.js';
+import { TEMPLATE_HELP, TEMPLATE_OPTIONS, TEMPLATE_PARSER_OPTIONS, templateFolders } from './grant-templates.js';
 
 const TEMPLATES = join(import.meta.dirname, 'new-package');
 const SERVICE = JSON.parse(readFileSync(join(dirname(import.meta.dirname), 'package.json'), 'utf8'));
-const USAGE = 'usage: customer-authorization-service new-package NAME [--route] [--grant-type URI]';
+const USAGE = `usage: customer-authorization-service new-package NAME [${TEMPLATE_OPTIONS.join(' | ')}] [--grant-type URI]`;
 const HELP = `${USAGE}
 
 Writes the package NAME-grant into the folder NAME, which must not exist.
 
-  --route           the grant redeems codes that a route of the package creates;
-                    without it, the grant verifies proofs that another system issues
+${TEMPLATE_HELP}
   --grant-type URI  the grant_type of the grant; by default NAME in snake case, such as magic_link
   -h, --help        prints this text`;
 /** The packages that a generated package imports itself, in the versions of the service. */
@@ -34,7 +34,7 @@ try {
 /** @param {string[]} args */
 function newPackage(args) {
   const options = /** @type {const} */ ({
-    route: { type: 'boolean' },
+    ...TEMPLATE_PARSER_OPTIONS,
     'grant-type': { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   });
@@ -45,7 +45,7 @@ function newPackage(args) {
   const names = grantNames(name, values['grant-type']);
   if (existsSync(names.name))
     throw new Error(`${names.name} exists already; choose another name, or delete the folder`);
-  const files = filesOf(['common', values.route ? 'route' : 'plain'], names);
+  const files = filesOf(['common', ...templateFolders(values)], names);
   for (const [path, text] of files) {
     mkdirSync(join(names.name, dirname(path)), { recursive: true });
     writeFileSync(join(names.name, path), text);

@@ -95,7 +95,8 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       [IS_EMAIL]: { type: 'string' }, // the format `email` of JSON Schema admits ASCII only
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
         const nested = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
-        return (nested ? schemaOf(nested as Type<object>) : {}) as never;
+        if (!nested) throw new Error(`${(target as Type).name}.${propertyName}: has no class; use @Nested(() => …)`);
+        return schemaOf(nested as Type<object>) as never;
       },
     },
   }) as unknown as ObjectSchema;

@@ -77,7 +77,8 @@ export class ResponseChecks {
     const ownClaims = this.declared.claims ? declaredProperties(this.declared.claims) : [];
     const names = Object.keys(claims).filter((name) => ![...OPTIONAL_CLAIMS, ...ownClaims].includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
-    if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined))
+    const isDescendant = claims.transfers !== undefined; // perhaps of the token of an agent
+    if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined) && !isDescendant)
       return 'act is not the agent that sent the request';
     if (claims.gty !== this.declared.name) return `gty is ${claims.gty}, not the name of the grant`;
     if (sub !== entityId) return 'a token for another customer than entity_id';

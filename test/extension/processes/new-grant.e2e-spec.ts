@@ -60,7 +60,10 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
 
   it('explains its options with --help', async () => {
     const { code, stdout } = await newGrant('--help');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^usage: .*--route.*--help/s) });
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^usage: .*--route.*--agent.*--polling.*--help/s),
+    });
   });
 
   it('writes a grant, its test and its line in the application module, and prints the next steps', async () => {
@@ -93,6 +96,16 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     writtenPaths.push(...pathsIn(stdout));
   });
 
+  it.each([
+    ['agent link', '--agent', 'AgentLink'],
+    ['mail confirmation', '--polling', 'MailConfirmation'],
+  ])('writes the grant %s with %s', async (name, option, className) => {
+    const { code, stdout, stderr } = await newGrant(name, option);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(application()).toContain(`    ${className}GrantModule,\n`);
+    writtenPaths.push(...pathsIn(stdout));
+  });
+
   it('writes grants that pass the checks of source files in npm run check', async () => {
     expect(writtenPaths.length).toBeGreaterThan(10);
     const checks = ['types', 'style', 'imports', 'unused', 'environment', 'units'].map((name) => [name]);
@@ -103,7 +116,8 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
   });
 
   it('writes grants that pass their own tests, with every rule of the conformance kit', async () => {
-    const files = ['sms-code-grant', 'magic-link-grant', 'magic-link-route'];
+    const names = ['magic-link', 'agent-link', 'mail-confirmation'];
+    const files = ['sms-code-grant', ...names.flatMap((name) => [`${name}-grant`, `${name}-route`])];
     const tests = [
       'run',
       '--project',
@@ -111,7 +125,7 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
       ...files.map((name) => `test/grants/both-databases/${name}.e2e-spec.ts`),
     ];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...tests);
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*1\d\d passed/) });
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*\d{3} passed/) });
   });
 
   it('writes grants and a route with texts and examples for the OpenAPI document', async () => {

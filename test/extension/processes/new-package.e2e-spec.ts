@@ -41,6 +41,8 @@ describe.skipIf(onMariadb)('the program new-package of the packed service', SLOW
   it.each([
     [['sms'], 'sms'],
     [['magic link code', '--route'], 'magic-link-code'],
+    [['agent link', '--agent'], 'agent-link'],
+    [['mail confirmation', '--polling'], 'mail-confirmation'],
   ])('writes for %j a package that can be built and whose tests pass without a change', async (parameters, folder) => {
     expect(await newPackage(...parameters)).toMatchObject({ exitCode: 0 });
     const build = await runIn(folder, 'typescript/bin/tsc', '-p', 'tsconfig.build.json');
@@ -53,7 +55,7 @@ describe.skipIf(onMariadb)('the program new-package of the packed service', SLOW
   it('explains its options with --help', async () => {
     expect(await newPackage('--help')).toEqual({
       exitCode: 0,
-      output: expect.stringMatching(/^usage: .*--route.*--grant-type/s),
+      output: expect.stringMatching(/^usage: .*--route.*--agent.*--polling.*--grant-type/s),
     });
   });
 
@@ -83,6 +85,7 @@ describe.skipIf(onMariadb)('the program new-package of the packed service', SLOW
     [['one time'], /^"one time" would give a class or table a name that the service uses; /],
     [['taken'], /^taken exists already; /],
     [['x', '--grant-type', "a'b"], /^"a'b" is no URI for a grant type/],
+    [['x', '--agent', '--polling'], /^--agent and --polling are two templates; choose one$/],
     [['x', '--routes'], /^Unknown option '--routes'/],
   ])('writes nothing for %j, and says why in one line', async (parameters, message) => {
     mkdirSync(join(service.folder, 'teams/taken'), { recursive: true });

@@ -47,6 +47,7 @@ export interface RouteKit extends Extension {
   environment?: Record<string, string>;
 }
 
+/** Returns the parameters of a token request that redeems what a request to a route has created. */
 type Redeem = (request: RouteRequest, response: TestResponse, environment: TestEnvironment) => object | Promise<object>;
 
 /** A request to a route. */
