@@ -3,7 +3,6 @@ import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
-import { requestContext } from '../platform/request-context/request-context.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
 import { type Customer, type IdentityScope, scopeOf } from './customer.js';
@@ -17,13 +16,6 @@ import {
 } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { LastTokenDays } from './last-token-days.js';
-
-declare module '../platform/request-context/request-context.js' {
-  interface RequestContext {
-    /** The customer that `Identities` returned last, so that the endpoint can check its group without a statement. */
-    foundCustomer?: Pick<Customer, 'entityId' | 'groupId'>;
-  }
-}
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
@@ -46,7 +38,7 @@ export class Identities {
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<Customer & BrowserCredentials> {
-    return found(await this.ofBrowsers.findOrCreate(candidates, scope));
+    return this.ofBrowsers.findOrCreate(candidates, scope);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
@@ -58,7 +50,7 @@ export class Identities {
     const row = newCustomerRow(entityId, { organizationId, groupId }, 'agent', now);
     await this.database.insert(INSERT_CUSTOMER, row);
     this.creation.auditCreated('agent', entityId, organizationId);
-    return found({ entityId, organizationId, groupId, generation: 0 });
+    return { entityId, organizationId, groupId, generation: 0 };
   }
 
   /**
@@ -86,7 +78,7 @@ export class Identities {
       return other && assertInGroup(other, groupId);
     }
     this.creation.auditCreated(creator, entityId, organizationId);
-    return found({ entityId, organizationId, groupId, generation: 0 });
+    return { entityId, organizationId, groupId, generation: 0 };
   }
 
   /**
@@ -111,7 +103,7 @@ export class Identities {
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
     if (!row || !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
-    return found({ entityId, organizationId, groupId: row.group_id, generation: row.generation });
+    return { entityId, organizationId, groupId: row.group_id, generation: row.generation };
   }
 
   /**
@@ -124,12 +116,6 @@ export class Identities {
     if (row && !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
     return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
   }
-}
-
-/** Sets the customer in the context of the request, and returns it. */
-function found<Found extends Customer>(customer: Found): Found {
-  requestContext.set({ foundCustomer: customer });
-  return customer;
 }
 
 /** @throws Error if the customer is of another group, because an id belongs to one group */

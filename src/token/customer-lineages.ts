@@ -6,7 +6,6 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import type { Customer } from '../identity/customer.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { requestContext } from '../platform/request-context/request-context.js';
 import type { GrantResult } from './grant.js';
 
 /** The claims of a token that depend on its customer and on its origin. */
@@ -30,15 +29,17 @@ export class CustomerLineages {
 
   /**
    * If the grant does not return the group and the generation of the customer, they are read with one more statement.
-   * So is the group of a customer that the grant did not get from `Identities` in this request.
+   * So is the group, unless neither the request nor the result has one, or a grant of this service has read it.
    *
+   * @param requestedGroup the group in the path of the request; the empty string if it has none
    * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or if the proof has ended with the
    * token that it descends from; 500 if the group is not the customer's
    */
-  async of(result: GrantResult, agent: AgentPrincipal | undefined): Promise<CustomerClaims> {
+  async of(result: GrantResult, agent: AgentPrincipal | undefined, requestedGroup: string): Promise<CustomerClaims> {
     const granted = result.descent === undefined ? result : await this.ofDescendant(result, result.descent, agent);
     const { groupId, generation } = await this.completed(granted);
-    if (result.lineage === undefined) await this.assertGroup(granted.entityId, groupId);
+    const mayHaveGroup = groupId !== '' || requestedGroup !== '';
+    if (result.lineage === undefined && mayHaveGroup) await this.assertGroup(granted.entityId, groupId);
     const group = groupId === '' ? {} : { group_id: groupId };
     if (granted.lineage) return { ...granted.lineage, ...group };
     return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
@@ -68,12 +69,9 @@ export class CustomerLineages {
     return { ...granted, groupId, lineage: agent ? lineageByBoth(lineage, agent.claims) : lineage };
   }
 
-  /** A customer without a row has no group. A token without a group is harmless, so it costs no statement. */
+  /** A customer without a row has no group. */
   private async assertGroup(entityId: string, groupId: string): Promise<void> {
-    const { foundCustomer } = requestContext.current() ?? {};
-    const isFound = foundCustomer?.entityId === entityId;
-    if (!isFound && groupId === '') return;
-    const current = isFound ? foundCustomer : await this.identities.currentOf(entityId);
+    const current = await this.identities.currentOf(entityId);
     if (!current) throw OAuthError.invalidGrant('the customer was erased');
     if (current.groupId !== groupId) throw OAuthError.serverError(new Error(WRONG_GROUP));
   }

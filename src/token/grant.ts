@@ -76,7 +76,7 @@ export interface GrantResult {
    * token then descends from the bearer token of this caller (protocol §10.7).
    */
   descent?: string;
-  /** The lineage of the token if it comes from an identity transfer. @internal */
+  /** The lineage of the token, from a grant of this service, which has read the group of the customer. @internal */
   lineage?: TokenLineage;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
   refreshToken?: string;

@@ -41,7 +41,8 @@ export class TokenEndpoint {
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    return this.issue(request, granted, await this.lineages.of(granted, request.caller), ttlSeconds);
+    const ofCustomer = await this.lineages.of(granted, request.caller, request.route.group?.groupId ?? '');
+    return this.issue(request, granted, ofCustomer, ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {

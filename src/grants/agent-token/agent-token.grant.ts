@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { lineageByAgent } from '../../access-token/token-lineage.js';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
@@ -95,7 +96,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
-    return customer;
+    return { ...customer, lineage: lineageByAgent(agent.claims, customer.generation) };
   }
 
   /** Finds or creates the customer of the organization's user (protocol §5.7). */
