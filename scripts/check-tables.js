@@ -76,8 +76,8 @@ function tablesNamedBy(node, hasInterpolatedNames) {
   if (text === undefined) return [];
   const { parent } = node;
   const isDeletion = ts.isCallExpression(parent) && parent.expression.getText().endsWith('deleteInOrder');
-  // the kind of an audited subject may have the name of a table
-  const isKind = ts.isPropertyAssignment(parent) && parent.name.getText() === 'kind';
+  // the kind of an audited party may be the name of a table: an argument, or the property `kind`
+  const isKind = ts.isCallExpression(parent) || (ts.isPropertyAssignment(parent) && parent.name.getText() === 'kind');
   const mayBeName = isDeletion || (hasInterpolatedNames && !isKind);
   const [, name] = (mayBeName ? IS_NAME.exec(text) : null) ?? [];
   return [...[...text.matchAll(NAMED)].map(([, table = '']) => table), ...(name === undefined ? [] : [name])];

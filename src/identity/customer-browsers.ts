@@ -11,7 +11,8 @@ import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
-import { ForgottenBrowsers } from './forgotten-browsers.js';
+import { BrowserRecognition } from './browser-recognition.js';
+import { Forget } from './forget.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import {
   LINK_HAS_ENDED,
@@ -23,7 +24,6 @@ import {
   unlink,
   withoutEndedAgents,
 } from './links.js';
-import { RecognizedBrowsers } from './recognized-browsers.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
@@ -98,8 +98,8 @@ export class CustomerBrowsers {
     private readonly audit: Audit,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
-    private readonly browsers: RecognizedBrowsers,
-    private readonly forgotten: ForgottenBrowsers,
+    private readonly browsers: BrowserRecognition,
+    private readonly forgotten: Forget,
   ) {}
 
   /** The browsers that lead to a customer, the one seen last first, at most 200. */

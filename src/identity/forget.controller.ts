@@ -12,7 +12,7 @@ import { RateLimits } from '../rate-limit/rate-limits.js';
 import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
 import type { Browser } from '../routes/request-checks.js';
 import { GROUP_ID, GROUP_ID_RULE } from './customer.js';
-import { ForgottenBrowsers } from './forgotten-browsers.js';
+import { Forget } from './forget.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
@@ -36,7 +36,7 @@ class ForgetBody {
 export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
-    private readonly browsers: ForgottenBrowsers,
+    private readonly forgetting: Forget,
     private readonly limits: RateLimits,
   ) {}
 
@@ -55,7 +55,7 @@ export class ForgetController {
   ): Promise<object> {
     this.limits.take('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
+    const leadsNowhere = await this.forgetting.browsers(candidates, organization.id, body.group_id);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }

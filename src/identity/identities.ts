@@ -4,7 +4,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserCustomers } from './browser-customers.js';
+import { BrowserVisits } from './browser-visits.js';
 import { type Customer, type IdentityScope, scopeOf } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
 import {
@@ -24,7 +24,7 @@ export class Identities {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly creation: CustomerCreation,
-    private readonly ofBrowsers: BrowserCustomers,
+    private readonly ofBrowsers: BrowserVisits,
     private readonly lastTokenDays: LastTokenDays,
   ) {}
 

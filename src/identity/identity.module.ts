@@ -3,8 +3,10 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { BrowserCustomers } from './browser-customers.js';
-import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
+import { BrowserCreation } from './browser-creation.js';
+import { BrowserLink, KnownBrowser, LinkAncestor } from './browser-link.entity.js';
+import { BrowserRecognition } from './browser-recognition.js';
+import { BrowserVisits } from './browser-visits.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
@@ -16,24 +18,22 @@ import { CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
 import { EndedLinks } from './ended-links.js';
 import { ForgetController } from './forget.controller.js';
-import { ForgottenBrowsers } from './forgotten-browsers.js';
+import { Forget } from './forget.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
-import { KnownBrowser } from './known-browser.entity.js';
 import { LastTokenDays } from './last-token-days.js';
 import { LinkLifetime } from './link-lifetime.js';
-import { NewBrowsers } from './new-browsers.js';
 import { NewCustomers } from './new-customers.js';
-import { RecognizedBrowsers } from './recognized-browsers.js';
-import { RememberedBrowsers } from './remembered-browsers.js';
-import { SignedInBrowsers } from './signed-in-browsers.js';
+import { Remember } from './remember.js';
+import { SignIn } from './sign-in.js';
 
 const ENTITIES = [CustomerIdentity, KnownBrowser, BrowserLink, LinkAncestor, UnfinishedErasure];
 
 const EXPORTED = [
+  BrowserCreation,
   CustomerBrowsers,
   CustomerCreation,
   CustomerDataParticipants,
@@ -48,23 +48,15 @@ const EXPORTED = [
   IdleBrowsers,
   IdleCustomers,
   LastTokenDays,
-  RememberedBrowsers,
-  SignedInBrowsers,
+  Remember,
+  SignIn,
 ];
 
 /** Customers, and the browsers that lead to them. */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule, RegistryModule],
   controllers: [IdentityController, ForgetController],
-  providers: [
-    ...EXPORTED,
-    BrowserCustomers,
-    ForgottenBrowsers,
-    LinkLifetime,
-    NewBrowsers,
-    NewCustomers,
-    RecognizedBrowsers,
-  ],
+  providers: [...EXPORTED, BrowserRecognition, BrowserVisits, Forget, LinkLifetime, NewCustomers],
   exports: EXPORTED,
 })
 export class IdentityModule {}

@@ -13,6 +13,7 @@ import {
 } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
+import type { IdentityScope } from './customer.js';
 import { LAST_DAY_OF_LINK } from './link-lifetime.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
@@ -92,18 +93,21 @@ export async function withoutEndedAgents<Link extends Pick<LinkRow, 'lineage'>>(
   return links.filter((_, index) => !ended[index]);
 }
 
-/** A link from a browser to a customer that it has just created. */
-export function ownLink(browserId: string, entityId: string, scope: LinkScope, seenDay: number): LinkRow {
+type LinkContent = Pick<LinkRow, 'origin' | 'generation' | 'seen_day'> &
+  Partial<Pick<LinkRow, 'signed_in_until' | 'root' | 'lineage'>>;
+
+/** A link that begins in a browser. */
+export function newLink(browserId: string, customer: LinkedCustomer, content: LinkContent): LinkRow {
+  const { entityId, organizationId, groupId } = customer;
   return {
-    ...{ browser_id: browserId, entity_id: entityId, organization_id: scope.organizationId, group_id: scope.groupId },
-    ...{ origin: 'own', began_in: browserId, generation: 0, seen_day: seenDay },
-    ...{ signed_in_until: null, root: null, lineage: null },
+    ...{ browser_id: browserId, entity_id: entityId, organization_id: organizationId, group_id: groupId },
+    ...{ began_in: browserId, signed_in_until: null, root: null, lineage: null },
+    ...content,
   };
 }
 
-interface LinkScope {
-  organizationId: string;
-  groupId: string;
+interface LinkedCustomer extends IdentityScope {
+  entityId: string;
 }
 
 export async function insertLinks(manager: EntityManager, links: LinkRow[]): Promise<void> {
@@ -222,6 +226,18 @@ function conditionFor(links: LinkKey[]): { condition: string; keys: string[] } {
     condition: list.map(() => '(browser_id = ? AND entity_id = ?)').join(' OR '),
     keys: list.flatMap(({ browser_id, entity_id }) => [browser_id, entity_id]),
   };
+}
+
+const LOCK_BROWSER = writeStatement<[browserId: string, secretHash: string]>(
+  'UPDATE browser SET version = version + 1 WHERE browser_id = ? AND secret_hash = ?',
+);
+
+/** Changes the row of a browser, so that transactions about one browser follow each other. False without its secret. */
+export async function lockBrowser(
+  manager: EntityManager,
+  { browserId, secretHash }: { browserId: string; secretHash: string },
+): Promise<boolean> {
+  return (await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) > 0;
 }
 
 const RAISE_VERSIONS = {

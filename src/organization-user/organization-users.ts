@@ -1,13 +1,14 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
+import { BrowserCreation } from '../identity/browser-creation.js';
+import type { RecognizedBrowser } from '../identity/browser-recognition.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
 import { joinCustomer } from '../identity/customer-statements.js';
 import { Identities } from '../identity/identities.js';
 import { LastTokenDays } from '../identity/last-token-days.js';
-import type { RecognizedBrowser } from '../identity/recognized-browsers.js';
-import { type SignedInBrowser, SignedInBrowsers } from '../identity/signed-in-browsers.js';
+import { type SignedInBrowser, SignIn } from '../identity/sign-in.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -81,7 +82,8 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
-    private readonly browsers: SignedInBrowsers,
+    private readonly signIns: SignIn,
+    private readonly browsers: BrowserCreation,
     private readonly sessions: CustomerSessions,
     private readonly links: CustomerBrowsers,
     private readonly creation: CustomerCreation,
@@ -98,7 +100,7 @@ export class OrganizationUsers {
     const { organizationId, signIn } = request;
     const userHash = userHashOf(organizationId, request.userId);
     const takeLimit = this.creation.limitOfOne();
-    const browser = signIn && (await this.browsers.find(signIn.credentials, organizationId));
+    const browser = signIn && (await this.signIns.find(signIn.credentials, organizationId));
     const visitorId = signIn?.link && browser?.customer?.origin === 'own' ? browser.customer.entityId : undefined;
     for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
       const rows = await this.rowsOf(organizationId, userHash, visitorId);
@@ -153,7 +155,7 @@ export class OrganizationUsers {
       const customerIds = [known?.entity_id, freeId].filter((id) => id !== undefined).sort();
       for (const id of customerIds)
         if (!(await this.lastTokenDays.noteIn(manager, id)) && id === known?.entity_id) return undefined;
-      const leading = await this.browsers.linksOf(manager, browser);
+      const leading = await this.signIns.linksOf(manager, browser);
       const visitor = leading.find(({ entity_id, origin }) => entity_id === freeId && origin === 'own');
       let linkedId: string | undefined;
       if (known) {
@@ -172,7 +174,7 @@ export class OrganizationUsers {
       if (!user) return undefined;
       const stored = { ...storedUser(user), linkedId };
       const customer = { ...stored, organizationId };
-      return signIn ? { ...stored, signedIn: await this.browsers.store(manager, browser, customer, leading) } : stored;
+      return signIn ? { ...stored, signedIn: await this.signIns.store(manager, browser, customer, leading) } : stored;
     });
   }
 
@@ -196,7 +198,7 @@ export class OrganizationUsers {
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
     const { secret, createdId } = signedIn;
-    if (createdId !== undefined) this.browsers.auditLinked(createdId, customer, attempt);
+    if (createdId !== undefined) this.browsers.auditLinked(createdId, customer, { sign_in: attempt });
     return { ...customer, credentials: { entityId, secret } };
   }
 

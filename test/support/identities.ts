@@ -1,9 +1,8 @@
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { BrowserLink, KnownBrowser } from '../../src/identity/browser-link.entity.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { partsOf } from '../../src/identity/identity-cookies.js';
-import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
 import { expectError, MALFORMED } from './expect-error.js';
 import type { TestResponse, TestService } from './test-service.js';
 

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { BrowserCreation, cookieOf } from '../../identity/browser-creation.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { type RememberedBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
+import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/code-origin.js';
@@ -102,7 +103,8 @@ const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
     private readonly transfers: Transfers,
-    private readonly browsers: RememberedBrowsers,
+    private readonly remembering: Remember,
+    private readonly browsers: BrowserCreation,
     private readonly users: OrganizationUsers,
     private readonly cookies: IdentityCookies,
     private readonly refreshTokens: CustomerRefreshTokens,
@@ -131,14 +133,14 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
       prepare: async (code) => {
         assertHasChallenge(code);
         const hasUser = await this.users.hasUser(code.subject);
-        added = await this.browsers.prepare({ ...code, hasUser }, candidates, body.replace ?? false);
+        added = await this.remembering.prepare({ ...code, hasUser }, candidates, body.replace ?? false);
       },
-      store: (manager, attempt) => this.browsers.store(manager, added as RememberedBrowser, attempt),
+      store: (manager, attempt) => this.remembering.store(manager, added as RememberedBrowser, attempt),
     });
-    const { secretCookie: secret } = added as unknown as RememberedBrowser;
+    const { browser: created } = added as unknown as RememberedBrowser;
     const { entityId, attempt } = granted;
-    for (const line of this.cookies.setCookieLines({ entityId, secret })) browser.setCookie(line);
-    this.browsers.auditLinked(added as unknown as RememberedBrowser, attempt);
+    for (const line of this.cookies.setCookieLines({ entityId, secret: cookieOf(created) })) browser.setCookie(line);
+    this.browsers.auditLinked(created.browserId, granted, { redemption: attempt });
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
-import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { secretOf } from '../../support/identities.js';

@@ -4,11 +4,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
-import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
+import { BrowserLink, KnownBrowser } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../../src/identity/customer-identity.entity.js';
 import { IdleBrowsers } from '../../../src/identity/idle-browsers.js';
-import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
 import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';

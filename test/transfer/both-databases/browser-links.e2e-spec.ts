@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import { LinkAncestor } from '../../../src/identity/browser-link.entity.js';
-import { KnownBrowser } from '../../../src/identity/known-browser.entity.js';
+import { KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';

@@ -1,14 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Audit, party } from '../audit/audit.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
+import { BrowserCreation, cookieOf, lastSeenOfEach, newBrowser } from './browser-creation.js';
+import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
-import type { LinkRow } from './links.js';
-import { lastSeenOfEach, NewBrowser, NewBrowsers } from './new-browsers.js';
-import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
+import { type LinkRow, newLink } from './links.js';
 
 const RENEW = writeStatement<[seenDay: number, signedInUntil: number, browserId: string, entityId: string]>(
   'UPDATE browser_customer SET seen_day = ?, signed_in_until = ? WHERE browser_id = ? AND entity_id = ?',
@@ -31,13 +30,12 @@ export interface SignedInBrowser {
 
 /** Lets browsers lead to the customers of the users who sign in (protocol §5.6). */
 @Injectable()
-export class SignedInBrowsers {
+export class SignIn {
   constructor(
     private readonly clock: Clock,
-    private readonly browsers: RecognizedBrowsers,
-    private readonly newBrowsers: NewBrowsers,
+    private readonly browsers: BrowserRecognition,
+    private readonly creation: BrowserCreation,
     private readonly lifetime: LinkLifetime,
-    private readonly audit: Audit,
   ) {}
 
   /** The browser of the request, with its customer in the organization, without a group. */
@@ -47,7 +45,7 @@ export class SignedInBrowsers {
 
   /** The links with which the browser of the request leads to customers. Changes the row of the browser first. */
   linksOf(manager: EntityManager, browser: RecognizedBrowser | undefined): Promise<LinkRow[]> {
-    return this.newBrowsers.linksOfEarlier(manager, browser, dayOf(this.clock.now()));
+    return this.creation.linksOfEarlier(manager, browser, dayOf(this.clock.now()));
   }
 
   /**
@@ -64,7 +62,7 @@ export class SignedInBrowsers {
     { entityId, organizationId, generation }: UsersCustomer,
     leading: LinkRow[],
   ): Promise<SignedInBrowser> {
-    const browser = new NewBrowser(earlier, this.clock.now());
+    const browser = newBrowser(earlier, this.clock.now());
     const { browserId, today } = browser;
     const signedInUntil = this.lifetime.signedInUntil(organizationId, today);
     const isSignedIn = leading.some(({ entity_id, origin }) => entity_id === entityId && origin === 'sign-in');
@@ -73,18 +71,9 @@ export class SignedInBrowsers {
       return { secret: earlier.secret, createdId: undefined };
     }
     const ofOthers = lastSeenOfEach(leading.filter((link) => link.organization_id !== organizationId));
-    const copies = await this.newBrowsers.stillLeading(manager, browser, ofOthers);
-    const link: LinkRow = {
-      ...{ browser_id: browserId, entity_id: entityId, organization_id: organizationId, group_id: '' },
-      ...{ origin: 'sign-in', began_in: browserId, generation, seen_day: today, signed_in_until: signedInUntil },
-      ...{ root: null, lineage: null },
-    };
-    await this.newBrowsers.insert(manager, browser, copies, link);
-    return { secret: browser.secretCookie, createdId: browserId };
-  }
-
-  auditLinked(browserId: string, { entityId: id, organizationId }: Omit<UsersCustomer, 'generation'>, signIn: string) {
-    const details = { browser: browserId, sign_in: signIn };
-    this.audit.success('browser.linked', party('customer'), party('customer', id), { organizationId, details });
+    const customer = { entityId, organizationId, groupId: '' };
+    const content = { origin: 'sign-in', generation, seen_day: today, signed_in_until: signedInUntil } as const;
+    await this.creation.create(manager, browser, ofOthers, async () => newLink(browserId, customer, content));
+    return { secret: cookieOf(browser), createdId: browserId };
   }
 }

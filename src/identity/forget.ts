@@ -9,10 +9,9 @@ import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, type OrNull, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
-import type { BrowserLink } from './browser-link.entity.js';
+import type { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import type { KnownBrowser } from './known-browser.entity.js';
 import {
   entityIdsByBeginning,
   LINK_LEADS,
@@ -71,7 +70,7 @@ const CUSTOMERS_PER_TRANSACTION_COUNT = 8;
 
 /** Ends the links from browsers to the customers of an organization (protocol §4.13). */
 @Injectable()
-export class ForgottenBrowsers {
+export class Forget {
   constructor(
     private readonly database: Database,
     private readonly audit: Audit,
@@ -87,7 +86,7 @@ export class ForgottenBrowsers {
    * @param groupId if omitted, all groups of the organization
    * @returns whether no browser of the request leads to a customer
    */
-  async forget(
+  async browsers(
     candidates: CandidateCredentials | undefined,
     organizationId: string,
     groupId: string | undefined,

@@ -7,14 +7,14 @@ import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { BrowserRecognition, type LinkedCustomer, type RecognizedBrowser } from './browser-recognition.js';
 import type { Customer, IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { INSERT_CUSTOMER, newCustomerRow } from './customer-statements.js';
-import { ForgottenBrowsers } from './forgotten-browsers.js';
+import { Forget } from './forget.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
-import { HAS_ENDED_FLAG, insertLinks, ownLink, unlink } from './links.js';
+import { HAS_ENDED_FLAG, insertLinks, lockBrowser, newLink, unlink } from './links.js';
 import { NewCustomers } from './new-customers.js';
-import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
 type BrowserCustomer = Customer & BrowserCredentials;
 
@@ -27,11 +27,6 @@ const MAX_LINKS_PER_BROWSER_COUNT = 500;
 /** Matches no row if the link was ended or its customer was purged in the meantime. */
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
   'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ? AND organization_id = ?',
-);
-
-/** Matches no row if the secret was removed. */
-export const LOCK_BROWSER = writeStatement<[browserId: string, secretHash: string]>(
-  'UPDATE browser SET version = version + 1 WHERE browser_id = ? AND secret_hash = ?',
 );
 
 const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
@@ -49,14 +44,14 @@ const FIND_LINK_OF_SCOPE = selectStatement<
 
 /** Finds and creates the customers of browsers (protocol §5.3 and §5.6). */
 @Injectable()
-export class BrowserCustomers {
+export class BrowserVisits {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly creation: CustomerCreation,
-    private readonly browsers: RecognizedBrowsers,
+    private readonly browsers: BrowserRecognition,
     private readonly newCustomers: NewCustomers,
-    private readonly forgotten: ForgottenBrowsers,
+    private readonly forgotten: Forget,
   ) {}
 
   async findOrCreate(candidates: CandidateCredentials | undefined, scope: IdentityScope): Promise<BrowserCustomer> {
@@ -115,13 +110,14 @@ export class BrowserCustomers {
 
   private async createIn(
     manager: EntityManager,
-    { browserId, secretHash, endedId }: RecognizedBrowser,
+    browser: RecognizedBrowser,
     scope: IdentityScope,
     entityId: string,
     takeLimit: () => void,
   ): Promise<{ entityId: string; generation: number } | undefined> {
+    const { browserId, endedId } = browser;
     const { organizationId, groupId } = scope;
-    if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return undefined;
+    if (!(await lockBrowser(manager, browser))) return undefined;
     const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, organizationId, groupId]);
     // a parallel request has created the customer
     if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
@@ -136,7 +132,9 @@ export class BrowserCustomers {
     const now = this.clock.now();
     const day = dayOf(now);
     await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
-    await insertLinks(manager, [ownLink(browserId, entityId, scope, day)]);
+    await insertLinks(manager, [
+      newLink(browserId, { entityId, ...scope }, { origin: 'own', generation: 0, seen_day: day }),
+    ]);
     return { entityId, generation: 0 };
   }
 }

@@ -1,19 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
-import { Audit, party } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { BrowserCreation, lastSeenOfEach, type NewBrowser, newBrowser } from './browser-creation.js';
+import { BrowserRecognition } from './browser-recognition.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
-import type { LinkLineage, LinkRow } from './links.js';
-import { lastSeenOfEach, NewBrowser, NewBrowsers } from './new-browsers.js';
-import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
+import { type LinkLineage, type LinkRow, newLink } from './links.js';
 
 /** The transferred customer. */
 interface TransferredCustomer extends IdentityScope {
@@ -23,16 +22,25 @@ interface TransferredCustomer extends IdentityScope {
   signedInUntil: number | null;
 }
 
+/** A browser that is created for a transferred customer. */
+export interface RememberedBrowser {
+  customer: TransferredCustomer;
+  browser: NewBrowser;
+  /** Whether the customer may replace another one of the earlier browser. */
+  replace: boolean;
+  /** Takes from the limit of new customers and browsers. */
+  takeLimit: () => void;
+}
+
 /** Creates browsers that lead to a customer of another device (protocol §5.6). */
 @Injectable()
-export class RememberedBrowsers {
+export class Remember {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly browsers: RecognizedBrowsers,
-    private readonly newBrowsers: NewBrowsers,
+    private readonly browsers: BrowserRecognition,
+    private readonly newBrowsers: BrowserCreation,
     private readonly lifetime: LinkLifetime,
-    private readonly audit: Audit,
     private readonly creation: CustomerCreation,
     private readonly devices: CustomerDevices,
   ) {}
@@ -59,7 +67,7 @@ export class RememberedBrowsers {
     const earlier = await this.browsers.find(candidates, customer);
     const knownId = earlier?.customer?.entityId;
     if (knownId !== undefined && knownId !== entityId && !replace) throw OAuthError.identityConflict();
-    return new RememberedBrowser(customer, earlier, replace, now, this.creation.limitOfOne());
+    return { customer, browser: newBrowser(earlier, now), replace, takeLimit: this.creation.limitOfOne() };
   }
 
   /**
@@ -70,56 +78,29 @@ export class RememberedBrowsers {
    * @throws OAuthError `identity_conflict` if a parallel request has created another customer for the earlier browser;
    * `temporarily_unavailable` if the network created too many customers and browsers
    */
-  async store(manager: EntityManager, browser: RememberedBrowser, attempt: string): Promise<void> {
-    const { customer, earlier, replace, today } = browser;
-    const leading = await this.newBrowsers.linksOfEarlier(manager, earlier, today);
+  async store(manager: EntityManager, remembered: RememberedBrowser, attempt: string): Promise<void> {
+    const { customer, browser, replace, takeLimit } = remembered;
+    const leading = await this.newBrowsers.linksOfEarlier(manager, browser.earlier, browser.today);
     const ofScope = leading.find((link) => isInScope(link, customer));
     if (ofScope && ofScope.entity_id !== customer.entityId && !replace) throw OAuthError.identityConflict();
-    const copies = await this.newBrowsers.stillLeading(manager, browser, selectLinks(leading, customer));
-    const known = copies.find(({ entity_id }) => entity_id === customer.entityId);
-    if (known) known.seen_day = today;
-    else await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
-    browser.takeLimit();
-    await this.newBrowsers.insert(manager, browser, copies, known ? undefined : transferLink(browser, attempt));
-  }
-
-  auditLinked({ customer, browserId }: RememberedBrowser, redemption: string): void {
-    const { entityId, organizationId } = customer;
-    const details = { browser: browserId, redemption };
-    this.audit.success('browser.linked', party('customer'), party('customer', entityId), { organizationId, details });
-  }
-}
-
-/** A browser that is created for a transferred customer. */
-export class RememberedBrowser extends NewBrowser {
-  constructor(
-    readonly customer: TransferredCustomer,
-    earlier: RecognizedBrowser | undefined,
-    /** Whether the customer may replace another one of the earlier browser. */
-    readonly replace: boolean,
-    now: number,
-    /** Takes from the limit of new customers and browsers. */
-    readonly takeLimit: () => void,
-  ) {
-    super(earlier, now);
+    await this.newBrowsers.create(manager, browser, selectLinks(leading, customer), async (copies) => {
+      const known = copies.find(({ entity_id }) => entity_id === customer.entityId);
+      if (known) known.seen_day = browser.today;
+      else await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
+      takeLimit();
+      return known ? undefined : transferLink(customer, browser, attempt);
+    });
   }
 }
 
 /** The link that a redemption gives. It ends with the redemption and with the tokens that the transfer descends from. */
-function transferLink({ customer, browserId, today }: RememberedBrowser, redemption: string): LinkRow {
-  const {
-    entityId: entity_id,
-    organizationId: organization_id,
-    groupId: group_id,
-    signedInUntil: signed_in_until,
-  } = customer;
+function transferLink(customer: TransferredCustomer, { browserId, today }: NewBrowser, redemption: string): LinkRow {
   const { gen: generation, ancestors = [], ...rest } = customer.lineage;
   const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
-  return {
-    ...{ browser_id: browserId, entity_id, organization_id, group_id, origin: 'transfer', began_in: browserId },
-    ...{ generation, seen_day: today, signed_in_until },
+  return newLink(browserId, customer, {
+    ...{ origin: 'transfer', generation, seen_day: today, signed_in_until: customer.signedInUntil },
     ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
-  };
+  });
 }
 
 function isInScope(link: LinkRow, { organizationId, groupId }: IdentityScope): boolean {

@@ -4,10 +4,9 @@ import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Database } from '../platform/database/database.js';
 import { type EntityRow, type OrNull, selectStatement } from '../platform/database/statement.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
-import type { BrowserLink } from './browser-link.entity.js';
+import type { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { IdentityScope } from './customer.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import type { KnownBrowser } from './known-browser.entity.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 
@@ -88,7 +87,7 @@ export interface RecognizedBrowser {
 
 /** Recognizes browsers by their identity cookies (protocol §5.3). */
 @Injectable()
-export class RecognizedBrowsers {
+export class BrowserRecognition {
   constructor(
     private readonly database: Database,
     private readonly denylist: Denylist,

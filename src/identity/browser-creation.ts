@@ -1,26 +1,27 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
+import { Audit, party } from '../audit/audit.js';
 import { dayOf } from '../platform/clock.js';
-import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { insertRowsIn, selectIn } from '../platform/database/in-transaction.js';
 import { insertStatement, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { LOCK_BROWSER } from './browser-customers.js';
+import { KnownBrowser } from './browser-link.entity.js';
+import type { RecognizedBrowser } from './browser-recognition.js';
 import { secretCookieOf } from './identity-cookies.js';
-import { KnownBrowser } from './known-browser.entity.js';
 import {
   entityIdsByBeginning,
   insertLinks,
   type LinkKey,
   type LinkRow,
   linksOf,
+  lockBrowser,
   raiseVersions,
   unlink,
   withoutEndedAgents,
 } from './links.js';
-import type { RecognizedBrowser } from './recognized-browsers.js';
 
 /** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
 const MAX_FURTHER_CUSTOMERS = 200;
@@ -34,29 +35,29 @@ const INSERT_BROWSER = insertStatement({
 });
 
 /** A browser to be created. Nothing is added to the earlier browser, which sent the request. */
-export class NewBrowser {
-  readonly browserId: string;
-  readonly today: number;
-  readonly secret = randomSecret('hex');
+export interface NewBrowser {
+  browserId: string;
+  secret: string;
+  today: number;
+  earlier: RecognizedBrowser | undefined;
+}
 
-  constructor(
-    readonly earlier: RecognizedBrowser | undefined,
-    now: number,
-  ) {
-    this.browserId = uuidv7(now);
-    this.today = dayOf(now);
-  }
+export function newBrowser(earlier: RecognizedBrowser | undefined, now: number): NewBrowser {
+  return { browserId: uuidv7(now), secret: randomSecret('hex'), today: dayOf(now), earlier };
+}
 
-  /** The value of the cookie. */
-  get secretCookie(): string {
-    return secretCookieOf(this.browserId, this.secret);
-  }
+/** The value of the cookie with the secret of a new browser. */
+export function cookieOf({ browserId, secret }: NewBrowser): string {
+  return secretCookieOf(browserId, secret);
 }
 
 /** Creates browsers that lead to customers of an earlier browser (protocol §5.6). */
 @Injectable()
-export class NewBrowsers {
-  constructor(private readonly denylist: Denylist) {}
+export class BrowserCreation {
+  constructor(
+    private readonly denylist: Denylist,
+    private readonly audit: Audit,
+  ) {}
 
   /**
    * The links with which the earlier browser leads to customers. This method changes the row of the browser first. Of two
@@ -68,29 +69,50 @@ export class NewBrowsers {
     today: number,
   ): Promise<LinkRow[]> {
     if (!earlier) return [];
-    const { browserId, secretHash } = earlier;
-    if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return [];
-    return this.leadingLinks(manager, browserId, today);
+    if (!(await lockBrowser(manager, earlier))) return [];
+    return this.leadingLinks(manager, earlier.browserId, today);
   }
 
-  /** Creates the browser with copies of links of the earlier browser, and with a link of its own. */
-  async insert(
+  /**
+   * Creates a browser with copies of links of the earlier browser, and with a link of its own.
+   *
+   * @param chosen links of `linksOfEarlier`. Those that have ended since are not copied
+   * @param ownLink returns the browser's own link; `undefined` if one of the copies takes its place
+   */
+  async create(
     manager: EntityManager,
-    { browserId, secret }: NewBrowser,
-    copies: LinkRow[],
-    own?: LinkRow,
+    browser: NewBrowser,
+    chosen: LinkRow[],
+    ownLink: (copies: LinkRow[]) => Promise<LinkRow | undefined>,
   ): Promise<void> {
+    const { browserId, secret } = browser;
+    const copies = await this.stillLeading(manager, browser, chosen);
+    const own = await ownLink(copies);
     await insertRowsIn(manager, INSERT_BROWSER, [[browserId, sha256(secret), 0]]);
     const copied = copies.map((link) => ({ ...link, browser_id: browserId }));
     await insertLinks(manager, own ? [own, ...copied] : copied);
     await this.replaceOldestCopies(manager, copies);
   }
 
+  /** @param cause what gave the link: the id of a redemption or of a sign-in */
+  auditLinked(
+    browserId: string,
+    { entityId, organizationId }: { entityId: string; organizationId: string },
+    cause: { redemption: string } | { sign_in: string },
+  ): void {
+    const details = { browser: browserId, ...cause };
+    this.audit.success('browser.linked', party('customer'), party('customer', entityId), { organizationId, details });
+  }
+
   /**
    * Those of the links that still lead to their customers after the rows of the customers were changed. `forget` and the
    * purge change these rows too, so that a link that they end is not copied.
    */
-  async stillLeading(manager: EntityManager, { earlier, today }: NewBrowser, chosen: LinkRow[]): Promise<LinkRow[]> {
+  private async stillLeading(
+    manager: EntityManager,
+    { earlier, today }: NewBrowser,
+    chosen: LinkRow[],
+  ): Promise<LinkRow[]> {
     if (!earlier || chosen.length === 0) return [];
     const ids = chosen.map(({ entity_id }) => entity_id);
     await raiseVersions(manager, 'customer', ids);
