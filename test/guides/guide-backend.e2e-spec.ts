@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -43,31 +44,31 @@ class SharedStore {
 
 let service: TestService;
 let issuer: TestIssuer;
-// biome-ignore lint/suspicious/noExplicitAny: the examples are JavaScript without types
-let examples: any;
+const { AgentSession } = await loadExample('backend/agent-session.js');
+const { customerToken } = await loadExample('backend/customer-token.js');
 const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
 beforeAll(async () => {
   issuer = await TestIssuer.start('RS256');
   const TRUSTED_AGENT_ISSUERS = JSON.stringify([{ ...configured, jwks_uri: issuer.trust().jwks_uri }]);
   service = await startTestService({ environment: { TRUSTED_AGENT_ISSUERS } });
-  const files = ['backend/agent-session.js', 'backend/customer-token.js', 'backend/customer-tokens.js'];
-  examples = Object.assign({}, ...(await Promise.all(files.map((file) => import(join(EXAMPLES, file))))));
 });
 afterAll(async () => {
   await service?.stop();
   await issuer?.stop();
 });
+afterEach(() => void vi.restoreAllMocks());
 
-/** A store with the tokens of a sign-in, of which the access token has to be renewed. */
-async function signedIn(): Promise<SharedStore> {
+/** A store with the tokens of a sign-in. By default, the access token has to be renewed. */
+async function signedIn(validSeconds = 0): Promise<SharedStore> {
   const { access_token, refresh_token } = await agentTokenPair(service);
-  return new SharedStore({ accessToken: access_token, expiresAtMs: 0, refreshToken: refresh_token });
+  const expiresAtMs = validSeconds && Date.now() + validSeconds * 1000;
+  return new SharedStore({ accessToken: access_token, expiresAtMs, refreshToken: refresh_token });
 }
 
-const replicaOf = (store: SharedStore) =>
-  new examples.AgentSession({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, store });
+const replicaOf = (store: object) =>
+  new AgentSession({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, store });
 const tokenFor = (session: unknown, userId: unknown) =>
-  examples.customerToken({ url: service.url, clientId: ACME_SITE, session }, userId);
+  customerToken({ url: service.url, clientId: ACME_SITE, session }, userId);
 const statusOf = async (agentToken: string) => (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).status;
 
 describe('backend/agent-session.js with two replicas', () => {
@@ -149,5 +150,61 @@ describe('backend/trusted-issuers.json', () => {
     const token = await issuer.sign(service.clock.now(), claims, { typ: configured.typ });
     const session = { token: async () => token };
     expect(await tokenFor(session, 'user-3')).toMatchObject({ organization_id: ACME });
+  });
+});
+
+/** Starts a replica, and returns its check and the interval of the check. */
+async function start(replica: { start(onError?: unknown): Promise<void> }, onError: unknown = expect.unreachable) {
+  const timer = vi.spyOn(globalThis, 'setInterval');
+  await replica.start(onError);
+  const call = timer.mock.calls.findIndex(([work]) => String(work).includes('store.read'));
+  const [check, intervalMs] = timer.mock.calls[call] as [() => Promise<void>, number];
+  const { value: interval } = timer.mock.results[call] as { value: NodeJS.Timeout };
+  clearInterval(interval);
+  return { check, intervalMs, keepsProcessAlive: interval.hasRef() };
+}
+
+describe('start() of backend/agent-session.js', () => {
+  it('checks the tokens every 30 s, and lets the process exit', async () => {
+    const { intervalMs, keepsProcessAlive } = await start(replicaOf(await signedIn(300)));
+    expect([intervalMs, keepsProcessAlive]).toEqual([30_000, false]);
+  });
+
+  it('repeats the renewal of a replica that crashed, although no user needs a token', async () => {
+    const store = await signedIn(300);
+    const { check } = await start(replicaOf(store));
+    const before = store.tokens.refreshToken;
+    await check();
+    expect(store.tokens.refreshToken).toBe(before);
+    store.tokens.expiresAtMs = 0;
+    store.crashes = true;
+    await expect(replicaOf(store).token()).rejects.toThrow('crashed');
+    store.crashes = false;
+    await check();
+    expect(store.tokens.refreshToken).not.toBe(before);
+    const { status } = await service.post(TOKEN, agentTokenBody(), bearer(store.tokens.accessToken));
+    expect(status).toBe(200);
+  });
+
+  it('reports each error and the time without a success, although the old token is still valid', async () => {
+    const store = await signedIn(30);
+    store.tokens.refreshToken = 'dev:unknown';
+    const startedAtMs = Date.now();
+    const now = vi.spyOn(Date, 'now').mockReturnValue(startedAtMs);
+    const onError = vi.fn();
+    const replica = replicaOf(store);
+    const { check } = await start(replica, onError);
+    now.mockReturnValue(startedAtMs + 20_000);
+    await check();
+    expect(onError).toHaveBeenLastCalledWith(expect.objectContaining({ error: 'invalid_grant' }), 20);
+    expect(onError).toHaveBeenCalledTimes(2);
+    expect(await replica.token()).toBe(store.tokens.accessToken);
+  });
+
+  it('reports an unreachable store', async () => {
+    const store = { read: () => Promise.reject(new Error('no connection')) };
+    const onError = vi.fn();
+    await start(replicaOf(store), onError);
+    expect(onError).toHaveBeenCalledWith(expect.objectContaining({ message: 'no connection' }), expect.any(Number));
   });
 });
