@@ -96,7 +96,7 @@ function receivedResponse(port: Port, method: string, path: string, reply: Reply
 /** The path that the service derives from a request target. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
-  if (!target.startsWith('/'))
-    return /^https?:\/\//i.test(target) && URL.canParse(target) ? new URL(target).pathname : '';
+  // not `URL.canParse`, which accepts longer hosts than the constructor
+  if (!target.startsWith('/')) return /^https?:\/\//i.test(target) ? (URL.parse(target)?.pathname ?? '') : '';
   return target.split('?', 1)[0] ?? '';
 }
