@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { agentTokenBody } from '../support/agent-tokens.js';
+import { agentTokenBody, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
-import { agentTokenPair } from '../support/transfers.js';
+import { agentTokenPair, infoStatus } from '../support/transfers.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 
@@ -46,6 +46,7 @@ let service: TestService;
 let issuer: TestIssuer;
 const { AgentSession } = await loadExample('backend/agent-session.js');
 const { customerToken } = await loadExample('backend/customer-token.js');
+const { CustomerTokens } = await loadExample('backend/customer-tokens.js');
 const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
 beforeAll(async () => {
   issuer = await TestIssuer.start('RS256');
@@ -69,7 +70,20 @@ const replicaOf = (store: object) =>
   new AgentSession({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, store });
 const tokenFor = (session: unknown, userId: unknown) =>
   customerToken({ url: service.url, clientId: ACME_SITE, session }, userId);
-const statusOf = async (agentToken: string) => (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).status;
+const statusOf = async (agentToken: string, at = service) =>
+  (await at.post(TOKEN, agentTokenBody(), bearer(agentToken))).status;
+
+/** An agent token of the issuer in backend/trusted-issuers.json. */
+function trustedToken(): Promise<string> {
+  const claims = {
+    iss: configured.issuer,
+    aud: configured.audience,
+    sub: 'crm-backend',
+    scope: 'customers:own',
+    [configured.organization_claim]: ACME,
+  };
+  return issuer.sign(service.clock.now(), claims, { typ: configured.typ });
+}
 
 describe('backend/agent-session.js with two replicas', () => {
   it('renews the agent token once for parallel calls', async () => {
@@ -140,14 +154,7 @@ describe('backend/customer-token.js', () => {
 
 describe('backend/trusted-issuers.json', () => {
   it('lets the service accept the token that the page describes', async () => {
-    const claims = {
-      iss: configured.issuer,
-      aud: configured.audience,
-      sub: 'crm-backend',
-      scope: 'customers:own',
-      [configured.organization_claim]: ACME,
-    };
-    const token = await issuer.sign(service.clock.now(), claims, { typ: configured.typ });
+    const token = await trustedToken();
     const session = { token: async () => token };
     expect(await tokenFor(session, 'user-3')).toMatchObject({ organization_id: ACME });
   });
@@ -206,5 +213,79 @@ describe('start() of backend/agent-session.js', () => {
     const onError = vi.fn();
     await start(replicaOf(store), onError);
     expect(onError).toHaveBeenCalledWith(expect.objectContaining({ message: 'no connection' }), expect.any(Number));
+  });
+});
+
+/** A customer token of a user. */
+const obtain = async (agentToken: string, at = service) =>
+  (await at.post(TOKEN, agentTokenBody({ external_id: 'user-1' }), bearer(agentToken))).body;
+
+interface Ended {
+  agentToken: string;
+  refreshToken: string;
+  entityId: string;
+}
+const EVENTS: [string, number, number, (tokens: Ended) => Promise<unknown>][] = [
+  ['a renewal', 200, 200, ({ refreshToken }) => refresh(service, refreshToken)],
+  [
+    'a second use of an old refresh token',
+    401,
+    401,
+    async ({ refreshToken }) => {
+      const { body } = await refresh(service, refreshToken);
+      await refresh(service, body.refresh_token);
+      await refresh(service, refreshToken);
+    },
+  ],
+  ['DELETE /v2/token', 401, 401, ({ agentToken }) => service.send('DELETE', '/v2/token', bearer(agentToken))],
+  [
+    'end_sessions',
+    200,
+    401,
+    ({ agentToken, entityId }) =>
+      service.post('/v2/customer/end_sessions', { customer_id: entityId }, bearer(agentToken)),
+  ],
+];
+
+describe('“What ends the tokens” in docs/integrating/backend.md', () => {
+  it.each(EVENTS)('after %s the agent token gets %i and the customer token %i', async (_, agent, customer, event) => {
+    const { access_token: agentToken, refresh_token: refreshToken } = await agentTokenPair(service);
+    const { access_token: customerToken, entity_id: entityId } = await obtain(agentToken);
+    await event({ agentToken, refreshToken, entityId });
+    expect(await infoStatus(service, customerToken)).toBe(customer);
+    expect(await statusOf(agentToken)).toBe(agent);
+  });
+
+  it('a customer token stays valid after its trusted issuer was removed, and ends with the token of the issuer', async () => {
+    const agentToken = await trustedToken();
+    const { access_token: customerToken } = await obtain(agentToken);
+    const without = await startTestService({ database: service.database });
+    try {
+      expect(await statusOf(agentToken, without)).toBe(401);
+      expect(await infoStatus(without, customerToken)).toBe(200);
+      expect((await service.send('DELETE', '/v2/token', bearer(agentToken))).status).toBe(200);
+      expect(await infoStatus(without, customerToken)).toBe(401);
+    } finally {
+      await without.stop();
+    }
+  });
+});
+
+describe('backend/customer-tokens.js', () => {
+  it('requests one token for many calls, and one more if the API rejects it', async () => {
+    const { access_token: agentToken } = await agentTokenPair(service);
+    const session = { token: async () => agentToken };
+    const tokens = new CustomerTokens({ url: service.url, clientId: ACME_SITE, session });
+    const used: string[] = [];
+    const info = (token: string) => {
+      used.push(token);
+      return service.send('GET', '/v2/customer/info', bearer(token));
+    };
+    expect((await tokens.call('user-2', info)).status).toBe(200);
+    await service.send('DELETE', '/v2/customer/token', bearer(used[0] as string));
+    expect((await tokens.call('user-2', info)).status).toBe(200);
+    expect(used[1]).toBe(used[0]);
+    expect(used[2]).not.toBe(used[0]);
+    expect((await tokens.call('user-2', async () => ({ status: 401 }))).status).toBe(401);
   });
 });

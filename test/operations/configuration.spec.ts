@@ -114,56 +114,41 @@ describe('protocol §9.4: configuration', () => {
     expect(loadConfiguration({ PORT: '', HOST: '', REGISTRY_FILE: '', UNKNOWN: 'x' })).toEqual(loadConfiguration({}));
   });
 
-  it.each([
-    ['DATABASE_URL', 'postgres://MARKED@db.example/service'],
-    ['DATABASE_URL', 'MARKED'],
-    ['DATABASE_URL', 'sqlite:'],
-    ['DATABASE_URL', 'sqlite'],
-    ['PORT', 'MARKED'],
-    ['PORT', '-1'],
-    ['PORT', '65536'],
-    ['PORT', '3000.5'],
-    ['MANAGEMENT_PORT', 'MARKED'],
-    ['MANAGEMENT_PORT', '3000'],
-    ['ADMIN_PORT', '65536'],
-    ['ADMIN_PORT', '3000'],
-    ['ADMIN_PORT', '3001'],
-    ['METRICS_PORT', '3000'],
-    ['METRICS_PORT', '3001'],
-    ['DB_POOL_SIZE', '0'],
-    ['DB_POOL_SIZE', 'MARKED'],
-    ['AUTH_URL', 'MARKED'],
-    ['AUTH_URL', 'auth.example'],
-    ['AUTH_URL', 'ftp://auth.example'],
-    ['AUTH_URL', 'https://auth.example/'],
-    ['AUTH_URL', 'https://auth.example/MARKED'],
-    ['AUTH_URL', 'https://auth.example?MARKED'],
-    ['AUTH_URL', 'https://user:MARKED@auth.example'],
-    ['AUTH_URL', 'https://AUTH.example'],
-    ['AUTH_URL', 'https://auth.example:443'],
-    ['MIGRATE_ON_START', 'yes'],
-    ['MIGRATE_ON_START', '1'],
-    ['TRY_IT', 'yes'],
-    ['TRY_IT', '1'],
-    ['TOKEN_REGION', 'with space'],
-    ['TOKEN_REGION', 'colon:'],
-    ['TOKEN_REGION', 'x'.repeat(17)],
-    ['CUSTOMER_TOKEN_TTL', '0'],
-    ['CUSTOMER_TOKEN_TTL', '-1'],
-    ['CUSTOMER_TOKEN_TTL', '1.5'],
-    ['CUSTOMER_TOKEN_TTL', 'MARKED'],
-    ['CUSTOMER_TOKEN_TTL', '99999999'],
-    ['COOKIE_PREFIX', 'with space'],
-    ['COOKIE_PREFIX', 'semi;colon'],
-    ['COOKIE_DOMAIN', 'auth.example; HttpOnly'],
-    ['COOKIE_DOMAIN', 'auth.example/path'],
-    ['COOKIE_PARTITIONED', 'MARKED'],
-    ['LOG_LEVEL', 'MARKED'],
-  ])('rejects %s=%s with an error that names the variable and its rule, but not the value', (name, value) => {
-    const violations = violationsOf({ [name]: value });
-    expect(violations.length).toBeGreaterThan(0);
-    for (const violation of violations) expect(violation).toMatch(new RegExp(`^${name}: must .{5}`));
-  });
+  const rejected: Record<string, string[]> = {
+    DATABASE_URL: ['postgres://MARKED@db.example/service', 'MARKED', 'sqlite:', 'sqlite'],
+    PORT: ['MARKED', '-1', '65536', '3000.5'],
+    MANAGEMENT_PORT: ['MARKED', '3000'],
+    ADMIN_PORT: ['65536', '3000', '3001'],
+    METRICS_PORT: ['3000', '3001'],
+    DB_POOL_SIZE: ['0', 'MARKED'],
+    AUTH_URL: [
+      'MARKED',
+      'auth.example',
+      'ftp://auth.example',
+      'https://auth.example/',
+      'https://auth.example/MARKED',
+      'https://auth.example?MARKED',
+      'https://user:MARKED@auth.example',
+      'https://AUTH.example',
+      'https://auth.example:443',
+    ],
+    MIGRATE_ON_START: ['yes', '1'],
+    TRY_IT: ['yes', '1'],
+    TOKEN_REGION: ['with space', 'colon:', 'x'.repeat(17)],
+    CUSTOMER_TOKEN_TTL: ['0', '-1', '1.5', 'MARKED', '99999999'],
+    COOKIE_PREFIX: ['with space', 'semi;colon'],
+    COOKIE_DOMAIN: ['auth.example; HttpOnly', 'auth.example/path'],
+    COOKIE_PARTITIONED: ['MARKED'],
+    LOG_LEVEL: ['MARKED'],
+  };
+  it.each(Object.entries(rejected).flatMap(([name, values]) => values.map((value) => [name, value] as const)))(
+    'rejects %s=%s with an error that names the variable and its rule, but not the value',
+    (name, value) => {
+      const violations = violationsOf({ [name]: value });
+      expect(violations.length).toBeGreaterThan(0);
+      for (const violation of violations) expect(violation).toMatch(new RegExp(`^${name}: must .{5}`));
+    },
+  );
 
   it.each(['mysql', 'mariadb'])('rejects a malformed URL of %s', (protocol) => {
     const SIGNING_KEYS_FILE = 'keys.json';

@@ -3,6 +3,7 @@ import { ForbiddenException, Get, ImATeapotException, Module, Post, Res } from '
 import type { Response } from 'express';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
 import { PublicController } from '../../../src/platform/http/surfaces.js';
@@ -306,12 +307,14 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
   let proxy: TcpProxy;
   let service: TestService;
   let slow: Promise<TestResponse>;
+  const output = new OutputCapture();
   beforeAll(async () => {
     database = await createTestDatabase();
     proxy = await startTcpProxy(database.url);
     service = await startTestService({
       database,
       environment: { DATABASE_URL: proxy.through(database.url), DB_POOL_SIZE: '2' },
+      log: output.log,
     });
     const connection = await RawConnection.open(service.url);
     connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nX-Slow: `);
@@ -345,6 +348,7 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
     '(%s) causes temporarily_unavailable, keeps the process alive, ready and with its registry, and ends',
     async (_how, breakDatabase, restoreDatabase) => {
       await everythingServes();
+      output.lines.length = 0;
       await Promise.all(Array.from({ length: 10 }, () => newCustomer())); // Each connection of the pool has been used.
       await breakDatabase();
       const responses = await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(newCustomer)));
@@ -360,6 +364,11 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
 
       await restoreDatabase();
       await everythingServes();
+      const lines = output.lines.filter((line) => /"Database","msg":"the database is/.test(line));
+      expect(lines, 'one line at the start of the outage, and one at its end').toEqual([
+        expect.stringContaining('the database is unavailable, and requests'),
+        expect.stringContaining('the database is available again after'),
+      ]);
     },
   );
 
