@@ -8,7 +8,8 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { IsIn, IsString } from 'class-validator';
+import { IsIn } from 'class-validator';
+import { Text } from '../oauth/parameters.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The public part of a key, as the JWKS publishes it. */
@@ -21,16 +22,13 @@ export class PublicJwk {
   @ApiProperty('The curve of the key.', 'P-256')
   crv!: 'P-256';
 
-  @IsString()
-  @ApiProperty('The x coordinate of the public key, in base64url.', 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4')
+  @Text('The x coordinate of the public key, in base64url.', 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4')
   x!: string;
 
-  @IsString()
-  @ApiProperty('The y coordinate of the public key, in base64url.', '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM')
+  @Text('The y coordinate of the public key, in base64url.', '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM')
   y!: string;
 
-  @IsString()
-  @ApiProperty('The id of the key. The header of each token names it.', 'EXAMPLE-KEY')
+  @Text('The id of the key. The header of each token names it.', 'EXAMPLE-KEY')
   kid!: string;
 
   @IsIn(['ES256'])

@@ -1,33 +1,25 @@
-import { IsInt, IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { OptionalInteger, OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';
 
 /** The agent that obtained a customer token (RFC 8693 §4.1). */
 export class Actor {
-  @IsString()
-  @ApiProperty('The id of the agent.', EXAMPLE.agentId)
+  @Text('The id of the agent.', EXAMPLE.agentId)
   sub!: string;
 
-  @IsString()
-  @ApiProperty("The client of the agent's token.", EXAMPLE.serverClientId)
+  @Text("The client of the agent's token.", EXAMPLE.serverClientId)
   client_id!: string;
 
-  @Optional()
-  @IsInt()
-  @ApiProperty(
+  @OptionalInteger(
     'The generation of the agent. The token has ended if the agent has a higher one. Absent for another issuer.',
     0,
   )
   gen?: number;
 
-  @Optional()
-  @IsString()
-  @ApiProperty("The issuer of the agent's token, if this service did not issue it.", 'https://login.example')
+  @OptionalText("The issuer of the agent's token, if this service did not issue it.", 'https://login.example')
   iss?: string;
 }
 

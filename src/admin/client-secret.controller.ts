@@ -1,6 +1,6 @@
 import { HttpCode, Param, Post } from '@nestjs/common';
-import { IsInt, IsString, Max, Min } from 'class-validator';
-import { Optional } from '../oauth/parameters.js';
+import { IsInt, Max, Min } from 'class-validator';
+import { Integer, Optional, Text } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
@@ -20,16 +20,13 @@ class NewSecretBody {
 }
 
 class NewSecret {
-  @IsString()
-  @ApiProperty('The id of the client.', EXAMPLE.serverClientId)
+  @Text('The id of the client.', EXAMPLE.serverClientId)
   client_id!: string;
 
-  @IsString()
-  @ApiProperty('The new secret. No other response contains it.', EXAMPLE.clientSecret)
+  @Text('The new secret. No other response contains it.', EXAMPLE.clientSecret)
   client_secret!: string;
 
-  @IsInt()
-  @ApiProperty('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
+  @Integer('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
   old_valid_for!: number;
 }
 

@@ -1,12 +1,12 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { Exclude } from 'class-transformer';
-import { IsBoolean, IsString, MaxLength } from 'class-validator';
-import { Optional } from '../oauth/parameters.js';
+import { IsBoolean, MaxLength } from 'class-validator';
+import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { PageQuery } from '../registry/page-query.js';
 import { filterColumnsOf } from '../registry/registry-lists.js';
-import { Each, IsUuid } from '../registry/resources/entry-rules.js';
+import { Each } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
 const MAX_NAME_CHARACTERS = 200;
@@ -21,9 +21,7 @@ export class ListQuery extends PageQuery {
 
 /** One page of a list. */
 class Page {
-  @Optional()
-  @IsString()
-  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 }
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { IsIn, IsInt, IsString } from 'class-validator';
+import { IsIn } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
+import { Integer, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
@@ -33,20 +34,17 @@ export interface AgentGrant {
 
 /** The part of a token response that describes the access token (RFC 6749 §4.2.2, §5.1). */
 export class AgentTokenResponse {
-  @IsString()
-  @ApiProperty('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
+  @Text('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token!: string;
 
   @IsIn(['Bearer'])
   @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
   token_type!: 'Bearer';
 
-  @IsInt()
-  @ApiProperty('The seconds until the access token expires.', 28_800)
+  @Integer('The seconds until the access token expires.', 28_800)
   expires_in!: number;
 
-  @IsString()
-  @ApiProperty('The granted scopes, separated by spaces.', EXAMPLE.scope)
+  @Text('The granted scopes, separated by spaces.', EXAMPLE.scope)
   scope!: string;
 }
 

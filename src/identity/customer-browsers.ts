@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
+import { IsArray, IsISO8601, ValidateNested } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
-import { Optional } from '../oauth/parameters.js';
+import { OptionalText, Text } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -27,8 +27,7 @@ import {
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
-  @IsString()
-  @ApiProperty('The id of the browser.', EXAMPLE.browserId)
+  @Text('The id of the browser.', EXAMPLE.browserId)
   id!: string;
 
   @IsISO8601()
@@ -44,9 +43,7 @@ export class BrowserPage {
   @ApiProperty('The browsers of the page, in the order of their ids.')
   browsers!: BrowserRecord[];
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 }
 

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { IsISO8601, IsString } from 'class-validator';
+import { IsISO8601 } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Text } from '../oauth/parameters.js';
 import { remainingMs, withTimeout } from '../platform/database/database-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
@@ -9,12 +10,10 @@ import { type ExportPage, parseCursor } from './export-page.js';
 
 /** A refresh family that leads to a customer, in responses to the operator. */
 export class RefreshFamilyRecord {
-  @IsString()
-  @ApiProperty('The id of the refresh family.', EXAMPLE.familyId)
+  @Text('The id of the refresh family.', EXAMPLE.familyId)
   id!: string;
 
-  @IsString()
-  @ApiProperty('The client that uses the refresh token.', EXAMPLE.clientId)
+  @Text('The client that uses the refresh token.', EXAMPLE.clientId)
   client_id!: string;
 
   @IsISO8601()

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { IsISO8601, IsObject, IsString } from 'class-validator';
+import { IsISO8601, IsObject } from 'class-validator';
 import { FIND_RAISED_GENERATION } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
-import { Optional } from '../oauth/parameters.js';
+import { OptionalText, Text } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { withIsoTimes } from '../platform/database/sql-dialect.js';
@@ -45,8 +45,7 @@ const TABLES = [
 
 /** Everything that the service stores about a customer, in the response to the operator or an agent. */
 export class CustomerExport {
-  @IsString()
-  @ApiProperty('The id of the customer.', EXAMPLE.entityId)
+  @Text('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
   @IsISO8601()
@@ -60,17 +59,13 @@ export class CustomerExport {
   )
   tables!: ExportedRows;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The value of `after` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  @OptionalText('The value of `after` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next?: string;
 }
 
 /** The query of an export. */
 export class ExportQuery {
-  @Optional()
-  @IsString()
-  @ApiProperty('`next` of the page before.', EXAMPLE.cursor)
+  @OptionalText('`next` of the page before.', EXAMPLE.cursor)
   after?: string;
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsString, ValidateNested } from 'class-validator';
-import { Optional } from '../oauth/parameters.js';
+import { Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
@@ -16,17 +16,13 @@ export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer
 
 /** The customer in responses to the operator. */
 export class CustomerRecord {
-  @IsString()
-  @ApiProperty('The id of the customer.', EXAMPLE.entityId)
+  @Text('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @IsString()
-  @ApiProperty('The organization of the customer.', EXAMPLE.organizationId)
+  @Text('The organization of the customer.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Only for a customer of a group.', EXAMPLE.groupId)
+  @OptionalText('Only for a customer of a group.', EXAMPLE.groupId)
   group_id?: string;
 
   @IsBoolean()

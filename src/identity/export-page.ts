@@ -88,7 +88,8 @@ export function parseCursor<Cursor extends object>(text: string): Cursor {
   throw invalidCursor();
 }
 
-function invalidCursor(): OAuthError {
+/** The error for a text that is no `next` of an export. */
+export function invalidCursor(): OAuthError {
   return OAuthError.invalidRequest('after: not a next of this export');
 }
 

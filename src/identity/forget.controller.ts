@@ -1,13 +1,12 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { IsString, Matches } from 'class-validator';
-import { Optional } from '../oauth/parameters.js';
+import { Matches } from 'class-validator';
+import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { UUID } from '../platform/uuid.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
 import type { Browser } from '../routes/request-checks.js';
@@ -17,11 +16,10 @@ import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
 class ForgetBody {
-  @IsString()
-  @ApiProperty('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
+  @Text('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
   client_id!: string;
 
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   @ApiProperty('The organization that forgets the browser.', EXAMPLE.organizationId)
   organization_id!: string;
 

@@ -15,6 +15,7 @@ import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
 import { CUSTOMER_PATH, CustomerRecord, CustomerRecords } from './customer-records.js';
 import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
+import { invalidCursor } from './export-page.js';
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/identities')
@@ -64,7 +65,7 @@ export class IdentityController {
     pathParameters: CUSTOMER_PATH,
     query: ExportQuery,
     response: CustomerExport,
-    errors: () => [OAuthError.invalidRequest('after: not a next of this export')],
+    errors: () => [invalidCursor()],
   })
   async export(@Req() request: Request, @Param('entity_id') entityId: string): Promise<CustomerExport> {
     const { after } = readStrictQuery(ExportQuery, request.originalUrl);

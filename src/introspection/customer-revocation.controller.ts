@@ -3,7 +3,7 @@ import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
@@ -18,18 +18,13 @@ class CustomerRevocationBody {
   @ApiProperty('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
   token!: string;
 
-  @IsString()
-  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  @Text('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Ignored, because the form of a token shows its kind.', 'refresh_token')
+  @OptionalText('Ignored, because the form of a token shows its kind.', 'refresh_token')
   token_type_hint?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The secret of the client, if it authenticates without `Authorization: Basic`.', EXAMPLE.clientSecret)
+  @OptionalText('The secret of the client, if it authenticates without `Authorization: Basic`.', EXAMPLE.clientSecret)
   client_secret?: string;
 }
 

@@ -1,6 +1,6 @@
 import { Delete, Get, Req } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
+import { IsIn, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
@@ -10,7 +10,7 @@ import { Audit, party } from '../audit/audit.js';
 import { CustomerGuard, EndedCustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { Integer, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
@@ -19,34 +19,25 @@ import { Caller } from '../routes/parameter.decorators.js';
 
 /** Describes the customer token of the request. */
 class TokenInfo {
-  @IsString()
-  @ApiProperty('The bearer token of the request.', EXAMPLE.accessToken)
+  @Text('The bearer token of the request.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @IsString()
-  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  @Text('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @IsString()
-  @ApiProperty('The id of the customer.', EXAMPLE.entityId)
+  @Text('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @IsInt()
-  @ApiProperty('The seconds until the token expires.', 28_800)
+  @Integer('The seconds until the token expires.', 28_800)
   expires_in!: number;
 
-  @IsString()
-  @ApiProperty('The organization of the customer.', EXAMPLE.organizationId)
+  @Text('The organization of the customer.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The grant that issued the token.', 'cookie')
+  @OptionalText('The grant that issued the token.', 'cookie')
   gty?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
+  @OptionalText('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
   group_id?: string;
 
   @Optional()

@@ -37,6 +37,7 @@ class CustomerEndSessionsBody extends NamedCustomerBody {
   browsers?: boolean;
 }
 
+const externalIdOfCustomer = () => OAuthError.invalidRequest('external_id: only for agents');
 const COOKIES_NEEDED = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
 
 /** Lets a customer or an agent end all sessions of a customer (protocol §4.14). */
@@ -64,7 +65,7 @@ export class EndSessionsController {
     errors: () => [
       ...NAMED_CUSTOMER_ERRORS(),
       REQUEST_ERRORS.customerOfOther(),
-      OAuthError.invalidRequest('external_id: only for agents'),
+      externalIdOfCustomer(),
       OAuthError.invalidRequest(COOKIES_NEEDED),
       OAuthError.insufficientScope(CUSTOMERS_OWN),
       OAuthError.rateLimited(1, 'example'),
@@ -91,7 +92,7 @@ export class EndSessionsController {
   }
 
   private ownId({ entityId }: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
-    if (external_id !== undefined) throw OAuthError.invalidRequest('external_id: only for agents');
+    if (external_id !== undefined) throw externalIdOfCustomer();
     if (customer_id === undefined || customer_id === entityId) return entityId;
     throw REQUEST_ERRORS.customerOfOther();
   }

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
+import { IsBoolean, IsIn, IsString, ValidateNested } from 'class-validator';
 import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
 import { Actor, type Audience } from '../access-token/token-lineage.js';
-import { Optional } from '../oauth/parameters.js';
+import { Optional, OptionalInteger, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -20,14 +20,10 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
   token_type?: 'Bearer';
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  @OptionalText('The issuer: this service, or a trusted issuer.', 'https://auth.example')
   iss?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The id of the customer or agent.', EXAMPLE.entityId)
+  @OptionalText('The id of the customer or agent.', EXAMPLE.entityId)
   sub?: string;
 
   @Optional()
@@ -35,44 +31,28 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('The API that the token is for. It distinguishes tokens of customers and agents.', 'customer-api')
   aud?: Audience;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  @OptionalText('The client that the token was issued for.', EXAMPLE.clientId)
   client_id?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The organization of the customer or agent.', EXAMPLE.organizationId)
+  @OptionalText('The organization of the customer or agent.', EXAMPLE.organizationId)
   organization_id?: string;
 
-  @Optional()
-  @IsInt()
-  @ApiProperty('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
+  @OptionalInteger('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
   iat?: number;
 
-  @Optional()
-  @IsInt()
-  @ApiProperty('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
+  @OptionalInteger('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
   exp?: number;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The id of the token.', EXAMPLE.tokenId)
+  @OptionalText('The id of the token.', EXAMPLE.tokenId)
   jti?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
+  @OptionalText('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
   scope?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Only in customer tokens: the grant that issued the token.', 'cookie')
+  @OptionalText('Only in customer tokens: the grant that issued the token.', 'cookie')
   gty?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Only in tokens of a customer of a group.', EXAMPLE.groupId)
+  @OptionalText('Only in tokens of a customer of a group.', EXAMPLE.groupId)
   group_id?: string;
 
   @Optional()
@@ -88,17 +68,13 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   ])
   ancestors?: string[];
 
-  @Optional()
-  @IsInt()
-  @ApiProperty(
+  @OptionalInteger(
     'The generation of the customer or agent. The token has ended if the customer or agent has a higher one.',
     0,
   )
   gen?: number;
 
-  @Optional()
-  @IsInt()
-  @ApiProperty('The number of identity transfers that led to the token.', 1)
+  @OptionalInteger('The number of identity transfers that led to the token.', 1)
   transfers?: number;
 
   @Optional()
@@ -106,9 +82,7 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('Only for the operator, if the token is inactive: the reason.', 'expired')
   inactive_reason?: InactiveReason;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
+  @OptionalText('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
   error_hint?: string;
 }
 

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Response } from 'express';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
+import { REQUEST_ERRORS } from './request-errors.js';
 
 /** Converts the exceptions of all layers to error responses (protocol §2.11). */
 @Catch()
@@ -31,7 +32,7 @@ function asOAuthError(exception: unknown): OAuthError {
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
   switch (exception.getStatus()) {
     case 400: // Express could not decode the path.
-      return OAuthError.invalidRequest('path: invalid percent-encoding');
+      return REQUEST_ERRORS.pathEncoding();
     case 404:
       return OAuthError.notFound();
     case 405:

@@ -1,11 +1,43 @@
-import type { Type } from '@nestjs/common';
-import { getMetadataStorage, ValidateBy, ValidateIf, type ValidationError, validateSync } from 'class-validator';
+import { applyDecorators, type Type } from '@nestjs/common';
+import {
+  getMetadataStorage,
+  IsInt,
+  IsString,
+  Matches,
+  ValidateBy,
+  ValidateIf,
+  type ValidationError,
+  validateSync,
+} from 'class-validator';
+import { ApiProperty } from '../platform/http/api-route.js';
+import { UUID } from '../platform/uuid.js';
 import { declaredProperties, isValid } from '../platform/validation.js';
 import { withoutName } from '../platform/validation-violations.js';
 import { OAuthError } from './oauth-error.js';
 
 /** Marks an optional parameter. A value that is present must be valid; `null` and the empty string count as present. */
 export const Optional = (): PropertyDecorator => ValidateIf((_body, value) => value !== undefined);
+
+/** A text, with its description in the OpenAPI document. */
+export const Text = (description: string, example?: unknown) =>
+  applyDecorators(IsString(), ApiProperty(description, example));
+
+/** As `Text`, for a parameter or field that may be absent. */
+export const OptionalText = (description: string, example?: unknown) =>
+  applyDecorators(Optional(), Text(description, example));
+
+/** An integer, with its description in the OpenAPI document. */
+export const Integer = (description: string, example?: unknown) =>
+  applyDecorators(IsInt(), ApiProperty(description, example));
+
+/** As `Integer`, for a parameter or field that may be absent. */
+export const OptionalInteger = (description: string, example?: unknown) =>
+  applyDecorators(Optional(), Integer(description, example));
+
+/** The rule of a UUID, which errors and the OpenAPI document repeat. */
+export const UUID_RULE = 'must be a UUID in lower case';
+
+export const IsUuid = () => Matches(UUID, { message: UUID_RULE });
 
 /**
  * Reads and validates the parameters that a body class declares. The function reads declared names only, so that no

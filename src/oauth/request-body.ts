@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { parseForm } from './form.js';
 import { OAuthError } from './oauth-error.js';
+import { REQUEST_ERRORS } from './request-errors.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 /** A larger body is read and discarded up to this size, so that the client receives the error response. */
@@ -124,7 +125,7 @@ class BodyBytes {
 export function parseJsonObject(text: string): Record<string, unknown> {
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw OAuthError.invalidRequest('body: must be a JSON object');
+    throw REQUEST_ERRORS.noJsonObject();
   }
   const { members, depth } = scan(text);
   if (depth > MAX_NESTING_LEVELS)

@@ -1,5 +1,6 @@
 import { isAgentGuard, isBearerGuard } from '../bearer/bearer.guard.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { UUID_RULE } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -22,7 +23,7 @@ export function errorsOf(route: Route, kind?: TokenRouteKind, grants?: Registere
   const { description, path } = route;
   const all = [
     ...(grants ? errorsOfGrants(grants, kind) : errorsOfBody(route)),
-    ...(path.includes('{') ? [OAuthError.invalidRequest('path: invalid percent-encoding')] : []),
+    ...(path.includes('{') ? [REQUEST_ERRORS.pathEncoding()] : []),
     ...authenticationErrors(route, grants),
     ...requestErrors(route),
     ...(description.errors?.() ?? []),
@@ -78,10 +79,8 @@ function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiEr
     REQUEST_ERRORS.clientUnknown(),
     REQUEST_ERRORS.foreignOrigin(),
     TOKEN_ERRORS.grant(),
-    ...(declares('redirect_uri') ? [TOKEN_ERRORS.redirectUri()] : []),
-    ...(declares('organization_id')
-      ? [OAuthError.invalidRequest('organization_id: must be a UUID in lower case')]
-      : []),
+    ...(declares('redirect_uri') ? [REQUEST_ERRORS.redirectUriUnknown()] : []),
+    ...(declares('organization_id') ? [OAuthError.invalidRequest(`organization_id: ${UUID_RULE}`)] : []),
     REQUEST_ERRORS.organizationUnknown(),
     REQUEST_ERRORS.clientOutsideOrganization(),
     ...byAgent.map((scope) => OAuthError.insufficientScope(scope)),

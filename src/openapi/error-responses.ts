@@ -1,5 +1,6 @@
 import { ErrorBody } from '../oauth/error-body.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
 import { responseSchemaOf, type Schema } from './schemas.js';
@@ -24,7 +25,7 @@ const HEADERS: Record<string, string> = {
 };
 /** The errors of statuses for which a route declares no error of its own. */
 const DEFAULT_ERRORS = [
-  OAuthError.invalidRequest('body: must be a JSON object'),
+  REQUEST_ERRORS.noJsonObject(),
   OAuthError.invalidToken('example'),
   OAuthError.insufficientScope(EXAMPLE.scope),
   OAuthError.notFound(),

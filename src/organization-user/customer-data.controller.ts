@@ -1,22 +1,20 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { IsString } from 'class-validator';
 import { AgentGuard } from '../bearer/bearer.guard.js';
 import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../bearer/principal.js';
 import { CustomerErasure } from '../identity/customer-erasure.js';
 import { CustomerExport, CustomerExports } from '../identity/customer-exports.js';
+import { invalidCursor } from '../identity/export-page.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 class ExportBody extends NamedCustomerBody {
-  @Optional()
-  @IsString()
-  @ApiProperty('`next` of the page before.', EXAMPLE.cursor)
+  @OptionalText('`next` of the page before.', EXAMPLE.cursor)
   after?: string;
 }
 
@@ -43,7 +41,7 @@ export class CustomerDataController {
       'The rows of all tables about a customer, at most 1,000 of each table at a time. Follow `next` until it is absent. The caller is an agent with the scope `customers:manage`.',
     bodyExamples: { 'by customer_id': ['customer_id'], 'by external_id': ['external_id'] },
     response: CustomerExport,
-    errors: () => [...errors(), OAuthError.invalidRequest('after: not a next of this export')],
+    errors: () => [...errors(), invalidCursor()],
   })
   @HttpCode(200)
   async export(

@@ -1,18 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { IsString, Matches } from 'class-validator';
+import { IsString } from 'class-validator';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { CustomerRecords } from '../identity/customer-records.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { IsIdText, Optional } from '../oauth/parameters.js';
+import { IsIdText, IsUuid, Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { UUID } from '../platform/uuid.js';
 import { OrganizationUsers } from './organization-users.js';
 
 /** The parameters by which an agent names a customer of its organization (protocol §4.14 and §4.16). */
 export class NamedCustomerBody {
   @Optional()
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   @ApiProperty('The id of the customer. An agent sends this parameter or `external_id`.', EXAMPLE.entityId)
   customer_id?: string;
 
@@ -26,10 +25,15 @@ export class NamedCustomerBody {
   external_id?: string;
 }
 
+const ERRORS = {
+  noCustomer: () => OAuthError.invalidRequest('customer_id: required, or external_id'),
+  bothIds: () => OAuthError.invalidRequest('external_id: must not be sent with customer_id'),
+};
+
 /** Why an agent's `customer_id` or `external_id` is rejected. */
 export const NAMED_CUSTOMER_ERRORS = () => [
-  OAuthError.invalidRequest('customer_id: required, or external_id'),
-  OAuthError.invalidRequest('external_id: must not be sent with customer_id'),
+  ERRORS.noCustomer(),
+  ERRORS.bothIds(),
   unknownCustomer({ customer_id: EXAMPLE.entityId }),
   unknownCustomer({ external_id: EXAMPLE.externalId }),
 ];
@@ -49,8 +53,7 @@ export class NamedCustomers {
    */
   async idOf({ organizationId }: AgentPrincipal, named: NamedCustomerBody): Promise<string> {
     const { customer_id, external_id } = named;
-    if (customer_id !== undefined && external_id !== undefined)
-      throw OAuthError.invalidRequest('external_id: must not be sent with customer_id');
+    if (customer_id !== undefined && external_id !== undefined) throw ERRORS.bothIds();
     const entityId =
       external_id !== undefined
         ? await this.users.find(organizationId, external_id)
@@ -60,7 +63,7 @@ export class NamedCustomers {
   }
 
   private async find(organizationId: string, customerId: string | undefined): Promise<string | undefined> {
-    if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required, or external_id');
+    if (customerId === undefined) throw ERRORS.noCustomer();
     // also an erased customer, because its erasure can be repeated
     return (await this.records.isOf(organizationId, customerId)) ? customerId : undefined;
   }

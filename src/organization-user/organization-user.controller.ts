@@ -1,19 +1,18 @@
 import { Get, Req, UseGuards } from '@nestjs/common';
-import { IsString, Matches } from 'class-validator';
+import { IsString } from 'class-validator';
 import type { Request } from 'express';
 import { CustomerRecord, CustomerRecords } from '../identity/customer-records.js';
 import { parseQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { IsIdText, readParameters } from '../oauth/parameters.js';
+import { IsIdText, IsUuid, readParameters, UUID_RULE } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
-import { UUID } from '../platform/uuid.js';
 import { OrganizationUsers } from './organization-users.js';
 
 class UserQuery {
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   @ApiProperty('The organization of the user.', EXAMPLE.organizationId)
   organization_id!: string;
 
@@ -41,7 +40,7 @@ export class OrganizationUserController {
     response: CustomerRecord,
     errors: () => [
       OAuthError.invalidRequest('organization_id: required'),
-      OAuthError.invalidRequest('organization_id: must be a UUID in lower case'),
+      OAuthError.invalidRequest(`organization_id: ${UUID_RULE}`),
       OAuthError.invalidRequest('external_id: required'),
     ],
   })

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional, optionalString } from '../oauth/parameters.js';
+import { OptionalText, optionalString } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-route.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
@@ -15,14 +13,10 @@ import type { ResourceServer } from './resource-server.entity.js';
 
 /** The credentials of a client that does not authenticate by `Authorization: Basic` (RFC 6749 §2.3.1). */
 export class ClientParameters {
-  @Optional()
-  @IsString()
-  @ApiProperty('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
+  @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
   client_id?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'The secret of the caller, if the request has no `Authorization: Basic`. A client without a secret omits it.',
     EXAMPLE.clientSecret,
   )

@@ -1,6 +1,6 @@
-import { IsString, Matches } from 'class-validator';
+import { Matches } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { IDENTIFIER } from './resources/entry-rules.js';
@@ -19,9 +19,7 @@ export class PageQuery {
   )
   limit?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('`next_cursor` of the page before.', EXAMPLE.cursor)
+  @OptionalText('`next_cursor` of the page before.', EXAMPLE.cursor)
   cursor?: string;
 }
 

@@ -1,6 +1,6 @@
-import { IsString } from 'class-validator';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
+import { Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
@@ -12,12 +12,10 @@ import type { Browser } from '../routes/request-checks.js';
  * parameters.
  */
 export class GrantBody {
-  @IsString()
-  @ApiProperty('The grant: how the caller proves which customer the token is for.')
+  @Text('The grant: how the caller proves which customer the token is for.')
   grant_type!: string;
 
-  @IsString()
-  @ApiProperty(
+  @Text(
     'The client that requests the token. A present `Origin` header must be an origin of this client.',
     EXAMPLE.clientId,
   )

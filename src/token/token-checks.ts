@@ -4,6 +4,7 @@ import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
 import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readBody } from '../oauth/request-body.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { Registry } from '../registry/registry.js';
@@ -46,7 +47,6 @@ export const TOKEN_ERRORS = {
   grant: () => OAuthError.unauthorizedClient('grant_type: not for this client'),
   organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the agent'),
   organizationOfPath: () => OAuthError.invalidRequest('organization_id: must equal the organization of the path'),
-  redirectUri: () => OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash"),
   groupId: () => OAuthError.invalidRequest(`group_id: ${GROUP_ID_RULE}`),
   noGroups: () => OAuthError.invalidRequest('grant_type: not supported by the route of a group'),
   sharedGroups: () => OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity'),
@@ -144,7 +144,7 @@ function setOrganizationFromPath(request: TokenRequest): void {
  */
 function assertRedirectUriRegistered({ parameters, client }: TokenRequest): void {
   const { redirect_uri } = parameters;
-  if (redirect_uri !== undefined && !client.admitsRedirectUri(redirect_uri)) throw TOKEN_ERRORS.redirectUri();
+  if (redirect_uri !== undefined && !client.admitsRedirectUri(redirect_uri)) throw REQUEST_ERRORS.redirectUriUnknown();
 }
 
 /**

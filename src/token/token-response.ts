@@ -1,20 +1,18 @@
 import { Reflector } from '@nestjs/core';
-import { IsIn, IsInt, IsString } from 'class-validator';
+import { IsIn } from 'class-validator';
+import { Integer, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {
-  @IsString()
-  @ApiProperty('The customer access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
+  @Text('The customer access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @IsString()
-  @ApiProperty('The id of the customer. It never changes, and no other customer ever gets it.', EXAMPLE.entityId)
+  @Text('The id of the customer. It never changes, and no other customer ever gets it.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @IsInt()
-  @ApiProperty('The seconds until the access token expires.', 28_800)
+  @Integer('The seconds until the access token expires.', 28_800)
   expires_in!: number;
 
   @IsIn(['Bearer'])
@@ -27,16 +25,13 @@ export class TokenResponse {
 
 /** Fields that several grants add to the token response, for the OpenAPI document. */
 export class OptionalTokenFields {
-  @IsString()
-  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  @Text('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @IsString()
-  @ApiProperty('The organization that the token was issued for.', EXAMPLE.organizationId)
+  @Text('The organization that the token was issued for.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @IsString()
-  @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
+  @Text('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
 }
 

@@ -1,9 +1,8 @@
-import { IsIn, IsString, Matches } from 'class-validator';
-import { Optional } from '../oauth/parameters.js';
+import { IsIn, Matches } from 'class-validator';
+import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../one-time-code/code-proof.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { UUID } from '../platform/uuid.js';
 
 /** The parameters of an identity transfer (protocol §4.4). */
 export class TransferBody {
@@ -11,12 +10,11 @@ export class TransferBody {
   @ApiProperty('The kind of the bearer token. A bearer token of the other kind gets 401.', 'customer')
   bearer_type!: 'agent' | 'customer';
 
-  @IsString()
-  @ApiProperty('The client that may redeem the transfer token.', EXAMPLE.clientId)
+  @Text('The client that may redeem the transfer token.', EXAMPLE.clientId)
   client_id!: string;
 
   @Optional()
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   @ApiProperty(
     'The customer to transfer. Required for an agent. A customer may omit it or send its own id.',
     EXAMPLE.entityId,

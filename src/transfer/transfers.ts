@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { IsInt, IsString } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
@@ -8,13 +7,13 @@ import { CUSTOMERS_OWN, type Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { LastTokenDays } from '../identity/last-token-days.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Integer, Text } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import type { RedeemableCode } from '../one-time-code/code-origin.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes, type RedemptionSteps } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-route.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
@@ -22,12 +21,10 @@ import type { TransferBody } from './transfer.body.js';
 
 /** The response of an identity transfer (protocol §4.4). */
 export class TransferResponse {
-  @IsString()
-  @ApiProperty('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
+  @Text('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
   identity_transfer_token!: string;
 
-  @IsInt()
-  @ApiProperty('The seconds until the transfer token expires.', 3_600)
+  @Integer('The seconds until the transfer token expires.', 3_600)
   expires_in!: number;
 }
 
@@ -62,7 +59,7 @@ export class Transfers {
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
     if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
-      throw OAuthError.invalidRequest('code_challenge: required with code_challenge_method');
+      throw REQUEST_ERRORS.challengeRequired();
     }
     const client = this.registry.clientCalling(body.client_id, origin);
     if (!this.registry.organization(organizationId)?.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
@@ -122,7 +119,7 @@ export class Transfers {
       if (customerId === undefined || customerId === principal.entityId) return { subject: principal.entityId };
       throw REQUEST_ERRORS.customerOfOther();
     }
-    if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
+    if (customerId === undefined) throw REQUEST_ERRORS.customerRequired();
     const customer = await this.identities.find(customerId, principal.organizationId);
     if (!customer) throw REQUEST_ERRORS.customerUnknown();
     // after the generation was read: an agent whose token ended before the sessions of the customer transfers nothing

@@ -1,26 +1,22 @@
 import { Get, Header, Req } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
 import type { Request } from 'express';
-import { Optional } from '../oauth/parameters.js';
+import { Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../platform/http/surfaces.js';
 
 class ServerMetadata {
-  @IsString()
-  @ApiProperty('The `iss` of all tokens of this service.', 'https://auth.example')
+  @Text('The `iss` of all tokens of this service.', 'https://auth.example')
   issuer!: string;
 
-  @IsString()
-  @ApiProperty('The page that signs agents in.', 'https://auth.example/')
+  @Text('The page that signs agents in.', 'https://auth.example/')
   authorization_endpoint!: string;
 
-  @IsString()
-  @ApiProperty('The token endpoint of agents.', 'https://auth.example/v2/token')
+  @Text('The token endpoint of agents.', 'https://auth.example/v2/token')
   token_endpoint!: string;
 
-  @IsString()
-  @ApiProperty('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
+  @Text('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
   jwks_uri!: string;
 
   @IsString({ each: true })
@@ -50,9 +46,7 @@ class ServerMetadata {
 
 /** The metadata for services in the cluster, which reach the endpoints of the management port. */
 class ClusterMetadata extends ServerMetadata {
-  @Optional()
-  @IsString()
-  @ApiProperty('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
+  @OptionalText('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
   introspection_endpoint?: string;
 
   @Optional()
@@ -60,9 +54,7 @@ class ClusterMetadata extends ServerMetadata {
   @ApiProperty('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
   introspection_endpoint_auth_methods_supported?: string[];
 
-  @Optional()
-  @IsString()
-  @ApiProperty('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
+  @OptionalText('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
   revocation_endpoint?: string;
 
   @Optional()

@@ -1,6 +1,7 @@
 import { IsOptional, IsUrl } from 'class-validator';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import { AreScopes, IsIdentifier, IsName, IsSecret, IsUuid } from '../../src/registry/resources/entry-rules.js';
+import { IsUuid } from '../../src/oauth/parameters.js';
+import { AreScopes, IsIdentifier, IsName, IsSecret } from '../../src/registry/resources/entry-rules.js';
 import { organizationResource } from '../../src/registry/resources/organization.resource.js';
 import { defineResource, RANDOM_SECRET } from '../../src/registry/resources/registry-resource.js';
 

@@ -1,7 +1,5 @@
-import { IsString } from 'class-validator';
-import { Optional } from '../../oauth/parameters.js';
+import { OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
 import { declaredProperties } from '../../platform/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
@@ -9,55 +7,37 @@ import type { ClientApplication } from '../../registry/client-application.entity
  * The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-request.ts.
  */
 export class AuthorizationQuery {
-  @IsString()
-  @ApiProperty('`token` for web applications, `code` for servers and native applications.', 'code')
+  @Text('`token` for web applications, `code` for servers and native applications.', 'code')
   response_type!: string;
 
-  @IsString()
-  @ApiProperty('The application that asks for access.', EXAMPLE.serverClientId)
+  @Text('The application that asks for access.', EXAMPLE.serverClientId)
   client_id!: string;
 
-  @IsString()
-  @ApiProperty(
-    'The URL that gets the response. It equals a registered one, character for character.',
-    EXAMPLE.redirectUri,
-  )
+  @Text('The URL that gets the response. It equals a registered one, character for character.', EXAMPLE.redirectUri)
   redirect_uri!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'A text that the redirect repeats. Use it to bind the response to the session of the user (RFC 6749 §10.12).',
     'EXAMPLE-STATE',
   )
   state?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The requested scopes, separated by spaces. If omitted, all scopes of the client.', EXAMPLE.scope)
+  @OptionalText('The requested scopes, separated by spaces. If omitted, all scopes of the client.', EXAMPLE.scope)
   scope?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'The SHA-256 of a `code_verifier`, in base64url (RFC 7636). Required for native applications.',
     EXAMPLE.codeChallenge,
   )
   code_challenge?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The only method. Required with a `code_challenge`.', 'S256')
+  @OptionalText('The only method. Required with a `code_challenge`.', 'S256')
   code_challenge_method?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('`none` shows no page. `login` asks for the password again, `consent` for consent.', 'login')
+  @OptionalText('`none` shows no page. `login` asks for the password again, `consent` for consent.', 'login')
   prompt?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     '`button` sends the response by `postMessage` to the page that opened the window. `redirect` is the default.',
     'redirect',
   )

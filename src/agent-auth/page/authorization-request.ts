@@ -1,4 +1,5 @@
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
 import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
@@ -44,7 +45,7 @@ function repeatedParameter(parameters: AuthorizationParameters): string | undefi
 /** Finds the client with the requested `client_id`. */
 export function identifyClient(parameters: AuthorizationParameters, registry: Registry): void {
   const client = registry.client(singleValue(parameters, 'client_id'));
-  if (!client) throw OAuthError.invalidRequest('client_id: unknown');
+  if (!client) throw REQUEST_ERRORS.clientUnknown();
   requestContext.set({ clientId: client.clientId });
   parameters.client = client;
 }
@@ -55,8 +56,7 @@ export function identifyClient(parameters: AuthorizationParameters, registry: Re
  */
 export function assertRedirectUriRegistered(parameters: AuthorizationParameters): void {
   const redirectUri = singleValue(parameters, 'redirect_uri');
-  if (!parameters.client.redirectUris.includes(redirectUri))
-    throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
+  if (!parameters.client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
   parameters.redirectUri = redirectUri;
 }
 
@@ -88,7 +88,7 @@ function pkceViolation(parameters: AuthorizationParameters): string | undefined 
   const challenge = parameters.value('code_challenge');
   const method = parameters.value('code_challenge_method');
   if (challenge === undefined) {
-    if (method !== undefined) return 'code_challenge: required with code_challenge_method';
+    if (method !== undefined) return REQUEST_ERRORS.challengeRequired().hint;
     const isNative = parameters.client.clientType === 'native';
     return isNative ? 'code_challenge: required for a native application' : undefined;
   }

@@ -2,16 +2,17 @@ import { Get, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
 import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
-import { CsrfTokens } from '../session/csrf-tokens.js';
+import { CsrfTokens, formErrors } from '../session/csrf-tokens.js';
 import { AuthorizationQuery } from './authorization-query.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
-import { ConsentForm, FORM_ERRORS, readPageForm } from './page-forms.js';
+import { ConsentForm, readPageForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter } from './page-view.js';
 
@@ -38,9 +39,9 @@ export class AuthorizeController {
     redirects: true,
     errors: () => [
       OAuthError.invalidRequest('client_id: required'),
-      OAuthError.invalidRequest('client_id: unknown'),
+      REQUEST_ERRORS.clientUnknown(),
       OAuthError.invalidRequest('redirect_uri: required'),
-      OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash"),
+      REQUEST_ERRORS.redirectUriUnknown(),
     ],
   })
   async authorize(@Req() request: Request): Promise<string> {
@@ -61,7 +62,7 @@ export class AuthorizeController {
     response: 'text/html',
     responseExamples: EXAMPLE_PAGE,
     redirects: true,
-    errors: () => FORM_ERRORS,
+    errors: formErrors,
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {

@@ -1,10 +1,7 @@
-import { IsString } from 'class-validator';
 import type { Request } from 'express';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, readParameters } from '../../oauth/parameters.js';
+import { OptionalText, readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
 
 const EXAMPLE_REQUEST = new URLSearchParams({
   response_type: 'code',
@@ -17,9 +14,7 @@ const EXAMPLE_REQUEST = new URLSearchParams({
  * means.
  */
 export class PageForm {
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'The hidden field of the form, which binds it to the browser that loaded the page.',
     'EXAMPLE-CSRF-TOKEN',
   )
@@ -28,41 +23,25 @@ export class PageForm {
 
 /** A form about an authorization request. */
 class RequestForm extends PageForm {
-  @Optional()
-  @IsString()
-  @ApiProperty('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
+  @OptionalText('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
   request?: string;
 }
 
 export class SignInForm extends RequestForm {
-  @Optional()
-  @IsString()
-  @ApiProperty('The email of the agent.', EXAMPLE.agentEmail)
+  @OptionalText('The email of the agent.', EXAMPLE.agentEmail)
   email?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('The password of the agent.', EXAMPLE.agentPassword)
+  @OptionalText('The password of the agent.', EXAMPLE.agentPassword)
   password?: string;
 }
 
 export class ConsentForm extends RequestForm {
-  @Optional()
-  @IsString()
-  @ApiProperty('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
+  @OptionalText('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
   scope?: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty('`allow` or `deny`.', 'allow')
+  @OptionalText('`allow` or `deny`.', 'allow')
   decision?: string;
 }
-
-/** The errors of all forms. */
-export const FORM_ERRORS = [
-  OAuthError.invalidRequest('Origin: must be the origin of this service'),
-  OAuthError.invalidRequest('csrf: invalid; open the page again and submit its form'),
-];
 
 /**
  * The forms of the authorization page are read as forms only (application/x-www-form-urlencoded), never as JSON

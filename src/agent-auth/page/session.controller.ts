@@ -6,9 +6,9 @@ import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
-import { CsrfTokens } from '../session/csrf-tokens.js';
+import { CsrfTokens, formErrors } from '../session/csrf-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
-import { FORM_ERRORS, PageForm, readPageForm, SignInForm } from './page-forms.js';
+import { PageForm, readPageForm, SignInForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
@@ -36,7 +36,7 @@ export class SessionController {
     response: 'text/html',
     responseExamples: EXAMPLE_PAGE,
     redirects: true,
-    errors: () => [...FORM_ERRORS, OAuthError.rateLimited(1, 'example')],
+    errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   async beginSession(@Req() request: Request): Promise<string> {
     const form = await readPageForm(SignInForm, request);
@@ -64,7 +64,7 @@ export class SessionController {
     bodyFormats: ['form'],
     response: 'text/html',
     responseExamples: EXAMPLE_PAGE,
-    errors: () => FORM_ERRORS,
+    errors: formErrors,
   })
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = await readPageForm(PageForm, request);

@@ -9,6 +9,14 @@ const COOKIE_NAME = 'form';
 const PURPOSE = 'form token';
 const LIFETIME_SECONDS = 8 * 3600;
 
+const FORM_ERRORS = {
+  foreignOrigin: () => OAuthError.invalidRequest('Origin: must be the origin of this service'),
+  invalidToken: () => OAuthError.invalidRequest('csrf: invalid; open the page again and submit its form'),
+};
+
+/** The errors that every form can have, for the OpenAPI document. */
+export const formErrors = () => Object.values(FORM_ERRORS).map((error) => error());
+
 /** Tokens against cross-site request forgery. A form must contain the token that was issued to the same browser. */
 @Injectable()
 export class CsrfTokens {
@@ -31,11 +39,11 @@ export class CsrfTokens {
   check(request: Request, token: unknown): void {
     const { origin } = request.headers;
     if (origin !== undefined && origin !== this.configuration.AUTH_URL) {
-      throw OAuthError.invalidRequest('Origin: must be the origin of this service');
+      throw FORM_ERRORS.foreignOrigin();
     }
     const nonce = this.cookies.read(request, COOKIE_NAME);
     if (nonce === undefined || typeof token !== 'string' || !this.secrets.isSignature(PURPOSE, nonce, token)) {
-      throw OAuthError.invalidRequest('csrf: invalid; open the page again and submit its form');
+      throw FORM_ERRORS.invalidToken();
     }
   }
 }

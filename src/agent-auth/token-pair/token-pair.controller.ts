@@ -16,6 +16,7 @@ import { Caller } from '../../routes/parameter.decorators.js';
 import {
   assertClientUsesCodes,
   CodeExchangeBody,
+  excessiveScope,
   ONLY_AT_PAGE,
   RefreshBody,
   TokenPairEndpoint,
@@ -50,7 +51,7 @@ export class TokenPairController {
       OAuthError.unsupportedGrantType(),
       OAuthError.invalidGrant('example'),
       OAuthError.unauthorizedClient(ONLY_AT_PAGE),
-      OAuthError.invalidRequest('scope: exceeds the granted scope'),
+      excessiveScope(),
       REQUEST_ERRORS.secretTwice(),
       REQUEST_ERRORS.clientOfOtherHeader(),
       OAuthError.rateLimited(1, 'example'),

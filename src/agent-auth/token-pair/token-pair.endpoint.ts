@@ -4,7 +4,7 @@ import { IsIn, IsString, MaxLength } from 'class-validator';
 import { Denylist } from '../../access-token/denylist.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, readParameters } from '../../oauth/parameters.js';
+import { Optional, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
@@ -31,9 +31,7 @@ export class CodeExchangeBody extends ClientParameters {
   @ApiProperty('The `redirect_uri` of the authorization request.', EXAMPLE.redirectUri)
   redirect_uri!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'Required if the authorization request had a `code_challenge`, and rejected otherwise (RFC 7636).',
     EXAMPLE.codeVerifier,
   )
@@ -58,20 +56,18 @@ export class RefreshBody extends ClientParameters {
   scope?: string;
 }
 
+export const excessiveScope = () => OAuthError.invalidRequest('scope: exceeds the granted scope');
 export const ONLY_AT_PAGE = 'client_id: a web application gets its token at the authorization page';
 
 /** The response of `POST /v2/token` (protocol §6.8). */
 export class TokenPairResponse extends AgentTokenResponse {
-  @IsString()
-  @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
+  @Text('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
 
-  @IsString()
-  @ApiProperty('The id of the agent.', EXAMPLE.agentId)
+  @Text('The id of the agent.', EXAMPLE.agentId)
   account_id!: string;
 
-  @IsString()
-  @ApiProperty('The organization of the agent.', EXAMPLE.organizationId)
+  @Text('The organization of the agent.', EXAMPLE.organizationId)
   organization_id!: string;
 }
 
@@ -163,8 +159,7 @@ function narrowScope(grant: AgentGrant, requestedScope: string | undefined): Age
   if (requestedScope === undefined) return grant;
   const granted = grant.scope.split(' ');
   const scopes = requestedScope.split(' ');
-  if (!scopes.every((scope) => granted.includes(scope)))
-    throw OAuthError.invalidRequest('scope: exceeds the granted scope');
+  if (!scopes.every((scope) => granted.includes(scope))) throw excessiveScope();
   return { ...grant, scope: scopes.join(' ') };
 }
 

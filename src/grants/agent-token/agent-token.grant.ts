@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
-import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
+import { IsBoolean, IsIn, IsString } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { lineageByAgent } from '../../access-token/token-lineage.js';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { IsIdText, Optional } from '../../oauth/parameters.js';
+import { IsIdText, IsUuid, Optional } from '../../oauth/parameters.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 import { TokenModule } from '../../token/token.module.js';
@@ -25,7 +24,7 @@ export class AgentTokenBody extends GrantBody {
   response_type!: 'token';
 
   @Optional()
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   @ApiProperty(
     'The customer that gets a new token. Without it and `external_id`, the request creates a customer.',
     EXAMPLE.entityId,
@@ -42,7 +41,7 @@ export class AgentTokenBody extends GrantBody {
   external_id?: string;
 
   @Optional()
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   override organization_id?: string;
 
   @Optional()
@@ -58,6 +57,11 @@ class AgentTokenFields {
   created?: boolean;
 }
 
+const ERRORS = {
+  unknown: () => OAuthError.invalidRequest('entity_id: unknown'),
+  bothIds: () => OAuthError.invalidRequest('external_id: must not be sent with entity_id'),
+};
+
 const AGENT_TOKEN_DESCRIPTION: GrantDescription = {
   description:
     'A backend gets a token for a customer of its organization, or creates a customer. It sends the access token of an agent with the scope `customers:own` as bearer token.',
@@ -67,10 +71,7 @@ const AGENT_TOKEN_DESCRIPTION: GrantDescription = {
     'a new token for a customer': ['entity_id'],
   },
   response: AgentTokenFields,
-  errors: () => [
-    OAuthError.invalidRequest('entity_id: unknown'),
-    OAuthError.invalidRequest('external_id: must not be sent with entity_id'),
-  ],
+  errors: () => Object.values(ERRORS).map((error) => error()),
 };
 
 /** An agent gets tokens for all customers of its organization, and creates new customers (protocol §4.3, §4.6). */
@@ -95,13 +96,13 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     if (entityId === undefined) return this.identities.create(organizationId);
     // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
     const customer = await this.identities.find(entityId, organizationId);
-    if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
+    if (!customer) throw ERRORS.unknown();
     return { ...customer, lineage: lineageByAgent(agent.claims, customer.generation) };
   }
 
   /** Finds or creates the customer of the organization's user (protocol §5.7). */
   private async ofUser(userId: string, entityId: string | undefined, organizationId: string): Promise<GrantResult> {
-    if (entityId !== undefined) throw OAuthError.invalidRequest('external_id: must not be sent with entity_id');
+    if (entityId !== undefined) throw ERRORS.bothIds();
     const user = { organizationId, userId, attempt: randomUUID(), creator: 'agent' } as const;
     const { created, ...customer } = await this.users.customerOf(user);
     return { ...customer, response: { created } };

@@ -1,11 +1,10 @@
 import { Injectable, Module } from '@nestjs/common';
-import { IsIn, IsString, Matches } from 'class-validator';
+import { IsIn, IsString } from 'class-validator';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { Optional } from '../../oauth/parameters.js';
+import { IsUuid, Optional } from '../../oauth/parameters.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 
@@ -15,7 +14,7 @@ export class CookieBody extends GrantBody {
   @ApiProperty('Always `token`.', 'token')
   response_type!: 'token';
 
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @IsUuid()
   override organization_id!: string;
 
   @Optional()
@@ -25,7 +24,7 @@ export class CookieBody extends GrantBody {
 
 const COOKIE_DESCRIPTION: GrantDescription = {
   description:
-    'A page gets a token for the customer of its browser. Two cookies recognise the browser. A browser without them gets a new customer. Send the request with credentials.',
+    'A page gets a token for the customer of its browser. Two cookies recognize the browser. A browser without them gets a new customer. Send the request with credentials.',
 };
 
 /**

@@ -7,7 +7,7 @@ import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional } from '../../oauth/parameters.js';
+import { Optional, OptionalText } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/code-origin.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
@@ -44,9 +44,7 @@ export class IdentityTokenBody extends GrantBody {
   @ApiProperty('The transfer token that the first device created.', EXAMPLE.transferToken)
   code!: string;
 
-  @Optional()
-  @IsString()
-  @ApiProperty(
+  @OptionalText(
     'Required if the transfer token was created with a `code_challenge`, and rejected otherwise (RFC 7636).',
     EXAMPLE.codeVerifier,
   )
@@ -69,6 +67,15 @@ export class IdentityTokenBody extends GrantBody {
   replace?: boolean;
 }
 
+const ERRORS = {
+  replaceAlone: () => OAuthError.invalidRequest('replace: only with remember=browser'),
+  noOrigin: () => OAuthError.invalidRequest('remember: needs an Origin'),
+  noChallenge: () => OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge'),
+  notForClient: (kind: RememberKind = 'browser') =>
+    OAuthError.unauthorizedClient(`remember: ${kind} is not for this client`),
+  grantNotListed: () => OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token'),
+};
+
 const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
   description:
     'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
@@ -79,11 +86,7 @@ const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
   },
   errors: () => [
     OAuthError.invalidGrant('example'),
-    OAuthError.invalidRequest('replace: only with remember=browser'),
-    OAuthError.invalidRequest('remember: needs an Origin'),
-    OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge'),
-    OAuthError.unauthorizedClient('remember: browser is not for this client'),
-    OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token'),
+    ...Object.values(ERRORS).map((error) => error()),
     OAuthError.identityConflict(),
   ],
 };
@@ -112,8 +115,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
 
   async grant({ body, client, browser }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
     const { remember, replace } = body;
-    if (replace !== undefined && remember !== 'browser')
-      throw OAuthError.invalidRequest('replace: only with remember=browser');
+    if (replace !== undefined && remember !== 'browser') throw ERRORS.replaceAlone();
     if (remember === undefined) return this.transfers.redeem(client, transferOf(body));
     assertMayRemember(client, remember);
     if (remember === 'refresh_token') return this.rememberByRefreshToken(body, client);
@@ -126,7 +128,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     client: ClientApplication,
     browser: Browser,
   ): Promise<GrantResult> {
-    if (browser.origin === undefined) throw OAuthError.invalidRequest('remember: needs an Origin');
+    if (browser.origin === undefined) throw ERRORS.noOrigin();
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     let added: RememberedBrowser | undefined;
     const granted = await this.transfers.redeem(client, transferOf(body), {
@@ -168,15 +170,13 @@ function transferOf({ code, code_verifier: codeVerifier }: IdentityTokenBody) {
 
 function assertMayRemember(client: ClientApplication, kind: RememberKind): void {
   const settings = client.grants.identity_token as IdentityTokenSettings | undefined;
-  if (!settings?.remember?.includes(kind))
-    throw OAuthError.unauthorizedClient(`remember: ${kind} is not for this client`);
-  if (kind === 'refresh_token' && !client.mayUse(REFRESH_TOKEN_GRANT, true))
-    throw OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token');
+  if (!settings?.remember?.includes(kind)) throw ERRORS.notForClient(kind);
+  if (kind === 'refresh_token' && !client.mayUse(REFRESH_TOKEN_GRANT, true)) throw ERRORS.grantNotListed();
 }
 
 /** Without a challenge, a thief of the transfer token could stay on its own device. */
 function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
-  if (!hasChallenge) throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
+  if (!hasChallenge) throw ERRORS.noChallenge();
 }
 
 @Module({

@@ -56,6 +56,14 @@ class JwtBearerBody extends GrantBody {
   link?: 'browser';
 }
 
+const ERRORS = {
+  notForOrganization: () => OAuthError.unauthorizedClient('grant_type: not for this organization'),
+  notForClient: () => OAuthError.unauthorizedClient('remember: browser is not for this client'),
+  linkNotForOrganization: () => OAuthError.unauthorizedClient('link: not for this organization'),
+  noOrigin: () => OAuthError.invalidRequest('remember: needs an Origin'),
+  linkAlone: () => OAuthError.invalidRequest('link: only with remember=browser'),
+};
+
 const JWT_BEARER_DESCRIPTION: GrantDescription = {
   description:
     "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
@@ -64,14 +72,7 @@ const JWT_BEARER_DESCRIPTION: GrantDescription = {
     'sign the browser in': ['remember'],
     'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
   },
-  errors: () => [
-    OAuthError.invalidGrant('example'),
-    OAuthError.unauthorizedClient('grant_type: not for this organization'),
-    OAuthError.unauthorizedClient('remember: browser is not for this client'),
-    OAuthError.unauthorizedClient('link: not for this organization'),
-    OAuthError.invalidRequest('remember: needs an Origin'),
-    OAuthError.invalidRequest('link: only with remember=browser'),
-  ],
+  errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
 };
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -97,7 +98,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
 
   async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<GrantResult> {
     const settings = organization.grants[JWT_BEARER] as JwtBearerSettings | undefined;
-    if (!settings) throw OAuthError.unauthorizedClient('grant_type: not for this organization');
+    if (!settings) throw ERRORS.notForOrganization();
     if (body.remember) assertMayRemember(client, browser);
     if (body.link) assertMayLink(settings, body);
     const organizationId = organization.id;
@@ -126,14 +127,13 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
  */
 function assertMayRemember(client: ClientApplication, { origin }: Browser): void {
   const settings = client.grants[JWT_BEARER] as JwtBearerClientSettings | undefined;
-  if (!settings?.remember?.includes('browser'))
-    throw OAuthError.unauthorizedClient('remember: browser is not for this client');
-  if (origin === undefined) throw OAuthError.invalidRequest('remember: needs an Origin');
+  if (!settings?.remember?.includes('browser')) throw ERRORS.notForClient();
+  if (origin === undefined) throw ERRORS.noOrigin();
 }
 
 function assertMayLink(settings: JwtBearerSettings, { remember }: JwtBearerBody): void {
-  if (!remember) throw OAuthError.invalidRequest('link: only with remember=browser');
-  if (!settings.link_browsers) throw OAuthError.unauthorizedClient('link: not for this organization');
+  if (!remember) throw ERRORS.linkAlone();
+  if (!settings.link_browsers) throw ERRORS.linkNotForOrganization();
 }
 
 @Module({

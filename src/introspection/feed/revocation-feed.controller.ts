@@ -1,21 +1,11 @@
 import { Get, Req } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import {
-  IsArray,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsISO8601,
-  IsString,
-  Matches,
-  MaxLength,
-  ValidateNested,
-} from 'class-validator';
+import { IsArray, IsBoolean, IsIn, IsISO8601, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
 import type { Request, Response } from 'express';
 import type { PublishedRevocation } from '../../access-token/feed/revocation-pages.js';
 import { parseQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, readParameters } from '../../oauth/parameters.js';
+import { Optional, OptionalInteger, readParameters, Text } from '../../oauth/parameters.js';
 import { OperatorCredentials } from '../../operator/operator-credentials.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
@@ -41,6 +31,8 @@ export function isoFormatter(): (ms: number) => string {
     return `${text}${String(fraction).padStart(3, '0')}Z`;
   };
 }
+
+const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
 const MAX_CURSOR_CHARACTERS = 64;
 
@@ -74,13 +66,10 @@ class RevocationEntry {
   )
   kind!: PublishedRevocation['kind'];
 
-  @IsString()
-  @ApiProperty('The id that tokens are compared with.', EXAMPLE.entityId)
+  @Text('The id that tokens are compared with.', EXAMPLE.entityId)
   value!: string;
 
-  @Optional()
-  @IsInt()
-  @ApiProperty('Tokens with a lower `gen` or `act.gen` have ended.', 2)
+  @OptionalInteger('Tokens with a lower `gen` or `act.gen` have ended.', 2)
   generation?: number;
 
   @Optional()
@@ -100,8 +89,7 @@ class FeedPage {
   @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
   revocations!: RevocationEntry[];
 
-  @IsString()
-  @ApiProperty('The value of `after` for the next request.', EXAMPLE.cursor)
+  @Text('The value of `after` for the next request.', EXAMPLE.cursor)
   cursor!: string;
 
   @IsBoolean()
@@ -126,10 +114,7 @@ export class RevocationFeedController {
     query: FeedQuery,
     response: FeedPage,
     security: ['resource_server', 'operator'],
-    errors: () => [
-      OAuthError.invalidRequest('after: not a cursor of this feed'),
-      OAuthError.invalidRequest('wait: must be 0 to 25'),
-    ],
+    errors: () => [unknownCursor(), OAuthError.invalidRequest('wait: must be 0 to 25')],
   })
   async read(@Req() request: Request): Promise<FeedPage> {
     const { authorization } = request.headers;
@@ -138,7 +123,7 @@ export class RevocationFeedController {
       : viewOf(this.clients.resourceServer(authorization).audiences);
     const { after, wait = '0' } = readParameters(FeedQuery, parseQuery(request.originalUrl));
     const cursor = after === undefined ? undefined : parseCursor(after);
-    if (after !== undefined && !cursor) throw OAuthError.invalidRequest('after: not a cursor of this feed');
+    if (after !== undefined && !cursor) throw unknownCursor();
     // a caller that has read another view lacks revocations at lower positions, so that it reads everything again
     const start = cursor?.view === view ? cursor : undefined;
     const disconnected = disconnectSignal(request.res as Response);

@@ -1,8 +1,9 @@
 import { IsEmail, IsOptional } from 'class-validator';
+import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
-import { AreScopes, FitsLowered, IsName, IsPassword, IsUuid, PASSWORD_DESCRIPTION } from './entry-rules.js';
+import { AreScopes, FitsLowered, IsName, IsPassword, PASSWORD_DESCRIPTION } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, PASSWORD } from './registry-resource.js';
 

@@ -1,5 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { IsArray, IsBoolean, IsIn, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsUuid } from '../../oauth/parameters.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
@@ -13,7 +14,6 @@ import {
   IsIdentifier,
   IsName,
   IsSecret,
-  IsUuid,
   SECRET_DESCRIPTION,
 } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';

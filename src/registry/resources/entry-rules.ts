@@ -1,7 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
-import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
 /** The name of all rules for lists of strings. */
@@ -23,8 +22,6 @@ const MAX_ADMITTED_CLIENTS = 400;
 /** A list of entries of one class. */
 export const Each = (entry: () => new () => object) =>
   applyDecorators(IsArray(), ValidateNested({ each: true }), Type(entry));
-
-export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower case' });
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
 

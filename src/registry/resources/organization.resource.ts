@@ -1,9 +1,10 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsObject, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
-import { IsName, IsPublicClients, IsUuid } from './entry-rules.js';
+import { IsName, IsPublicClients } from './entry-rules.js';
 import { defineResource } from './registry-resource.js';
 
 class License {
