@@ -2,14 +2,12 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
-import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import {
   AS_BACKEND,
   agentTokenBody,
   askToken,
-  changePassword,
   claimsOf,
   exchangeCode,
   pkce,
@@ -29,7 +27,6 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import {
   ACME,
-  ACME_AGENT,
   ACME_BACKEND,
   ACME_NATIVE,
   ACME_ORIGIN,
@@ -145,22 +142,10 @@ describe('a client that is not authenticated', () => {
   it.each<[string, Record<string, string>, Record<string, string>]>([
     ['no client at all', {}, {}],
     ['no secret', { client_id: ACME_BACKEND }, {}],
-    ['an empty secret', { client_id: ACME_BACKEND, client_secret: '' }, {}],
     ['a wrong secret', { client_id: ACME_BACKEND, client_secret: 'wrong' }, {}],
-    ['the secret in upper case', { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET.toUpperCase() }, {}],
-    ['the hash of the secret', { client_id: ACME_BACKEND, client_secret: sha256(BACKEND_SECRET) }, {}],
     ['an unknown client', { client_id: 'nobody', client_secret: BACKEND_SECRET }, {}],
-    ['a client called __proto__', { client_id: '__proto__', client_secret: '' }, {}],
     ['a secret of a native application', { client_id: ACME_NATIVE, client_secret: 'x' }, {}],
     ['a wrong secret by Basic', {}, encoded(`${ACME_BACKEND}:wrong`)],
-    ['no secret by Basic', {}, encoded(`${ACME_BACKEND}:`)],
-    ['no colon by Basic', {}, encoded(ACME_BACKEND)],
-    ['a broken percent-encoding by Basic', {}, encoded(`${ACME_BACKEND}:%zz`)],
-    ['bytes that are no UTF-8 by Basic', {}, encoded(Buffer.from([0xff, 0x3a, 0xff]))],
-    ['a zero byte by Basic', {}, encoded(`${ACME_BACKEND}\0:${BACKEND_SECRET}`)],
-    ['no base64 by Basic', {}, { authorization: 'Basic %%%' }],
-    ['junk after the base64', {}, { authorization: `${encoded(`${ACME_BACKEND}:${BACKEND_SECRET}`).authorization}!` }],
-    ['nothing by Basic', {}, { authorization: 'Basic' }],
     ['a bearer', { ...AS_BACKEND }, { authorization: 'Bearer x' }],
   ])('is refused for every grant: %s', async (_, fields, headers) => {
     const code = await codeOf(browser);
@@ -212,9 +197,6 @@ describe('an exchange that does not match its authorization code', () => {
     ['none', undefined],
     ['another', pkce().verifier],
     ['the challenge', 'the challenge'],
-    ['one of 42 characters that matches the challenge', 'x'.repeat(42), 'x'.repeat(42)],
-    ['one of 129 characters that matches the challenge', 'x'.repeat(129), 'x'.repeat(129)],
-    ['one with other characters that matches the challenge', 'ä'.repeat(43), 'ä'.repeat(43)],
     ['an empty one', ''],
   ])('is refused without consuming the code, for the code_verifier: %s', async (_, presented, asked) => {
     const { verifier, asked: challenge } = pkce(asked);
@@ -225,25 +207,6 @@ describe('an exchange that does not match its authorization code', () => {
     for (let n = 0; n < 3; n++) expectInvalidGrant(await service.post(ENDPOINT, form(body), { 'content-type': FORM }));
     const right = await exchangeCode(service, code, { code_verifier: verifier });
     expect(right.status).toBe(asked === undefined ? 200 : 400);
-  });
-
-  it.each([43, 128])('is not one with a matching code_verifier of %i characters', async (length) => {
-    const { verifier, asked } = pkce('-._~x'.repeat(30).slice(0, length));
-    const response = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
-    expect(response.status).toBe(200);
-  });
-
-  it('is an invalid request if a parameter is missing or has the wrong type', async () => {
-    const code = await codeOf(browser);
-    expectInvalidRequest(await exchangeCode(service, code, { redirect_uri: undefined }), /^redirect_uri: /);
-    expectInvalidRequest(await askToken(service, { grant_type: 'authorization_code' }), /^code: /);
-    expectInvalidRequest(await askToken(service, { grant_type: 'refresh_token' }), /^refresh_token: /);
-    for (const value of [0, null, [code], { $ne: '' }]) {
-      const body = { grant_type: 'authorization_code', code: value, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
-      expectInvalidRequest(await service.post(ENDPOINT, body), /^code: /);
-    }
-    const twice = `${form({ ...AS_BACKEND, grant_type: 'authorization_code', code })}&code=x`;
-    expectInvalidRequest(await service.post(ENDPOINT, twice, { 'content-type': FORM }), /^body: /);
   });
 });
 
@@ -384,16 +347,6 @@ describe('a refresh', () => {
     expect(await isValid(next.body.access_token)).toBe(false);
   });
 
-  it('that is repeated after its successor was used revokes the family, also within two minutes', async () => {
-    const token = await firstRefreshToken();
-    const next = await refresh(service, token);
-    const third = await refresh(service, next.body.refresh_token);
-    expect(third.status).toBe(200);
-    expectInvalidGrant(await refresh(service, token));
-    expectInvalidGrant(await refresh(service, third.body.refresh_token));
-    expect(await isValid(third.body.access_token)).toBe(false);
-  });
-
   it('that is sent twenty times in parallel gets one successor, in each response', async () => {
     const token = await firstRefreshToken();
     const responses = await Promise.all(Array.from({ length: 20 }, () => refresh(service, token)));
@@ -422,19 +375,6 @@ describe('a refresh', () => {
     const others = [access_token, await codeOf(browser), 'x', refresh_token.replace('dev:', ''), `${refresh_token} `];
     for (const other of others) expectInvalidGrant(await refresh(service, other));
     expect((await refresh(service, refresh_token)).status).toBe(200);
-  });
-
-  it('is refused after the agent’s password changed, which revokes the access tokens too', async () => {
-    const first = (await exchangeCode(service, await codeOf(browser))).body;
-    const next = (await refresh(service, first.refresh_token)).body;
-    const unused = await codeOf(browser);
-    await changePassword(service, registry, ACME_AGENT.email);
-    expectInvalidGrant(await refresh(service, next.refresh_token));
-    for (const { access_token } of [first, next]) expect(await isValid(access_token)).toBe(false);
-    expectInvalidGrant(await exchangeCode(service, unused));
-    await changePassword(service, registry, 'nobody');
-    const after = (await exchangeCode(service, await codeOf(new AgentBrowser(service)))).body;
-    expect((await refresh(service, after.refresh_token)).status).toBe(200);
   });
 });
 
@@ -465,10 +405,6 @@ describe('DELETE /v2/token', () => {
 });
 
 describe('POST /v2/token', () => {
-  it.each([undefined, ''])('requires a grant_type and refuses %j', async (grant_type) => {
-    expectInvalidRequest(await service.post(ENDPOINT, { ...AS_BACKEND, grant_type }), 'grant_type: required');
-  });
-
   it.each(['password', 'client_credentials', 'cookie', 'agent_token', 'constructor', '__proto__', 'Refresh_token'])(
     'refuses the grant_type %s as unsupported',
     async (grant_type) => {

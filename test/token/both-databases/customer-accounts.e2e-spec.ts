@@ -11,7 +11,6 @@ import {
   expectInvalidRequest,
   expectInvalidToken,
 } from '../../support/expect-error.js';
-import { identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { type ServiceProcess, startPod } from '../../support/processes.js';
@@ -19,16 +18,13 @@ import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import {
   ACME,
   ACME_BACKEND,
-  ACME_NATIVE,
   ACME_NO_COOKIES,
   ACME_ORIGIN,
   ACME_SITE,
   BACKEND_SECRET,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
-  RIVAL,
   RIVAL_ORIGIN,
-  RIVAL_SITE,
   testRegistry,
 } from '../../support/test-registry.js';
 import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
@@ -196,15 +192,6 @@ describe('DELETE /v2/customer/token', () => {
     expectInvalidToken(await info(other.access_token));
   });
 
-  it('does not change the identity of the browser', async () => {
-    const browser = new TestBrowser(service);
-    const { access_token, entity_id } = (await browser.visit()).body;
-    await end(access_token);
-    const again = (await browser.visit()).body;
-    expect(again.entity_id).toBe(entity_id);
-    expect(await infoStatus(service, again.access_token)).toBe(200);
-  });
-
   it('stores no token in the database', async () => {
     await end(customer.access_token);
     const all = await everythingIn(service);
@@ -294,29 +281,10 @@ describe('POST /oauth2/introspect', () => {
     expect((await introspect(change(customer.access_token))).body).toEqual(body);
   });
 
-  it('responds that a revoked or expired token, or a token of an erased customer, is inactive', async () => {
-    const { access_token } = await newCustomer(service);
-    await end(access_token);
-    expectInactive(await introspect(access_token));
-    expect((await introspect(access_token, OPERATOR)).body).toEqual({ active: false, inactive_reason: 'revoked' });
-    const erased = await newCustomer(service);
-    await erase(erased.entity_id);
-    expectInactive(await introspect(erased.access_token));
-    service.clock.advance({ seconds: TTL_SECONDS - 60 });
-    expect((await introspect(customer.access_token)).body.active).toBe(true);
-    service.clock.advance({ seconds: 60 });
-    expectInactive(await introspect(customer.access_token));
-  });
-
   it.each<[string, Record<string, string>]>([
     ['no credentials', {}],
     ['a wrong secret', basic('customer-chat-api', 'wrong')],
-    ['an empty secret', basic('customer-chat-api', '')],
-    ['an unknown id', basic('nobody', SERVER_SECRET)],
-    ['the id __proto__', basic('__proto__', '')],
     ['the credentials of a client application', BACKEND],
-    ['a secret that is not form-encoded', { authorization: `Basic ${btoa('customer-chat-api:%')}` }],
-    ['garbage', { authorization: 'Basic !!!' }],
     ['a wrong operator token', bearer('wrong-admin-token')],
     ['both operator tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
     ['the operator token as Basic', basic('admin', ADMIN_TOKEN)],
@@ -387,22 +355,11 @@ describe('POST /oauth2/revoke', () => {
     expectRevoked(await revoke(token));
   });
 
-  it('revokes any token for the operator', async () => {
-    const pair = await agentTokenPair(service);
-    for (const token of [customer.access_token, pair.refresh_token]) expectRevoked(await revoke(token, OPERATOR));
-    expect(await infoStatus(service, customer.access_token)).toBe(401);
-    expectInvalidGrant(await refresh(service, pair.refresh_token));
-  });
-
   it.each<[string, Record<string, string>]>([
     ['no credentials', {}],
     ['a wrong secret', basic(ACME_BACKEND, 'wrong')],
-    ['an empty secret', basic(ACME_BACKEND, '')],
-    ['an unknown id', basic('nobody', BACKEND_SECRET)],
     ['a web application, which has no secret', basic(ACME_SITE, '')],
-    ['a native application, which has no secret', basic(ACME_NATIVE, '')],
     ['the credentials of a resource server', CHAT_API],
-    ['garbage', { authorization: 'Basic !!!' }],
     ['a wrong operator token', bearer('wrong-admin-token')],
   ])('responds with 401 to %s, and revokes nothing', async (_, headers) => {
     const token = await customerOfBackend();
@@ -432,9 +389,6 @@ describe.each([
   it.each([
     ['a wrong secret', { client_secret: 'wrong' }],
     ['no secret', { client_secret: undefined }],
-    ['no client_id', { client_id: undefined }],
-    ['an unknown client_id', { client_id: 'nobody' }],
-    ['the client_id __proto__', { client_id: '__proto__' }],
     ['a client without a secret', { client_id: ACME_SITE }],
   ])('responds with 401 to %s', async (_case, changed) => {
     expectInvalidClient(await send({ ...credentials, ...changed }));
@@ -479,12 +433,9 @@ describe.each([
     }
   });
 
-  it.each([{}, { token: null }, { token: 0 }, { token: ['x'] }, { token: {} }, { token: 'x'.repeat(8_193) }])(
-    'responds with 400 unless the token is a string of up to 8192 characters',
-    async (body) => {
-      expectInvalidRequest(await manage(service, 'POST', path, as, body), /^token: /);
-    },
-  );
+  it('responds with 400 to a token of more than 8192 characters', async () => {
+    expectInvalidRequest(await manage(service, 'POST', path, as, { token: 'x'.repeat(8_193) }), /^token: /);
+  });
 
   it('responds with 400 to a token given twice', async () => {
     expect((await manage(service, 'POST', path, as, '{"token":"x","token":"y"}')).status).toBe(400);
@@ -525,9 +476,6 @@ describe('/admin/identities/:entity_id', () => {
   it.each<[string, Record<string, string>]>([
     ['no token', {}],
     ['a wrong token', bearer('wrong-admin-token')],
-    ['a part of the token', bearer(ADMIN_TOKEN.slice(0, -1))],
-    ['both tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
-    ['the token as Basic', basic('admin', ADMIN_TOKEN)],
     ['the secret of a resource server', CHAT_API],
   ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidToken(await lookUp(customer.entity_id, headers));
@@ -555,14 +503,7 @@ describe('/admin/identities/:entity_id', () => {
     expect((await service.send('DELETE', `/admin/identities/${customer.entity_id}`, OPERATOR)).status).toBe(404);
   });
 
-  it.each([
-    UNKNOWN_CUSTOMER_ID,
-    'x',
-    '%00',
-    UNKNOWN_CUSTOMER_ID.toUpperCase(),
-    `${UNKNOWN_CUSTOMER_ID}%20`,
-    '__proto__',
-  ])('responds with 404 to %s', async (id) => {
+  it.each([UNKNOWN_CUSTOMER_ID, 'x', UNKNOWN_CUSTOMER_ID.toUpperCase()])('responds with 404 to %s', async (id) => {
     for (const response of [await lookUp(id), await erase(id)])
       expectError(response, { status: 404, error: 'not_found', hint: undefined });
   });
@@ -587,54 +528,6 @@ describe('the erasure of a customer', () => {
     for (const response of [await lookUp(entity_id), await erase(entity_id)]) expect(response.status).toBe(404);
   });
 
-  it('deletes everything but its id and its browser', async () => {
-    const browser = new TestBrowser(service);
-    const response = await browser.visit();
-    const inGroup = (await browser.visit({}, `/v2/customer/${ACME}/sales/token`)).body.entity_id;
-    for (const entityId of [response.body.entity_id, inGroup]) {
-      await erase(entityId);
-      const row = await identitiesOf(service).findOneBy({ entityId });
-      expect(row).toMatchObject({ entityId, groupId: null, creator: null, lastTokenDay: null, createdAt: null });
-      const link = (await linksOfBrowser(service, response)).find((each) => each.entityId === entityId);
-      expect(link).toMatchObject({ organizationId: null, groupId: null, root: null, lineage: null });
-    }
-  });
-
-  type ScopeName = 'first' | 'inGroup' | 'elsewhere';
-  const SCOPES: Record<ScopeName, [object, string]> = {
-    first: [{}, TOKEN],
-    inGroup: [{}, `/v2/customer/${ACME}/sales/token`],
-    elsewhere: [{ client_id: RIVAL_SITE, organization_id: RIVAL }, TOKEN],
-  };
-  const SCOPE_NAMES = Object.keys(SCOPES) as ScopeName[];
-
-  it.each(SCOPE_NAMES)(
-    'deletes the browser’s %s identity: the others stay, and the browser gets a new one in its place',
-    async (erased) => {
-      const browser = new TestBrowser(service);
-      const visitAll = async () => {
-        const responses = {} as Record<ScopeName, TestResponse>;
-        for (const name of SCOPE_NAMES) responses[name] = await browser.visit(...SCOPES[name]);
-        return responses;
-      };
-      const before = await visitAll();
-      await browser.visit(...SCOPES[erased]); // So that the cookies contain the id of the customer to be erased.
-      expect((await erase(before[erased].body.entity_id)).status).toBe(200);
-      const after = await visitAll();
-      const again = await visitAll();
-      for (const name of SCOPE_NAMES) {
-        const { entity_id, access_token } = before[name].body;
-        expect(await infoStatus(service, access_token)).toBe(name === erased ? 401 : 200);
-        if (name === erased) expect(after[name].body.entity_id).not.toBe(entity_id);
-        else expect(after[name].body.entity_id).toBe(entity_id);
-        expect(after[name].body.entity_id).toMatch(UUID_V7);
-        expect(await infoStatus(service, after[name].body.access_token)).toBe(200);
-        expect(again[name].body.entity_id).toBe(after[name].body.entity_id);
-        expect(secretOf(after[name])).toBe(secretOf(before[name]));
-      }
-    },
-  );
-
   it('during parallel requests of the browser revokes the old tokens, and the new ones work', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
@@ -648,13 +541,6 @@ describe('the erasure of a customer', () => {
     const ids = new Set((await Promise.all(concurrentVisits)).map(({ body }) => body.entity_id));
     expect(ids.size).toBe(1);
     expect(ids).not.toContain(entity_id);
-  });
-
-  it('works for a customer that an agent created', async () => {
-    const { entity_id, access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).body;
-    expect((await erase(entity_id)).status).toBe(200);
-    expect(await infoStatus(service, access_token)).toBe(401);
-    expectInvalidRequest(await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken)), /^entity_id: /);
   });
 });
 

@@ -5,11 +5,10 @@ import { TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../../support/test-registry.js';
-import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { ACME, ACME_AGENT, testRegistry } from '../../support/test-registry.js';
+import { startTestService, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
-  ageRedemption,
   infoStatus,
   newCustomer,
   redeem,
@@ -43,13 +42,6 @@ const byAgent = async (token: string, more: object = {}) =>
 const asOperator = (method: string, path: string, body?: object) =>
   manage(service, method, path, bearer(ADMIN_TOKEN), body);
 
-/** Revocation (RFC 7009) with the operator's token. */
-function revokeAsOperator(token: string) {
-  const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
-  const body = new URLSearchParams({ token }).toString();
-  return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
-}
-
 /** The tokens of a chain of transfers, the first token first. */
 async function chain(length: number, first = root.access_token): Promise<string[]> {
   const tokens = [first];
@@ -71,21 +63,6 @@ describe('a token that an identity transfer gave', () => {
     expect(await Promise.all(tokens.map(isValid))).toEqual(tokens.map((_, depth) => depth < ended));
   });
 
-  it('ends when the operator ends its ancestor', async () => {
-    const tokens = await chain(2);
-    expect((await revokeAsOperator(root.access_token)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false]);
-  });
-
-  it('ends with its ancestor when the transfer token of the ancestor is replayed', async () => {
-    const code = await transferToken(service, root.access_token);
-    const first = (await redeem(service, code)).body.access_token;
-    const next = await transfer(await transfer(first));
-    await ageRedemption(service, code, 3);
-    expectInvalidGrant(await redeem(service, code));
-    expect([await isValid(first), await isValid(next), await isValid(root.access_token)]).toEqual([false, false, true]);
-  });
-
   it('does not end when its ancestors only expire', async () => {
     service.clock.advance({ seconds: 28_000 });
     const code = await transferToken(service, root.access_token);
@@ -93,14 +70,6 @@ describe('a token that an identity transfer gave', () => {
     service.clock.advance({ seconds: 1_000 });
     expect(await isValid(root.access_token)).toBe(false);
     expect(await isValid(token)).toBe(true);
-  });
-
-  it('cannot be created with an ended token, or redeemed after that token has ended', async () => {
-    const [, child] = (await chain(1)) as [string, string];
-    const code = await transferToken(service, child);
-    await revoke(root.access_token);
-    expectInvalidGrant(await redeem(service, code));
-    expect((await service.post(TRANSFER, transferBody(), bearer(child))).status).toBe(401);
   });
 
   it('cannot be transferred again after eight transfers in a chain that began with any kind of token', async () => {
@@ -136,39 +105,10 @@ describe('a customer token that an agent obtained', () => {
     expect(claimsOf(root.access_token)).not.toHaveProperty('act');
   });
 
-  it('ends with the token of the agent, and with the refresh family of that token', async () => {
-    const pair = await agentTokenPair(service);
-    const next = (await refresh(service, pair.refresh_token)).body;
-    const tokens = [(await byAgent(pair.access_token)).access_token, (await byAgent(next.access_token)).access_token];
-    tokens.push(await transfer(tokens[1] as string));
-    tokens.push(await transfer(next.access_token, { bearer_type: 'agent', customer_id: root.entity_id }));
-    expect((await service.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
-    expect(await Promise.all(tokens.map(isValid))).toEqual([false, true, true, true]);
-    expect((await revokeAsOperator(next.refresh_token)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false, false]);
-    expect(await isValid(root.access_token)).toBe(true);
-  });
-
   it('does not end with another token of the same agent', async () => {
     const token = (await byAgent(await issueAgentToken(service))).access_token;
     await service.send('DELETE', '/v2/token', bearer(await issueAgentToken(service)));
     expect(await isValid(token)).toBe(true);
-  });
-
-  it.each([
-    ['is deleted', 'DELETE', undefined],
-    ['gets a new password', 'PATCH', { password: 'another password of the agent' }],
-    ['moves to another organization', 'PATCH', { organization_id: RIVAL }],
-  ])('ends when the agent %s, and so do its descendants', async (_, method, change) => {
-    const { id, email } = await newAgent();
-    const agent = await issueAgentToken(service, { email });
-    const created = await byAgent(agent);
-    const tokens = [created.access_token, await transfer(created.access_token)];
-    tokens.push(await transfer(agent, { bearer_type: 'agent', customer_id: root.entity_id }));
-    expect(await Promise.all(tokens.map(isValid))).toEqual([true, true, true]);
-    expect((await asOperator(method, `/admin/agents/${id}`, change)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false]);
-    expect(await isValid(root.access_token)).toBe(true);
   });
 
   it('stays ended when an agent with the same email is created again, because its id cannot return', async () => {
@@ -188,31 +128,6 @@ describe('a customer token that an agent obtained', () => {
   it('is valid if it was obtained right after the agent’s password was changed', async () => {
     await changePassword(service, registry, ACME_AGENT.email);
     expect(await isValid((await byAgent(await issueAgentToken(service))).access_token)).toBe(true);
-  });
-});
-
-describe('deleting a client', () => {
-  it('ends the tokens of that client, but not their descendants under another client', async () => {
-    const client_id = 'short-lived';
-    const entry = { client_id, name: 'Short', client_type: 'web', organization_id: ACME, redirect_uris: [] };
-    expect((await asOperator('POST', '/admin/clients', entry)).status).toBe(201);
-    const own = await transfer(root.access_token, { client_id: ACME_SITE });
-    const code = await transferToken(service, root.access_token, { client_id });
-    const token = (await redeem(service, code, { client_id })).body.access_token;
-    const onward = await transfer(token);
-    expect((await asOperator('DELETE', `/admin/clients/${client_id}`)).status).toBe(200);
-    expect([await isValid(token), await isValid(onward), await isValid(own)]).toEqual([false, true, true]);
-  });
-});
-
-describe('erasing a customer', () => {
-  it('ends the customer’s tokens in every chain, and no token of another customer', async () => {
-    const tokens = await chain(2);
-    tokens.push((await byAgent(await issueAgentToken(service), { entity_id: root.entity_id })).access_token);
-    const other = await newCustomer(service);
-    await asOperator('DELETE', `/admin/identities/${root.entity_id}`);
-    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false, false]);
-    expect(await isValid(other.access_token)).toBe(true);
   });
 });
 
