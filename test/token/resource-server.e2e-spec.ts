@@ -74,12 +74,6 @@ describe('a resource server that checks tokens offline, by an independent librar
     for (const api of [customerApi(), agentApi()]) await expect(api.verify(tampered)).rejects.toThrow();
   });
 
-  it('rejects a transfer token, and a token with %3A instead of a colon', async () => {
-    const code = await transferToken(service, customer.access_token);
-    for (const wrong of [code, customer.access_token.replace(':', '%3A'), `${customer.access_token}x`])
-      await expect(customerApi().verify(wrong)).rejects.toThrow();
-  });
-
   it('rejects a token of another service', async () => {
     const keys = createRemoteJWKSet(new URL(`${service.url}/.well-known/jwks.json`));
     const other = await startTestService({ environment: { AUTH_URL: 'https://other.example' } });
