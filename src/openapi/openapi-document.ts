@@ -21,6 +21,8 @@ const DESCRIPTION = `Creates customer identities and issues, transfers and refre
 A slash at the end of a path does not change the path. Each route with a JSON body reads JSON under every
 \`Content-Type\`. Undeclared parameters of a body are ignored. Every error response has the same fields.`;
 
+const TRY_IT_PATH = /^\/try(\/|$)/;
+
 const TAGS: Record<Surface, string> = {
   public: 'Routes for browsers, applications and backends',
   management: 'Routes for the cluster and the operator',
@@ -92,11 +94,13 @@ export class OpenApiDocument {
     };
   }
 
-  /** The routes that a port serves with this configuration. */
+  /** The routes that a port serves with this configuration. Those of the pages that try the service come last. */
   private routes(port: Surface): Route[] {
-    return routesOf(this.discovery).filter(
+    const served = routesOf(this.discovery).filter(
       ({ surface, path }) => surface === port && mountedRoute(pathOn(surface, path), this.configuration) !== undefined,
     );
+    const forTrials = served.filter(({ path }) => TRY_IT_PATH.test(path));
+    return [...served.filter((route) => !forTrials.includes(route)), ...forTrials];
   }
 }
 

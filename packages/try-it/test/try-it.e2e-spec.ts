@@ -89,6 +89,13 @@ describe('protocol §11: the pages below /try', () => {
     expect((await service.send('GET', FILES + name)).status).toBe(404);
   });
 
+  it('come last in the OpenAPI document', async () => {
+    const paths = Object.keys((await service.send('GET', '/openapi.json')).body.paths);
+    expect(paths[0]).toBe('/v2/customer/token');
+    expect(paths.slice(0, paths.indexOf('/try')).filter((path) => path.startsWith('/try'))).toEqual([]);
+    expect(paths.slice(paths.indexOf('/try')).filter((path) => !path.startsWith('/try'))).toEqual([]);
+  });
+
   it('show a folder name with markup as text', async () => {
     const { text } = await service.send('GET', '/try');
     expect(text).not.toContain('<img');
