@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RawConnection } from '../support/raw-http.js';
 
 const HEAD = 'POST /v2/customer/token HTTP/1.1\r\nHost: auth.example\r\n';
 
@@ -13,29 +13,24 @@ const CALLERS = [
 
 /** Checks that the service closes the connections of slow callers. Takes 23 seconds. */
 export async function checkSlowCallers(url: string): Promise<void> {
-  await Promise.all(
-    CALLERS.flatMap((caller) => [caller, caller, caller].map((each) => sendSlowly(new URL(url), each))),
-  );
+  await Promise.all(CALLERS.flatMap((caller) => [caller, caller, caller].map((each) => sendSlowly(url, each))));
 }
 
-async function sendSlowly(url: URL, { name, start, fragment, seconds }: (typeof CALLERS)[number]): Promise<void> {
-  const socket = connect(Number(url.port), url.hostname);
-  let text = '';
+async function sendSlowly(url: string, { name, start, fragment, seconds }: (typeof CALLERS)[number]): Promise<void> {
+  const connection = (await RawConnection.open(url)).send(start);
   let isOpen = true;
-  socket.on('data', (bytes) => {
-    text += bytes.toString('latin1');
-  });
-  socket.on('error', () => undefined);
-  socket.on('close', () => {
+  const received = connection.received().finally(() => {
     isOpen = false;
   });
-  socket.write(start);
   for (let waited = 0; isOpen && waited < seconds * 2; waited++) {
     await sleep(500);
-    if (isOpen) socket.write(fragment);
+    if (isOpen) connection.send(fragment);
   }
-  socket.destroy();
-  if (isOpen) throw new Error(`a connection with ${name} in slow fragments is still open after ${seconds} s`);
+  if (isOpen) {
+    connection.abort();
+    throw new Error(`a connection with ${name} in slow fragments is still open after ${seconds} s`);
+  }
+  const text = await received;
   if (text !== '' && !/^HTTP\/1\.1 4\d\d /.test(text))
     throw new Error(`${name} in slow fragments gets the response ${text}`);
 }

@@ -2,8 +2,6 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { tryItModule } from '../../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import {
@@ -27,13 +25,11 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const documentAt = async (url: string): Promise<OpenApi> => (await request(`${url}/openapi.json`, {})).body as OpenApi;
-
 describe.each(['url', 'managementUrl'] as const)('the OpenAPI document at %s', (port) => {
   let document: OpenApi;
   const ajv = addFormats.default(new Ajv2020({ strict: false }));
   beforeAll(async () => {
-    document = await documentAt(service[port]);
+    document = (await request(`${service[port]}/openapi.json`, {})).body as OpenApi;
   });
 
   /** The components are compiled once, because they are large. */
@@ -113,25 +109,5 @@ describe.each(['url', 'managementUrl'] as const)('the OpenAPI document at %s', (
     const config = await createConfig({ rules: rules as Record<string, 'warn'> });
     const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: 'openapi.json', config });
     expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
-  });
-});
-
-describe('the OpenAPI document of a service with a grant that has no texts', () => {
-  it('describes the common parameters of the grant, and has no example for it', async () => {
-    const extended = await startTestService({
-      modules: [LottoGrantModule],
-      migrations: [LottoTickets1795300000000],
-    });
-    try {
-      const document = await documentAt(extended.url);
-      const { properties = {} } = document.components.schemas['grant.lotto'] ?? {};
-      expect(properties.client_id?.description).toMatch(SENTENCE);
-      expect(properties.organization_id?.examples).toEqual([EXAMPLE.organizationId]);
-      expect(properties.ticket?.description).toBeUndefined();
-      const { content } = document.paths['/v2/customer/token']?.post?.requestBody ?? { content: {} };
-      expect(Object.keys(content['application/json']?.examples ?? {})).not.toContain('lotto');
-    } finally {
-      await extended.stop();
-    }
   });
 });

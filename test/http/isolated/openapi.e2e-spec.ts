@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
+import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
 import { PublicController } from '../../../src/platform/http/surfaces.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
@@ -166,6 +167,15 @@ describe('the part of the OpenAPI document about grants', () => {
       expect(schema.properties.grant_type).toMatchObject({ const: name });
       expect(schema.required).toContain('client_id');
     }
+  });
+
+  it('describes the common parameters of a grant that has no texts, and has no example for it', () => {
+    const { properties } = document.components.schemas['grant.lotto'];
+    expect(properties.client_id.description).toMatch(/^[A-Z`].*\.$/s);
+    expect(properties.organization_id.examples).toEqual([EXAMPLE.organizationId]);
+    expect(properties.ticket.description).toBeUndefined();
+    const { content } = document.paths['/v2/customer/token'].post.requestBody;
+    expect(Object.keys(content['application/json'].examples)).not.toContain('lotto');
   });
 
   it('describes a form body only for the grants that read one', () => {
