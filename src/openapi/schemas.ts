@@ -1,9 +1,9 @@
 import type { Type } from '@nestjs/common';
-import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
 import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../oauth/parameters.js';
 import { type ApiExamples, apiPropertyOf } from '../platform/http/api-route.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
+import { transformerMetadata } from '../platform/private-members.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../registry/resources/entry-rules.js';
 
 /** The `example` or the `examples` of a media type. */
@@ -79,7 +79,7 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
   type Library = typeof import('class-validator-jsonschema');
   const { targetConstructorToSchema } = loadWhenUsed<Library>('class-validator-jsonschema');
   return targetConstructorToSchema(type, {
-    classTransformerMetadataStorage: defaultMetadataStorage,
+    classTransformerMetadataStorage: transformerMetadata,
     additionalConverters: {
       // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
@@ -94,7 +94,7 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       [IS_ISO8601]: { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] },
       [IS_EMAIL]: { type: 'string' }, // the format `email` of JSON Schema admits ASCII only
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
-        const nested = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
+        const nested = transformerMetadata.findTypeMetadata(target as Type, propertyName)?.typeFunction();
         if (!nested) throw new Error(`${(target as Type).name}.${propertyName}: has no class; use @Nested(() => …)`);
         return schemaOf(nested as Type<object>) as never;
       },

@@ -6,6 +6,7 @@ import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
+import { mysqlSocket, setVerifiedHost } from '../private-members.js';
 import { rememberIdleLimit } from './mysql-transaction.js';
 import { prepareFile } from './sqlite-statements.js';
 
@@ -41,7 +42,7 @@ export function tlsOptionsOf(host: string, searchParams: URLSearchParams): TlsOp
  */
 const connectToIp: StreamFactory = ({ config }) => {
   const { host, port } = config;
-  return Object.assign(connect({ host, port, keepAlive: true, noDelay: true }), { _host: host });
+  return setVerifiedHost(connect({ host, port, keepAlive: true, noDelay: true }), host);
 };
 
 /** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
@@ -85,7 +86,7 @@ function isUnknownVariable({ errno, message }: { errno?: number | undefined; mes
  */
 function abort(connection: PoolConnection, setting: string, cause: Error): void {
   const error = new Error(`SET SESSION ${setting}: ${cause.message}`, { cause });
-  (connection as unknown as { stream: Socket }).stream.destroy(error);
+  mysqlSocket(connection).destroy(error);
 }
 
 /**

@@ -1,20 +1,13 @@
 import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
+import { mysqlPool, poolState } from '../private-members.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { asSent, runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
-
-/** Private state of mysql2's pool. */
-interface PoolState {
-  config: { connectionLimit: number };
-  _allConnections: { length: number };
-  _freeConnections: { length: number };
-  _connectionQueue: { length: number };
-}
 
 type Done = (error: Error | null, result?: unknown) => void;
 
@@ -46,10 +39,10 @@ export class MysqlClient implements SqlClient {
     private readonly dataSource: DataSource,
     private readonly timeoutMs: number,
   ) {
-    this.pool = (dataSource.driver as unknown as { pool: Pool }).pool;
-    const { connectionLimit } = (this.pool as unknown as PoolState).config;
+    this.pool = mysqlPool(dataSource);
+    const { limit } = poolState(this.pool);
     // a transaction may wait for the locks of others; the other half of the pool serves all other requests meanwhile
-    this.transactions = new BoundedQueue({ maxRunning: Math.ceil(connectionLimit / 2), maxWaiting: Infinity });
+    this.transactions = new BoundedQueue({ maxRunning: Math.ceil(limit / 2), maxWaiting: Infinity });
   }
 
   select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
@@ -84,10 +77,7 @@ export class MysqlClient implements SqlClient {
   }
 
   usage(): PoolUsage {
-    const { config, _allConnections, _freeConnections, _connectionQueue } = this.pool as unknown as PoolState;
-    const idle = _freeConnections.length;
-    const inUse = _allConnections.length - idle;
-    return { inUse, idle, limit: config.connectionLimit, waiting: _connectionQueue.length, rejected: this.rejected };
+    return { ...poolState(this.pool), rejected: this.rejected };
   }
 
   private async write(sql: string, parameters: SqlValue[]): Promise<number> {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource, type EntityManager } from 'typeorm';
+import { sqliteConnection } from '../private-members.js';
 import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import type { SqlClient } from './sql-client.js';
@@ -42,7 +43,7 @@ export class SqliteClient implements SqlClient {
   /** @param reading its connection reads; one more connection to its file is opened */
   static async open(reading: DataSource): Promise<SqliteClient> {
     const writing = new DataSource({ ...reading.options, logger: reading.logger, migrations: [] });
-    return new SqliteClient(new SqliteStatements(connectionOf(reading)), await writing.initialize());
+    return new SqliteClient(new SqliteStatements(sqliteConnection(reading)), await writing.initialize());
   }
 
   async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
@@ -114,7 +115,7 @@ export class SqliteClient implements SqlClient {
   }
 
   private get connection(): SqliteConnection {
-    return connectionOf(this.dataSource);
+    return sqliteConnection(this.dataSource);
   }
 
   private inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
@@ -202,7 +203,3 @@ function writePage(statements: SqliteStatements): void {
 }
 
 const textOf = (statement: Statement) => statement.text(SQLITE_DIALECT);
-
-function connectionOf({ driver }: DataSource): SqliteConnection {
-  return (driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection;
-}

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
-import { afterResponses, closeLingering, discardInput, type HttpSocket } from './http-socket.js';
+import type { Socket } from 'node:net';
+import { incomingRequest, oldestResponse } from '../private-members.js';
+import { afterResponses, closeLingering, discardInput } from './http-socket.js';
 
 /** The JSON body of an error response to bytes that never became a request, and so have no controller. */
 export type BrokenRequestBody = (status: number, requestId: string) => string;
@@ -39,18 +40,14 @@ export function brokenRequestOf(reason: string): BrokenRequest {
  *
  * @param write sends the error response where no handler can, and closes the connection
  */
-export function endBrokenConnection(
-  socket: HttpSocket,
-  broken: BrokenRequest,
-  lingerMs: number,
-  write: () => void,
-): void {
-  const request = unfinishedRequest(socket);
+export function endBrokenConnection(socket: Socket, broken: BrokenRequest, lingerMs: number, write: () => void): void {
+  const incoming = incomingRequest(socket);
+  const request = incoming?.complete ? undefined : incoming; // its header is complete and its body is not
   discardInput(socket);
   afterResponses(socket, request, () => {
     if (!socket.writable) return closeLingering(socket, lingerMs);
     if (!request) return write();
-    const response = socket._httpMessage;
+    const response = oldestResponse(socket);
     if (!response || response.headersSent) return closeLingering(socket, lingerMs); // it has its response already
     if (!request.isHandled) return write(); // no handler has been called
     // the handler responds: with this error if it reads the body, else with its own response
@@ -77,10 +74,4 @@ export function brokenRequestResponse(status: number, bodyFor: BrokenRequestBody
     body,
   ].join('\r\n');
   return { id, text };
-}
-
-/** The request whose header is complete and whose body is not. */
-function unfinishedRequest({ parser }: HttpSocket): IncomingMessage | undefined {
-  const request = parser?.incoming;
-  return request && !request.complete ? request : undefined;
 }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
+import { onLastResponse } from '../private-members.js';
 import type { FinishedRequest } from '../request-context/finished-request.js';
 import { RequestContext, requestContext } from '../request-context/request-context.js';
 import {
@@ -74,8 +75,7 @@ export class Listener {
     this.server.on('connect', (_request, socket: Socket) => this.rejectTunnel(socket));
     this.server.on('connection', (socket) => {
       this.connections.add(socket);
-      // node calls this after a response with `Connection: close`
-      socket.destroySoon = () => closeLingering(socket, limits.lingerMs);
+      onLastResponse(socket, () => closeLingering(socket, limits.lingerMs));
     });
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.onClientError(error, socket));
   }

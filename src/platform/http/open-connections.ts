@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { oldestResponse } from '../private-members.js';
 import type { ConnectionLimits } from './connection-limits.js';
-import type { HttpSocket } from './http-socket.js';
 
 /** How long a connection that was opened in advance may stay silent while its listener closes. */
 const MAX_SILENCE_WHILE_CLOSING_MS = 1_000;
@@ -18,7 +18,7 @@ interface Activity {
 /** The connections of one listener: their number and the time without a response are bounded. */
 export class OpenConnections {
   /** In the order of their last response, the oldest first, with the precision of the checks. */
-  private readonly activities = new Map<HttpSocket, Activity>();
+  private readonly activities = new Map<Socket, Activity>();
   private checks: NodeJS.Timeout | undefined;
 
   constructor(private readonly limits: ConnectionLimits) {}
@@ -45,8 +45,8 @@ export class OpenConnections {
       if (socket.bytesRead === 0 && openedAt < openedBefore) this.destroy(socket);
   }
 
-  private mostDispensable(newcomer: HttpSocket): HttpSocket | undefined {
-    let chosen: HttpSocket | undefined;
+  private mostDispensable(newcomer: Socket): Socket | undefined {
+    let chosen: Socket | undefined;
     let chosenRank = Number.POSITIVE_INFINITY;
     for (const socket of this.activities.keys()) {
       const rank = socket === newcomer ? Number.POSITIVE_INFINITY : rankOf(socket);
@@ -74,15 +74,15 @@ export class OpenConnections {
     }
   }
 
-  private destroy(socket: HttpSocket): void {
+  private destroy(socket: Socket): void {
     this.activities.delete(socket); // its 'close' event comes later
     socket.destroy();
   }
 }
 
 /** The lowest rank is destroyed first. A connection whose complete request is being handled is never destroyed. */
-function rankOf(socket: HttpSocket): number {
-  const response = socket._httpMessage;
+function rankOf(socket: Socket): number {
+  const response = oldestResponse(socket);
   if (!socket.writable) return 0; // it has had its last response
   if (!response) return socket.bytesWritten === 0 ? 0 : 2; // no request yet, or idle
   if (!response.req.complete) return 0;
@@ -103,22 +103,22 @@ interface Waiting {
  * the connection.
  */
 export class PipelinedRequests {
-  private readonly waiting = new WeakMap<HttpSocket, Waiting[]>();
+  private readonly waiting = new WeakMap<Socket, Waiting[]>();
 
   constructor(private readonly handle: RequestListener) {}
 
   add(request: IncomingMessage, response: ServerResponse): void {
-    const socket: HttpSocket = request.socket;
+    const { socket } = request;
     let queue = this.waiting.get(socket);
     if (!queue) {
       queue = [];
       this.waiting.set(socket, queue);
-      socket._httpMessage?.once('close', () => this.handleNext(socket));
+      oldestResponse(socket)?.once('close', () => this.handleNext(socket));
     }
     if (queue.push({ request, response }) > MAX_WAITING_REQUESTS) socket.destroy();
   }
 
-  private handleNext(socket: HttpSocket): void {
+  private handleNext(socket: Socket): void {
     const next = this.waiting.get(socket)?.shift();
     if (!next || socket.destroyed) return void this.waiting.delete(socket);
     next.response.once('close', () => this.handleNext(socket));

@@ -3,6 +3,7 @@ import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type { Express } from 'express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
+import { type RouteLayer, routeLayers } from '../private-members.js';
 import { requestContext } from '../request-context/request-context.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
@@ -61,24 +62,17 @@ function responseHeaders(response: ServerResponse, requestId: string, text: stri
   return headers;
 }
 
-/** The part of Express' router that contains the routes. */
-interface Layer {
-  match(path: string): boolean;
-  route?: { methods: Record<string, boolean | undefined> };
-}
-
 /** The methods of the application's routes for a path, in upper case. Empty if no route matches the path. */
 function allowedMethods(application: Express, path: string): string[] {
-  const layers = (application as unknown as { router: { stack: Layer[] } }).router.stack;
-  const methods = layers
+  const methods = routeLayers(application)
     .filter((layer) => layer.route !== undefined && matches(layer, path))
     .flatMap((layer) => Object.keys(layer.route?.methods ?? {}));
   return [...new Set(methods)].map((method) => method.toUpperCase());
 }
 
-function matches(layer: Layer, path: string): boolean {
+function matches(layer: RouteLayer, path: string): boolean {
   try {
-    return layer.match(path);
+    return Boolean(layer.match(path));
   } catch {
     return false; // a path with invalid percent-encoding matches no route
   }
