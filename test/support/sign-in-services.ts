@@ -3,13 +3,11 @@ import { DataSource, type Repository } from 'typeorm';
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { Database } from '../../src/platform/database/database.js';
 import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './assertion-issuer.js';
 import { bearer } from './authorization-headers.js';
 import { expectInvalidGrant } from './expect-error.js';
 import { identitiesOf } from './identities.js';
 import { manage } from './management-api.js';
-import { sqlOf } from './statements.js';
 import type { TestIssuer } from './test-issuer.js';
 import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
 import { startTestService, type TestResponse, type TestService } from './test-service.js';
@@ -89,15 +87,4 @@ export function assertRival(claims: object): Promise<string> {
 export async function signInRival(claims: object, more: object = {}, headers = {}): Promise<TestResponse> {
   const client = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
   return signIn(service, await assertRival(claims), { ...client, ...more }, headers);
-}
-
-/** Simulates a process that dies before or after a statement, and sends nothing later. */
-export function dieAt(pattern: RegExp, moment: 'before' | 'after'): void {
-  const sent = service.application.get(Database);
-  const execute = sent.execute.bind(sent);
-  vi.spyOn(sent, 'execute').mockImplementation(async (statement, parameters) => {
-    if (!pattern.test(sqlOf(sent, statement))) return execute(statement, parameters);
-    if (moment === 'after') await execute(statement, parameters);
-    throw new Error('died');
-  });
 }
