@@ -3,8 +3,7 @@ import { Counter, collectDefaultMetrics, Histogram } from 'prom-client';
 import type { Configuration } from './configuration/configuration.js';
 import { type Log, RequestLog } from './logging/log.js';
 import { MetricsRegistry } from './metrics.js';
-import type { FinishedRequest } from './request-context/finished-request.js';
-import type { RequestContext } from './request-context/request-context.js';
+import type { FinishedRequest, RequestContext } from './request-context/request-context.js';
 import type { Tracing } from './tracing/tracing.js';
 
 /** Reports each request to the log, the metrics and, if tracing is configured, as a trace. */

@@ -9,7 +9,7 @@ import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { prototypeKeyViolations, UNKNOWN_FIELD } from '../platform/validation-violations.js';
 import { ClientApplication } from './client-application.entity.js';
-import { type Entry, secretColumns, toResponse, validated, withRetainedFields } from './entry.js';
+import { type Entry, isMapping, secretColumns, toResponse, validated, withRetainedFields } from './entry.js';
 import { assertConsistent, assertFileKeyIsFree, assertNotReferenced } from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { withNewSecret } from './previous-secrets.js';
@@ -20,8 +20,8 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
 /** Applies a JSON merge patch: a value in the patch replaces the old value, and `null` removes it (RFC 7396 §2). */
 export function mergePatched(target: unknown, patch: unknown): unknown {
-  if (!isObject(patch)) return patch;
-  const fields = isObject(target) ? target : {};
+  if (!isMapping(patch)) return patch;
+  const fields = isMapping(target) ? target : {};
   const names = [...new Set([...Object.keys(fields), ...Object.keys(patch)])];
   // Object.fromEntries defines a field named __proto__ as a field; an assignment would set the prototype
   return Object.fromEntries(
@@ -31,10 +31,6 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
       return patch[name] === null ? [] : [[name, mergePatched(targetValue, patch[name])]];
     }),
   );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

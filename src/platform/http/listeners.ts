@@ -3,8 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
-import type { FinishedRequest } from '../request-context/finished-request.js';
-import { RequestContext, requestContext } from '../request-context/request-context.js';
+import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
 import {
   type BrokenRequest,
   type BrokenRequestBody,

@@ -1,7 +1,7 @@
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import type { FinishedRequest } from '../request-context/finished-request.js';
+import type { FinishedRequest } from '../request-context/request-context.js';
 import { BufferedStdout } from './buffered-stdout.js';
 
 /** The log of a process: JSON lines in production, readable lines in development. */

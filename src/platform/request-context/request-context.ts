@@ -4,7 +4,21 @@ import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
 import { networkOf } from '../network.js';
-import type { FinishedRequest, RequestTrace, TokenIds } from './finished-request.js';
+
+/** The ids of a token whose signature is valid. */
+export interface TokenIds {
+  jti: string;
+  /** Absent for a token of a trusted issuer, which may use an email address as the subject. */
+  sub?: string;
+  client_id?: string;
+}
+
+/** The spans of one request. */
+export interface RequestTrace {
+  /** Runs a part of the request's work in a span of its own, below the span that is current. */
+  span<Result>(name: string, attributes: Record<string, string>, work: () => Promise<Result>): Promise<Result>;
+  end(request: FinishedRequest): void;
+}
 
 /**
  * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces
@@ -70,6 +84,22 @@ export class RequestContext {
   get network(): string {
     return networkOf(this.ip);
   }
+}
+
+/** What the log, the metrics and the traces read only if it is known. */
+type OptionalFacts = Pick<
+  RequestContext,
+  'grant' | 'clientId' | 'organizationId' | 'token' | 'resourceServerId' | 'error' | 'reason' | 'cause' | 'trace'
+>;
+
+/** A request after its response, for the log, the metrics and the traces. */
+export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' | 'method'>, Partial<OptionalFacts> {
+  /** The pattern of the route, `none` if no route matched. It is never the path that the caller sent. */
+  route: string;
+  /** 499 if the caller left before the response was written. */
+  status: number;
+  /** From the head of the request to the last byte of the response. */
+  milliseconds: number;
 }
 
 /** The facts that code may add. */

@@ -14,7 +14,7 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { FinishedRequest, RequestTrace } from '../request-context/finished-request.js';
+import type { FinishedRequest, RequestTrace } from '../request-context/request-context.js';
 import type { Tracing } from './tracing.js';
 
 /** How long a stop waits for a receiver that does not respond. */

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { RequestTrace } from '../request-context/finished-request.js';
-import { requestContext } from '../request-context/request-context.js';
+import { type RequestTrace, requestContext } from '../request-context/request-context.js';
 
 /** Traces requests by OpenTelemetry. */
 export interface Tracing {
