@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 const namesIn = (path, pattern) =>
   new Set(Array.from(readFileSync(path, 'utf8').matchAll(pattern), ([, name = '']) => name));
 
-const declared = namesIn('src/platform/configuration/configuration.ts', /^ {2}([A-Z][A-Z_]+)[?:; =]/gm);
+const declared = namesIn('src/platform/configuration/configuration.ts', /^ {2}([A-Z][A-Z_]+)[!?:; =]/gm);
 const descriptions = {
   '.env.example': namesIn('.env.example', /^# ([A-Z][A-Z_]+)=/gm),
   'docs/configuration.md': namesIn('docs/configuration.md', /^\| `([A-Z][A-Z_]+)` \|/gm),

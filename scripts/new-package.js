@@ -4,6 +4,7 @@
  * `customer-authorization-service new-package NAME`: writes a package that adds a grant to the service, from the
  * templates in scripts/new-package/. It is a program of the published package and uses only modules of Node.
  */
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -58,7 +59,8 @@ function newPackage(args) {
  * @param {string[]} folders @param {import('./grant-names.js').GrantNames} names
  */
 function filesOf(folders, names) {
-  const more = { now: String(Date.now()), version: SERVICE.version };
+  const password = randomBytes(24).toString('base64url');
+  const more = { now: String(Date.now()), version: SERVICE.version, password };
   const files = new Map([['package.json', manifest(names)]]);
   for (const folder of folders.map((name) => join(TEMPLATES, name))) {
     for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {

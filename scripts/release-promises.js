@@ -57,7 +57,7 @@ async function promisesOfThisVersion() {
   const lines = [
     ...(await promisesOfTheRunningService()),
     ...surface(),
-    ...matches('src/platform/configuration/configuration.ts', /^ {2}([A-Z][A-Z_]+)[?:; =]/gm, 'variable'),
+    ...matches('src/platform/configuration/configuration.ts', /^ {2}([A-Z][A-Z_]+)[!?:; =]/gm, 'variable'),
     ...(await auditEvents()),
     ...commands(),
     ...manifests(),

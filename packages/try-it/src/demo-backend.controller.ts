@@ -21,10 +21,7 @@ class DemoUserBody {
 
 class DemoAssertionResponse {
   @IsString()
-  @ApiProperty(
-    'The signed assertion, for the JWT bearer grant.',
-    'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ1c2VyLTQ3MTEifQ.c2ln',
-  )
+  @ApiProperty('The signed assertion, for the JWT bearer grant.', 'header.payload.signature')
   assertion!: string;
 }
 

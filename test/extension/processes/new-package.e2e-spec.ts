@@ -85,7 +85,7 @@ describe.skipIf(onMariadb)('the program new-package of the packed service', SLOW
     [['one time'], /^"one time" would give a class or table a name that the service uses; /],
     [['taken'], /^taken exists already; /],
     [['x', '--grant-type', "a'b"], /^"a'b" is no URI for a grant type/],
-    [['x', '--agent', '--polling'], /^--agent and --polling are two templates; choose one$/],
+    [['x', '--agent', '--polling'], /^--agent and --polling are two templates; choose one/],
     [['x', '--routes'], /^Unknown option '--routes'/],
   ])('writes nothing for %j, and says why in one line', async (parameters, message) => {
     mkdirSync(join(service.folder, 'teams/taken'), { recursive: true });
