@@ -47,7 +47,7 @@ function compileIfStale(folder, command, copyFiles) {
   utimesSync(stamp, start, start); // a file that is saved during a build makes the build stale
 }
 
-/** Copies the files of /docs with their licences (src/openapi/openapi.controller.ts). */
+/** Copies the files of /docs with their licenses (src/openapi/openapi.controller.ts). */
 function copySwaggerUi() {
   const source = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')));
   const target = join(PROJECT, 'dist/openapi/swagger-ui');

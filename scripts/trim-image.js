@@ -1,18 +1,18 @@
 // @ts-check
 /**
  * `node trim-image.js FOLDER`: deletes the files that a running service never reads: source maps, type declarations,
- * TypeScript sources and Markdown. Licences stay. The Dockerfile uses it.
+ * TypeScript sources and Markdown. Licenses stay. The Dockerfile uses it.
  */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const UNUSED = /(\.map|\.[cm]?ts|\.tsbuildinfo|\.md|\.markdown|\.flow)$/i;
-const LICENCE = /^(licen[cs]e|notice|copying|copyright|patents)/i;
+const LICENSE = /^(licen[cs]e|notice|copying|copyright|patents)/i;
 
 /** Deletes the unused files below a folder. Returns their number. @param {string} folder */
 export function trim(folder) {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true });
-  const unused = files.filter((file) => file.isFile() && UNUSED.test(file.name) && !LICENCE.test(file.name));
+  const unused = files.filter((file) => file.isFile() && UNUSED.test(file.name) && !LICENSE.test(file.name));
   for (const { parentPath, name } of unused) rmSync(join(parentPath, name));
   return unused.length;
 }

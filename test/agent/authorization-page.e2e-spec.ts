@@ -641,7 +641,7 @@ describe('the agent session', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('is not read from a cookie that a neighbouring subdomain could have set', async () => {
+  it('is not read from a cookie that a neighboring subdomain could have set', async () => {
     const browser = newBrowser();
     await browser.signIn();
     browser.cookies.set('agent_session', browser.cookies.get('__Host-agent_session') as string);

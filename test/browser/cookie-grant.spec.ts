@@ -86,7 +86,7 @@ describe.each(CASES)(
       expect((await askFrom(page, ofAcme)).body.entity_id).toBe(body.entity_id);
     });
 
-    it('becomes a customer on its first visit and is recognised by two cookies on the next visit', async () => {
+    it('becomes a customer on its first visit and is recognized by two cookies on the next visit', async () => {
       const browser = await openBrowser();
       front.seen.length = 0;
       const first = await entityId(browser);

@@ -7,7 +7,7 @@ import { trim } from '../../scripts/trim-image.js';
 const UNUSED = ['dist/main.js.map', 'dist/main.d.ts', 'node_modules/a/README.md', 'node_modules/a/index.d.mts'];
 const USED = ['dist/main.js', 'dist/views/page.eta', 'node_modules/a/LICENSE.md', 'node_modules/a/package.json'];
 
-it('the image gets no maps, declarations or Markdown, and has the licences of its packages', () => {
+it('the image gets no maps, declarations or Markdown, and has the licenses of its packages', () => {
   const folder = mkdtempSync(join(tmpdir(), 'trim-'));
   try {
     for (const path of [...UNUSED, ...USED]) {

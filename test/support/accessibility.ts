@@ -13,13 +13,13 @@ export const SCREENSHOTS = process.env.SCREENSHOTS;
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 320, height: 640 };
 
-/** The rules of axe whose result depends on the colours, and those whose result depends on the width. */
+/** The rules of axe whose result depends on the colors, and those whose result depends on the width. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 const LAYOUT_RULES = ['target-size', 'scrollable-region-focusable'];
 
 /**
  * The rules of axe for each window: all of them once, and in the dark and in a narrow window those whose result can
- * differ. A narrow window can move text onto another background, so the rules of colours run there, too.
+ * differ. A narrow window can move text onto another background, so the rules of colors run there, too.
  */
 const WINDOWS = {
   light: [
@@ -58,7 +58,7 @@ export async function expectAccessible(page: Page, name: string, colorScheme: Co
 }
 
 /**
- * The violations, and the elements that axe cannot judge. In a narrow window, axe cannot judge the colours of text that
+ * The violations, and the elements that axe cannot judge. In a narrow window, axe cannot judge the colors of text that
  * the reader scrolls into view: the wide window shows this text.
  */
 async function problemsIn(page: Page, viewport: typeof WIDE, rules: string[] | undefined): Promise<string[]> {

@@ -24,7 +24,7 @@ async function getToken() {
   const { entity_id } = /** @type {any} */ (await helper.token());
   return known === entity_id
     ? [
-        'The service recognised this browser from an earlier visit. It is still customer ',
+        'The service recognized this browser from an earlier visit. It is still customer ',
         code(entity_id),
         '. Step 9 forgets it.',
       ]

@@ -136,7 +136,7 @@ describe('/openapi.json on the public port', () => {
 
 describe('both OpenAPI documents', () => {
   const RULES_WITHOUT_A_PURPOSE_HERE = {
-    'info-license': 'off', // the package has no licence
+    'info-license': 'off', // the package has no license
     'no-path-trailing-slash': 'off', // the older route has one in the protocol
     'operation-4xx-response': 'off', // a few routes accept every request
   } as const;

@@ -146,7 +146,7 @@ describe('the filters of a list', () => {
 
 describe('the query of a list', () => {
   it.each(LISTS)('rejects each unknown parameter of %s by its name', async (list) => {
-    for (const name of ['surprise', 'offset', 'after', 'organisation_id', '__proto__', 'constructor']) {
+    for (const name of ['surprise', 'offset', 'after', 'organizationId', '__proto__', 'constructor']) {
       expectInvalidRequest(await admin('GET', `${list}?${name}=1`), `${name}: unknown parameter`);
       expectInvalidRequest(await admin('GET', `${list}?limit=1&${name}`), `${name}: unknown parameter`);
     }

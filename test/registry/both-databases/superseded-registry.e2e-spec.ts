@@ -126,7 +126,7 @@ describe('a superseded registry file', () => {
     expect([await storedSecret(behind), await gaugeOf(behind)]).toEqual([sha256(NEW_SECRET), 1]);
   });
 
-  it('is applied with a higher revision, and is recognised by its content with a lower or the same one', async () => {
+  it('is applied with a higher revision, and is recognized by its content with a lower or the same one', async () => {
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Five', 0]);
     expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Never seen', 0]);
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Never seen', 1]);

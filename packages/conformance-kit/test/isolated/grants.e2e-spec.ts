@@ -113,8 +113,8 @@ describe('the conformance kit', () => {
 
   it.each([
     [
-      () => ({ ticket: '123456', colour: 'red' }),
-      /^colour: sent by `valid`, not declared in TicketBody; give the property/,
+      () => ({ ticket: '123456', color: 'red' }),
+      /^color: sent by `valid`, not declared in TicketBody; give the property/,
     ],
     [() => ({ ticket: undefined }), /^ticket: `valid` returns undefined; did a request in `valid` fail\?/],
     [() => ({ ticket: '654321' }), /^refused instead of a token/],

@@ -33,7 +33,7 @@ export class VerifierTest {
     return verifier;
   }
 
-  /** The options for another behaviour of the feed. */
+  /** The options for another behavior of the feed. */
   revocations(changes: Partial<TokenVerifierOptions['revocations']>): Partial<TokenVerifierOptions> {
     return { revocations: { ...this.issuer.options.revocations, ...changes } };
   }

@@ -7,7 +7,7 @@ import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registr
 import { badgeGrant } from '../broken-routes/badge.route.js';
 import type { BrokenCase } from './broken-case.js';
 import { pollingGrant } from './polling.grant.js';
-import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
+import { type Behavior, grantThat, sound, TicketBody } from './ticket.grant.js';
 
 /** Accepts any text as a ticket. */
 class AnyTicket extends GrantBody {
@@ -47,11 +47,11 @@ class LooseSettings {
 const { pending: _pending, ...withoutPending } = pollingGrant();
 const VALID = { ticket: '123456' };
 const taking = (body: object) => ({ body: body as typeof TicketBody });
-const acceptAnyTicket: Behaviour = (request, identities) =>
+const acceptAnyTicket: Behavior = (request, identities) =>
   sound({ ...request, body: { ...request.body, ticket: '123456' } }, identities);
 
 /** Accepts each ticket once, but without atomicity: it reads, waits, and then writes. */
-function once(used: Set<string>, pauseMs: number, then: Behaviour = acceptAnyTicket): Behaviour {
+function once(used: Set<string>, pauseMs: number, then: Behavior = acceptAnyTicket): Behavior {
   return async (request, identities) => {
     if (used.has(request.body.ticket)) throw OAuthError.invalidGrant('used');
     await sleep(pauseMs);
@@ -88,9 +88,9 @@ export const BROKEN_GRANTS: BrokenCase[] = [
   {
     description: 'needs a parameter that its body class does not declare',
     ...grantThat(sound),
-    valid: () => ({ ...VALID, colour: 'red' }),
+    valid: () => ({ ...VALID, color: 'red' }),
     rule: 'declares every parameter of a valid request in its body class',
-    failure: /^colour: sent by `valid`, not declared in TicketBody/,
+    failure: /^color: sent by `valid`, not declared in TicketBody/,
   },
   {
     description: 'relies on an optional parameter',
@@ -349,10 +349,10 @@ export const BROKEN_GRANTS: BrokenCase[] = [
   },
 ];
 
-const memories = new WeakMap<object, Behaviour>();
+const memories = new WeakMap<object, Behavior>();
 
 /** One memory for each service, identified by its `Identities`. */
-function perProcess(identities: object): Behaviour {
+function perProcess(identities: object): Behavior {
   const known = memories.get(identities) ?? once(new Set(), 0);
   memories.set(identities, known);
   return known;

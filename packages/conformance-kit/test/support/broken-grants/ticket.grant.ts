@@ -29,17 +29,17 @@ export class TicketBody extends GrantBody {
 }
 
 export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
-export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
+export type Behavior = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
 
-/** The behaviour of a correct grant: a valid ticket creates a customer. */
-export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
+/** The behavior of a correct grant: a valid ticket creates a customer. */
+export const sound: Behavior = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
   if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
   return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
 };
 
-/** A grant with its own module and the given behaviour. */
+/** A grant with its own module and the given behavior. */
 export function grantThat(
-  behaves: Behaviour,
+  behaves: Behavior,
   options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
   name = 'ticket',
 ): { grant: Type; modules: Type[] } {
