@@ -18,11 +18,12 @@ const { PORT = '0' } = process.env;
 
 /** Reads each row by a primary or unique key. Links from transfers need a second statement and are not measured. */
 const RECOGNIZE_CUSTOMER = `
-  SELECT browser.secret_hash, link.entity_id, customer.generation
+  SELECT browser.secret_hash, link.entity_id, link.seen_day, customer.generation
   FROM browser JOIN browser_customer link ON link.browser_id = browser.browser_id
   JOIN customer ON customer.entity_id = link.entity_id
   WHERE browser.browser_id = ? AND link.organization_id = ? AND link.group_id = ? AND link.origin <> 'transfer'
     AND customer.erased_at IS NULL AND customer.link_generation <= link.generation`;
+const NOTE_DAY = 'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ?';
 const NEW_CUSTOMER = `INSERT INTO customer
   (entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day, created_at)
   VALUES (?, ?, '', 'browser', 0, 0, 0, ?, ?)`;
@@ -78,7 +79,10 @@ function returningCustomer(body, entityId, secret, response) {
     if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(random)))) throw new Error('wrong secret');
     if (row.entity_id !== entityId) throw new Error('the id of another scope, which is not measured');
     const { generation: gen } = row;
-    respond(response, tokenResponse(entityId, body, { organization_id }, { gen }), cookies(entityId, secret));
+    const sendToken = () =>
+      respond(response, tokenResponse(entityId, body, { organization_id }, { gen }), cookies(entityId, secret));
+    if (row.seen_day === day()) sendToken();
+    else execute(response, NOTE_DAY, [day(), browserId, entityId], sendToken);
   });
 }
 

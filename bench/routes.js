@@ -5,6 +5,7 @@ import {
   CODE_VERIFIER,
   challengedToken,
   customer,
+  customerOfYesterday,
   externalId,
   ORGANIZATION,
   ORIGIN,
@@ -26,6 +27,7 @@ const REPEATED_TOKEN_COUNT = 1_000;
 const ORDER = [
   'returning customer',
   'new customer',
+  'returning, first call of the day',
   'agent token',
   'agent token, new tokens',
   'external_id',
@@ -65,13 +67,7 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
   const bearers = await Promise.all(callers.map((n) => tokens.ofCustomer(n)));
   const basic = Buffer.from(`${RESOURCE_SERVER.id}:${RESOURCE_SERVER.secret}`).toString('base64');
   const routes = {
-    'returning customer': callers.map((n) => {
-      const { entityId, secret } = customer(n);
-      return token(
-        { grant_type: 'cookie', organization_id: ORGANIZATION },
-        `Cookie: __svc_cid=${entityId}; __svc_cst=${secret}`,
-      );
-    }),
+    'returning customer': callers.map((n) => visit(customer(n))),
     'new customer': [token({ grant_type: 'cookie', organization_id: ORGANIZATION })],
     'agent token': callers.map((n) => agentToken(n, agent)),
     external_id: callers.map((n) =>
@@ -100,6 +96,7 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
     'agent token': callers.map((n, index) => agentToken(n, /** @type {string} */ (agents[index]))),
   };
   const single = {
+    'returning, first call of the day': (/** @type {number} */ n) => visit(customerOfYesterday(n)),
     'transfer: exchange': (/** @type {number} */ n) => token({ grant_type: 'identity_token', code: transferToken(n) }),
     remember: (/** @type {number} */ n) =>
       token(
@@ -127,6 +124,12 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
     })),
     ...Object.entries(single).map(([name, request]) => ({ name, requests: newRequests(request) })),
   ].toSorted((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
+}
+
+/** A request with the identity cookies of a browser. @param {ReturnType<typeof customer>} customer */
+function visit({ entityId, secret }) {
+  const cookie = `Cookie: __svc_cid=${entityId}; __svc_cst=${secret}`;
+  return token({ grant_type: 'cookie', organization_id: ORGANIZATION }, cookie);
 }
 
 /** An agent's request for a token of the n-th customer. @param {number} n @param {string} bearer */

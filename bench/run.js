@@ -16,7 +16,14 @@ import { assertSameResponses } from './responses.js';
 import { routesOf } from './routes.js';
 import { memory, SERVICE } from './server.js';
 import { withSetup } from './setup.js';
-import { seedAgent, seedCustomers, seedRefreshTokens, seedTransfers, seedUsers } from './site.js';
+import {
+  seedAgent,
+  seedCustomers,
+  seedCustomersOfYesterday,
+  seedRefreshTokens,
+  seedTransfers,
+  seedUsers,
+} from './site.js';
 
 const ROUND_COUNT = 5;
 const START_COUNT = 5;
@@ -44,6 +51,7 @@ async function run({ connection, pid, environment, start }) {
   await seedRefreshTokens(connection, CUSTOMER_COUNT);
   await seedUsers(connection, USER_COUNT);
   await seedAgent(connection);
+  await seedCustomersOfYesterday(connection, CUSTOMER_COUNT);
   const starts = [];
   for (let round = 0; round < START_COUNT; round++) {
     const server = await start(SERVICE);
