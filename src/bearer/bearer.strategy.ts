@@ -10,6 +10,9 @@ import { Descents } from './descents.js';
 import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
+/** Not the default name `bearer`, so that the strategy of an extension cannot replace this one. */
+const STRATEGY = 'customer-authorization-service';
+
 /**
  * Finds the bearer token of a request. Passport knows one strategy of a name per process, and several applications may
  * run in one process. So the strategy has no services, and `BearerAuthGuard` of the application verifies the token.
@@ -19,7 +22,7 @@ import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
  * scheme `Basic`, under which passport-http-bearer finds no token.
  */
 @Injectable()
-export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
   validate(token: string): string {
     return token;
   }
@@ -30,7 +33,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
  * the `user` of the request. All routes with a bearer token use it (protocol §2.6).
  */
 @Injectable()
-export class BearerAuthGuard extends AuthGuard('bearer') {
+export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   constructor(
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,

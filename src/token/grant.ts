@@ -64,8 +64,8 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's group and generation as `Identities` returned them. The endpoint responds with 500 to another group. If one of them is omitted, the endpoint reads it
-   * with one more database statement.
+   * The customer's group and generation as `Identities` returned them. By default, those of the customer's row. The
+   * endpoint reads the row, and responds with 500 if the group is another one.
    */
   groupId?: string;
   generation?: number;

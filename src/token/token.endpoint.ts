@@ -41,13 +41,13 @@ export class TokenEndpoint {
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    const ofCustomer = await this.lineages.of(granted, request.caller, request.route.group?.groupId ?? '');
+    const ofCustomer = await this.lineages.of(granted, request.caller);
     return this.issue(request, granted, ofCustomer, ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
     const { grant, client, organization, caller: agent } = request;
-    const work = () => grant.handler.grant(new CheckedGrantRequest(request));
+    const work = async () => grant.handler.grant(new CheckedGrantRequest(request));
     const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );

@@ -12,7 +12,7 @@ export function registryWithDraw() {
   const client = { name: 'Acme draw', client_type: 'web', organization_id: ACME, redirect_uris: [`${ACME_ORIGIN}/`] };
   const [site, ...others] = registry.clients;
   const clients = [
-    { ...site, grants: DRAW },
+    { ...site, grants: { ...DRAW } },
     { ...client, client_id: NO_DRAW },
     { ...client, client_id: ONLY_COOKIES, grants: DRAW, grant_types: ['cookie'] },
     { ...client, client_id: ONLY_LOTTO, grants: DRAW, grant_types: ['lotto'] },

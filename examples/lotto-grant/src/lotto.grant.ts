@@ -37,8 +37,7 @@ export class LottoGrant implements Grant<LottoBody> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
-    const { entityId, generation } = customer;
-    return { entityId, organizationId, groupId, generation, response: { prize: draw.prize } };
+    return { ...customer, response: { prize: draw.prize } };
   }
 
   /** Inserts the ticket. The primary key decides which of several parallel requests wins, so no read is needed. */

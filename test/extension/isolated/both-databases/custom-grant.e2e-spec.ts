@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { describeGrant } from 'conformance-kit';
+import { decodeJwt } from 'jose';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LottoTickets1795300000000 } from '../../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
@@ -22,6 +23,7 @@ import {
   registryWithDraw,
   winningTicket,
 } from '../../../support/lotto-registry.js';
+import { rememberedPair } from '../../../support/remember.js';
 import { ACME, ACME_AGENT, ACME_SITE } from '../../../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../../../support/test-service.js';
 
@@ -82,6 +84,8 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
   const grantMigrations = [LottoTickets1795300000000, LottoOffices1795000000000];
   beforeAll(async () => {
     const registry = registryWithDraw();
+    const [site] = registry.clients;
+    Object.assign((site as { grants: object }).grants, { identity_token: { remember: ['browser'] } });
     registry.clients.push({ client_id: 'syndicate', name: 'S', client_type: 'web', grant_types: ['lotto_syndicate'] });
     service = await startTestService({ registry, modules, migrations: grantMigrations });
   });
@@ -107,6 +111,15 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     const first = await requestToken(lottoBody());
     const second = await requestToken(lottoBody(), { cookie: cookieHeader(first) });
     expect(second.body.entity_id).toBe(first.body.entity_id);
+  });
+
+  it('gives a browser whose customer came by a transfer a token that descends from this transfer', async () => {
+    const first = await requestToken(lottoBody());
+    const cookie = await rememberedPair(service, first.body.access_token);
+    const { body } = await requestToken(lottoBody(), { cookie });
+    const jtiOf = (token: string) => decodeJwt(token.split(':').at(-1) as string).jti;
+    expect(body.entity_id).toBe(first.body.entity_id);
+    expect(decodeJwt(body.access_token.split(':').at(-1)).ancestors).toContain(jtiOf(first.body.access_token));
   });
 
   it('cannot change a common response field or add an undeclared field', async () => {

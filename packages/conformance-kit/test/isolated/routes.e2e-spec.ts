@@ -1,20 +1,20 @@
 import { Module } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../test/support/device-extension.js';
-import { describeGrant } from '../src/describe-grant.js';
-import { applicableRouteRules } from '../src/routes/applicable-route-rules.js';
-import { describeRoute } from '../src/routes/describe-route.js';
-import type { RouteKit } from '../src/routes/route-kit.js';
-import { RouteTestContext } from '../src/routes/route-test-context.js';
-import type { Interception } from './support/broken-grants/broken-case.js';
-import { interceptingFetch } from './support/broken-grants/intercepting-fetch.js';
-import { APPROVE, approvalRoute } from './support/broken-routes/approval.route.js';
-import { BADGE, badgeGrant, badgeRoute } from './support/broken-routes/badge.route.js';
-import { BROKEN_ROUTES } from './support/broken-routes/broken-routes.js';
-import { CUSTOMER_LINK, customerLinkRoute } from './support/broken-routes/customer-link.route.js';
-import { LINK, linkRoute } from './support/broken-routes/link.route.js';
-import { MAIL, mailRoute } from './support/broken-routes/mail.route.js';
-import { VISIT, visitRoute } from './support/broken-routes/visit.route.js';
+import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../../test/support/device-extension.js';
+import { describeGrant } from '../../src/describe-grant.js';
+import { applicableRouteRules } from '../../src/routes/applicable-route-rules.js';
+import { describeRoute } from '../../src/routes/describe-route.js';
+import type { RouteKit } from '../../src/routes/route-kit.js';
+import { RouteTestContext } from '../../src/routes/route-test-context.js';
+import type { Interception } from '../support/broken-grants/broken-case.js';
+import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.js';
+import { APPROVE, approvalRoute } from '../support/broken-routes/approval.route.js';
+import { BADGE, badgeGrant, badgeRoute } from '../support/broken-routes/badge.route.js';
+import { BROKEN_ROUTES } from '../support/broken-routes/broken-routes.js';
+import { CUSTOMER_LINK, customerLinkRoute } from '../support/broken-routes/customer-link.route.js';
+import { LINK, linkRoute } from '../support/broken-routes/link.route.js';
+import { MAIL, mailRoute } from '../support/broken-routes/mail.route.js';
+import { VISIT, visitRoute } from '../support/broken-routes/visit.route.js';
 
 /** Returns the failures of all rules that a route violates, by their titles. */
 async function failuresOf(name: string, kit: RouteKit, interception?: Interception): Promise<Record<string, string>> {
