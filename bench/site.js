@@ -31,8 +31,8 @@ resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret
 const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
 const ROWS_PER_INSERT = 1_000_000;
-/** The number of the first customer that `seedCustomersOfYesterday` adds. No other benchmark has so many customers. */
-const FIRST_OF_YESTERDAY = 100_000_001;
+/** The numbers of the customers of yesterday are higher. No benchmark has so many other customers. */
+const MAX_OTHER_CUSTOMERS = 100_000_000;
 
 /**
  * The environment of the service. Its rate limits are on, but so high that no benchmark reaches them.
@@ -105,11 +105,11 @@ export async function seedCustomers(database, from, to, daysAgo = 0) {
 
 /** Adds customers that were seen yesterday. @param {import('mysql2/promise').Connection} database @param {number} count */
 export function seedCustomersOfYesterday(database, count) {
-  return seedCustomers(database, FIRST_OF_YESTERDAY, FIRST_OF_YESTERDAY + count - 1, 1);
+  return seedCustomers(database, MAX_OTHER_CUSTOMERS + 1, MAX_OTHER_CUSTOMERS + count, 1);
 }
 
 /** The n-th customer that was seen yesterday. @param {number} n from 1 */
-export const customerOfYesterday = (n) => customer(FIRST_OF_YESTERDAY + n - 1);
+export const customerOfYesterday = (n) => customer(MAX_OTHER_CUSTOMERS + n);
 
 /** Adds the agent whose tokens `tokenMaker` signs. @param {import('mysql2/promise').Connection} database */
 export async function seedAgent(database) {
