@@ -28,14 +28,18 @@ export class CustomerLineages {
   ) {}
 
   /**
-   * The row of the customer decides its group, unless a grant of this service has read the row.
+   * If the grant does not return the group and the generation of the customer, they are read with one more statement.
+   * So is the group, unless neither the request nor the result has one, or a grant of this service has read it.
    *
+   * @param requestedGroup the group in the path of the request; the empty string if it has none
    * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or if the proof has ended with the
-   * token that it descends from; 500 if the grant returned another group than the customer's
+   * token that it descends from; 500 if the group is not the customer's
    */
-  async of(result: GrantResult, agent: AgentPrincipal | undefined): Promise<CustomerClaims> {
+  async of(result: GrantResult, agent: AgentPrincipal | undefined, requestedGroup: string): Promise<CustomerClaims> {
     const granted = result.descent === undefined ? result : await this.ofDescendant(result, result.descent, agent);
-    const { groupId, generation } = await this.ofCustomer(granted, result.lineage !== undefined);
+    const { groupId, generation } = await this.completed(granted);
+    const mayHaveGroup = groupId !== '' || requestedGroup !== '';
+    if (result.lineage === undefined && mayHaveGroup) await this.assertGroup(granted.entityId, groupId);
     const group = groupId === '' ? {} : { group_id: groupId };
     if (granted.lineage) return { ...granted.lineage, ...group };
     return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
@@ -65,14 +69,22 @@ export class CustomerLineages {
     return { ...granted, groupId, lineage: agent ? lineageByBoth(lineage, agent.claims) : lineage };
   }
 
-  private async ofCustomer(
-    { entityId, groupId, lineage, generation = lineage?.gen }: GrantResult,
-    isRead: boolean,
-  ): Promise<Pick<Customer, 'groupId' | 'generation'>> {
-    if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
+  /** A customer without a row has no group. */
+  private async assertGroup(entityId: string, groupId: string): Promise<void> {
     const current = await this.identities.currentOf(entityId);
     if (!current) throw OAuthError.invalidGrant('the customer was erased');
-    if (groupId !== undefined && groupId !== current.groupId) throw OAuthError.serverError(new Error(WRONG_GROUP));
-    return { groupId: current.groupId, generation: generation ?? current.generation };
+    if (current.groupId !== groupId) throw OAuthError.serverError(new Error(WRONG_GROUP));
+  }
+
+  private async completed({
+    entityId,
+    groupId,
+    lineage,
+    generation = lineage?.gen,
+  }: GrantResult): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+    if (groupId !== undefined && generation !== undefined) return { groupId, generation };
+    const current = await this.identities.currentOf(entityId);
+    if (!current) throw OAuthError.invalidGrant('the customer was erased');
+    return { groupId: groupId ?? current.groupId, generation: generation ?? current.generation };
   }
 }

@@ -64,8 +64,9 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's group and generation as `Identities` returned them. By default, those of the customer's row. The
-   * endpoint reads the row, and responds with 500 if the group is another one.
+   * The customer's group and generation as `Identities` returned them. If one of them is omitted, the endpoint reads it
+   * with one more database statement. If the request or the result has a group that is not the customer's, the endpoint
+   * responds with 500.
    */
   groupId?: string;
   generation?: number;

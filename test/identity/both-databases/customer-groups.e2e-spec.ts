@@ -13,7 +13,6 @@ import {
   IdentityModule,
   uuidv7,
 } from '../../../src/public/grant.js';
-import { TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { delaySelects } from '../../support/statements.js';
@@ -113,22 +112,5 @@ describe('the group of the customer that a grant returns', () => {
     expectError(response, { status: 500, error: 'server_error', hint: undefined });
     const log = output.about(response.headers.get('x-request-id') ?? '').join();
     expect(log).toContain('return groupId of the Customer');
-  });
-
-  it('is rejected with 500 on a path without a group if the customer is of a group', async () => {
-    grantCase = async (identities) => ({
-      ...(await identities.create({ organizationId: ACME, groupId: 'sales' })),
-      groupId: '',
-    });
-    const response = await service.post(TOKEN, { grant_type: 'group_case', client_id: ACME_SITE });
-    expectError(response, { status: 500, error: 'server_error', hint: undefined });
-  });
-
-  it('is of no customer that was erased, although the grant returns it', async () => {
-    const { entityId } = await service.application.get(Identities).create(ACME);
-    await service.erase(entityId);
-    grantCase = async () => ({ entityId, groupId: '' });
-    const response = await service.post(TOKEN, { grant_type: 'group_case', client_id: ACME_SITE });
-    expectError(response, { status: 400, error: 'invalid_grant', hint: undefined });
   });
 });

@@ -1,7 +1,7 @@
 import { CustomerErasure } from 'customer-authorization-service/testing-host';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { createProof } from '../proof.js';
-import type { RuleSet } from '../rule.js';
+import { createProof, type Proof } from '../proof.js';
+import { about, type RuleSet } from '../rule.js';
 import { columnsWith } from '../stored-cells.js';
 
 /**
@@ -10,12 +10,20 @@ import { columnsWith } from '../stored-cells.js';
  */
 const TABLES_WITH_ERASED_IDS = ['customer', 'browser_customer', 'one_time_code', 'revocation'];
 
-/** The data of an erased customer is deleted (protocol §5.8). The token endpoint gives it no token. */
+/** An erased customer gets no token, and its data is deleted (protocol §5.8). */
 export const customerErasureRules: RuleSet = () => [
+  {
+    title: 'gives no token for a customer that was erased after the proof was created',
+    async check(context) {
+      const { customers, proof } = await customersOfProof(context);
+      await erase(context, customers);
+      await about('after the erasure of its customer', () => context.send(proof.parameters));
+    },
+  },
   {
     title: 'leaves no row of an erased customer in any table',
     async check(context) {
-      const customers = await customersOfProof(context);
+      const { customers } = await customersOfProof(context);
       await erase(context, customers);
       const columns = await columnsWith(context.environment.service, (cell) =>
         customers.some((id) => cell.includes(id)),
@@ -30,11 +38,11 @@ export const customerErasureRules: RuleSet = () => [
 ];
 
 /** A new proof, with the customers that it may belong to: those created for it, and that of an earlier token. */
-async function customersOfProof(context: GrantTestContext): Promise<string[]> {
+async function customersOfProof(context: GrantTestContext): Promise<{ customers: string[]; proof: Proof }> {
   const used = await createProof(context);
   const { body } = await context.expectToken(used.parameters);
   const proof = await createProof(context);
-  return [...used.customers, body.entity_id, ...proof.customers];
+  return { customers: [...used.customers, body.entity_id, ...proof.customers], proof };
 }
 
 async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {

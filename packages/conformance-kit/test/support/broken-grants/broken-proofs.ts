@@ -84,6 +84,12 @@ export const BROKEN_PROOFS: BrokenCase[] = [
     failure: /^the log discloses [0-9a-f]{64}: sent: /,
   },
   {
+    description: 'gives a token for a customer that was erased',
+    ...passGrant('gives a token for an erased customer'),
+    rule: 'gives no token for a customer that was erased after the proof was created',
+    failure: /^after the erasure of its customer: entity_id is no customer of the organization/,
+  },
+  {
     description: 'gives a token for a customer whose sessions have ended',
     ...passGrant('ignores ended sessions'),
     rule: 'gives no token for a customer whose sessions ended after the proof was created',
