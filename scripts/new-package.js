@@ -99,7 +99,7 @@ function manifest({ name, grantType }) {
     },
     dependencies: pinned([...DEPENDENCIES, SERVICE.name].sort()),
     devDependencies: pinned(DEVELOPMENT_DEPENDENCIES),
-    overrides: SERVICE.overrides,
+    overrides: { 'file-type': SERVICE.overrides['file-type'] },
     allowScripts: { '@scarf/scarf': false },
   };
   return `${JSON.stringify(content, null, 2)}\n`;

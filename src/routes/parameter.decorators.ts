@@ -6,7 +6,7 @@ import type { BodyOptions } from '../oauth/request-body.js';
 import { declareRouteParameters } from '../platform/http/route-parameters.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser, ClientParameters } from './request-checks.js';
+import type { Browser, ClientParameters } from './client-request.js';
 import {
   browserOf,
   CLIENT_CHECKS,
