@@ -1,5 +1,5 @@
 import { describeGrant } from 'conformance-kit';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { agentTokenBody, changePassword, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -24,7 +24,8 @@ import {
   RIVAL_SITE,
   testRegistry,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
@@ -47,17 +48,13 @@ const ROUTES: [string, object][] = [
   ['/customer', { grant_type: undefined }],
 ];
 
-let service: TestService;
+const service = useService({ registry });
 let ofAcme: string;
 let ofRival: string;
-beforeAll(async () => {
-  service = await startTestService({ registry });
-});
 beforeEach(async () => {
   ofAcme = await issueAgentToken(service);
   ofRival = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
 });
-afterAll(() => service?.stop());
 
 describeGrant(AgentTokenGrant, { valid: () => ({ response_type: 'token' }), endsWithCaller: false });
 

@@ -1,5 +1,5 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
 import { hashPassword, MAX_PARALLEL_HASHES } from '../../src/registry/agent-password.js';
 import { Agents } from '../../src/registry/agents.js';
@@ -7,17 +7,13 @@ import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/a
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { ACME_AGENT, RIVAL_AGENT } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const WRONG = { ...ACME_AGENT, password: 'a wrong password' };
 const MAX_WAITING_CHECKS = 80;
 
-let service: TestService;
+const service = useService({ environment: { TRUST_PROXY: '1' } });
 let networks = 0;
-beforeAll(async () => {
-  service = await startTestService({ environment: { TRUST_PROXY: '1' } });
-});
-afterAll(() => service?.stop());
 
 /** A browser in a network that no other browser uses. */
 function newBrowser(ip = `10.${++networks >> 8}.${networks & 255}.1`): AgentBrowser {

@@ -6,7 +6,7 @@ import { FOR_CODE, FOR_NATIVE, FOR_PUBLIC, FOR_TOKEN, type Query, queryOf } from
 import { BROWSER_NAME, launchBrowser } from '../support/browser-launch.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
 import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const AUTH = 'https://auth.example';
 const LANDING_URL = 'https://app.elsewhere.example/home';
@@ -20,7 +20,7 @@ registry.clients.push({
 registry.agents[0] = { ...registry.agents[0], scopes: ['customers:own', 'reports:read'] };
 const FOR_LONG: Query = { ...FOR_PUBLIC, client_id: 'long', prompt: 'consent' };
 
-let service: TestService;
+const service = useService({ registry });
 let front: HttpsProxy;
 let browser: Browser;
 const contexts: BrowserContext[] = [];
@@ -28,14 +28,12 @@ const contexts: BrowserContext[] = [];
 const consoleErrors: string[] = [];
 
 beforeAll(async () => {
-  service = await startTestService({ registry });
   front = await startHttpsProxy('auth.example', service.url, { 'backend.acme.example': LANDING_URL });
   browser = await launchBrowser({ httpsPort: front.port });
 });
 afterAll(async () => {
   await browser?.close();
   await front?.stop();
-  await service?.stop();
 });
 afterEach(async () => {
   for (const context of contexts.splice(0)) await context.close();

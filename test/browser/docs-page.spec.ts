@@ -1,18 +1,16 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
-let service: TestService;
+const service = useService({ environment: { TRY_IT: 'true' } });
 let browser: Browser;
 
 beforeAll(async () => {
-  service = await startTestService({ environment: { TRY_IT: 'true' } });
   browser = await launchBrowser();
 });
 afterAll(async () => {
   await browser?.close();
-  await service?.stop();
 });
 
 describe.each([

@@ -5,8 +5,8 @@ import { askFrom, type CustomerBrowser, CustomerBrowserPool } from '../support/c
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
 import { moveOf, rememberingRegistry } from '../support/remember.js';
 import { ACME, ACME_PAGE, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { redeemBody } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const FORGET = '/v2/customer/forget';
 const AS_CUSTOMER = cookieBody({ redirect_uri: ACME_PAGE });
@@ -20,18 +20,16 @@ const CASES: [COOKIE_PARTITIONED: string, ThirdPartyCookies][] = [
 describe.each(CASES)(
   'a customer who moves to the browser of another device, with COOKIE_PARTITIONED=%s and third-party cookies %s',
   (COOKIE_PARTITIONED, thirdPartyCookies) => {
-    let service: TestService;
+    const service = useService({ registry: rememberingRegistry(), environment: { COOKIE_PARTITIONED } });
     let front: HttpsProxy;
     const pool = new CustomerBrowserPool();
     beforeAll(async () => {
-      service = await startTestService({ registry: rememberingRegistry(), environment: { COOKIE_PARTITIONED } });
       front = await startHttpsProxy('auth.example', service.url);
     });
     afterEach(() => pool.release());
     afterAll(async () => {
       await pool.close();
       await front?.stop();
-      await service?.stop();
     });
 
     const open = () => pool.open({ httpsPort: front.port, thirdPartyCookies });

@@ -1,10 +1,11 @@
 import { Get, Module, Param } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { ApiRoute, type AuditEntry, type AuditSink, ExtensionAudit, PublicController } from '../../src/public/grant.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 @PublicController('audit')
 class AuditController {
@@ -31,17 +32,14 @@ class AuditController {
 class AuditedModule {}
 
 describe('the audit events of an extension', () => {
-  let service: TestService;
-  const received: AuditEntry[] = [];
-  const output = new OutputCapture();
-  beforeAll(async () => {
+  const service = useService(() => {
     const auditSink = { write: (entry: AuditEntry) => void received.push(entry) };
     const extension = { name: 'device_approval', modules: [AuditedModule], auditSink };
-    service = await startTestService({ ...extension, log: output.log });
+    return { ...extension, log: output.log };
   });
-  afterAll(async () => {
-    await service?.stop();
-  });
+  const received: AuditEntry[] = [];
+  const output = new OutputCapture();
+  afterAll(async () => {});
 
   it('writes events with the name of the extension to the sink of the service and to that of the extension', async () => {
     const before = received.length;

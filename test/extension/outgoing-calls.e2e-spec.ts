@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { describeRoute, startTestService as startKitService, testEnvironmentOf } from 'conformance-kit';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { smsExtension } from '../support/sms-extension.js';
 import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sms-'));
 const received: { phone: string; text: string; authorization: string | undefined }[] = [];
@@ -62,13 +63,9 @@ describeRoute('POST /v2/customer/one_time_link', {
 });
 
 describe('a route of an extension that calls another system', () => {
-  let service: TestService;
+  const service = useService(smsExtension);
   const start = { client_id: ACME_SITE, organization_id: ACME, phone: '+493012345678' };
   const ROUTE = '/v2/customer/sms_code';
-  beforeAll(async () => {
-    service = await startTestService(smsExtension);
-  });
-  afterAll(() => service?.stop());
 
   it('sends the code through the gateway and not to the caller', async () => {
     const { status, body } = await service.post(ROUTE, start);

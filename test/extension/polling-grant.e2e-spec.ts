@@ -1,6 +1,6 @@
 import { Get, Module } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import {
   ApiRoute,
@@ -16,7 +16,7 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 class PollBody extends GrantBody {
   @IsString()
@@ -59,15 +59,12 @@ class PendingController {
 class PollingModule {}
 
 describe('a grant whose client polls', () => {
-  let service: TestService;
-  const output = new OutputCapture();
-  beforeAll(async () => {
+  const service = useService(() => {
     const environment = { RATE_LIMIT: 'tokens=60000/60' };
-    service = await startTestService({ modules: [PollingModule], environment, log: output.log });
+    return { modules: [PollingModule], environment, log: output.log };
   });
-  afterAll(async () => {
-    await service?.stop();
-  });
+  const output = new OutputCapture();
+  afterAll(async () => {});
 
   const poll = (grant_type: string, state: string) => service.post(TOKEN, { grant_type, client_id: ACME_SITE, state });
 

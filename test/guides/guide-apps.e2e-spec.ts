@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { refreshCustomer, refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
@@ -6,18 +6,14 @@ import { startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
 import { ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
 
 const waits = skipWaits();
 stubPageGlobals();
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry() });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: refreshingRegistry() });
 
 const appAt = (url: string, store: object = secureStorage()) => new AppSession({ url, clientId: ACME_SITE, store });
 

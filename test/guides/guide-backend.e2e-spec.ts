@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { agentTokenBody, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { type HttpClient, startTestService } from '../support/test-service.js';
 import { agentTokenPair, infoStatus } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 
@@ -42,22 +43,19 @@ class SharedStore {
   }
 }
 
-let service: TestService;
+const service = useService(async () => {
+  issuer = await TestIssuer.start('RS256');
+  const TRUSTED_AGENT_ISSUERS = JSON.stringify([{ ...configured, jwks_uri: issuer.trust().jwks_uri }]);
+  return { environment: { TRUSTED_AGENT_ISSUERS } };
+});
 let issuer: TestIssuer;
 const { AgentSession } = await loadExample('backend/agent-session.js');
 const { customerToken } = await loadExample('backend/customer-token.js');
 const { CustomerTokens } = await loadExample('backend/customer-tokens.js');
 const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
-beforeAll(async () => {
-  issuer = await TestIssuer.start('RS256');
-  const TRUSTED_AGENT_ISSUERS = JSON.stringify([{ ...configured, jwks_uri: issuer.trust().jwks_uri }]);
-  service = await startTestService({ environment: { TRUSTED_AGENT_ISSUERS } });
-});
 afterAll(async () => {
-  await service?.stop();
   await issuer?.stop();
 });
-afterEach(() => void vi.restoreAllMocks());
 
 /** A store with the tokens of a sign-in. By default, the access token has to be renewed. */
 async function signedIn(validSeconds = 0): Promise<SharedStore> {
@@ -70,7 +68,7 @@ const replicaOf = (store: object) =>
   new AgentSession({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, store });
 const tokenFor = (session: unknown, userId: unknown) =>
   customerToken({ url: service.url, clientId: ACME_SITE, session }, userId);
-const statusOf = async (agentToken: string, at = service) =>
+const statusOf = async (agentToken: string, at: HttpClient = service) =>
   (await at.post(TOKEN, agentTokenBody(), bearer(agentToken))).status;
 
 /** An agent token of the issuer in backend/trusted-issuers.json. */

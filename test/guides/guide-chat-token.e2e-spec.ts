@@ -11,17 +11,15 @@ import { loadExample } from '../support/load-example.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { startScriptedServer } from '../support/scripted-server.js';
 import { ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const bodyOf = (response: Response) => response.json() as Promise<{ access_token: string; expires_in: number }>;
 
-let service: TestService;
+const service = useService();
 let agentToken: string;
 beforeAll(async () => {
-  service = await startTestService();
   agentToken = await issueAgentToken(service, { clientId: ACME_BACKEND });
 });
-afterAll(() => service?.stop());
 
 describe('backend/chat-token.js', () => {
   let server: Server;

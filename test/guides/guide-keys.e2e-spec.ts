@@ -1,21 +1,19 @@
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating/resource-server');
 
-let service: TestService;
+const service = useService({ registry: testRegistry() });
 let agentToken: string;
 beforeAll(async () => {
-  service = await startTestService({ registry: testRegistry() });
   agentToken = await issueAgentToken(service);
   process.env.AUTH_URL = 'https://auth.example';
   process.env.JWKS_URL = `${service.url}/.well-known/jwks.json`;
 });
-afterAll(() => service?.stop());
 
 describe.each(['jose.js', 'fast-jwt.js'])('resource-server/%s, if the keys cannot be fetched', (name) => {
   it('accepts tokens of known keys, and otherwise responds with 503 to a valid token', async () => {

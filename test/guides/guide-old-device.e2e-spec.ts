@@ -1,5 +1,5 @@
 import { approveMove, endMove } from 'browser-client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
@@ -8,18 +8,14 @@ import { startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
 import { ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
 
 skipWaits();
 stubPageGlobals();
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry() });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: refreshingRegistry() });
 
 const tokensAt = (url: string) => pageTokens(service, url);
 const phone = () => new AppSession({ url: service.url, clientId: ACME_SITE, store: secureStorage() });

@@ -1,19 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 const example = (name: string) => readFileSync(join(EXAMPLES, 'resource-server', name), 'utf8');
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: testRegistry() });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: testRegistry() });
 
 describe('the configurations of proxies and Spring', () => {
   it('resource-server/nginx.conf sends tokens to auth-service.js, and never straight to introspection', () => {

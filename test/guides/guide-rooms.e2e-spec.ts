@@ -13,7 +13,7 @@ import {
   type TokenResponse,
 } from 'browser-client';
 import express from 'express';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
@@ -22,19 +22,15 @@ import { startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
 import { ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
 const { moveRooms } = await loadExample('second-device/relay.js');
 
 skipWaits();
 stubPageGlobals();
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry() });
-});
-afterAll(() => service?.stop());
+const service = useService({ registry: refreshingRegistry() });
 let relay: Server;
 let rooms: string;
 beforeEach(async () => {

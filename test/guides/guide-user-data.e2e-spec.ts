@@ -1,22 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { loadExample } from '../support/load-example.js';
 import { ERASE, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const { eraseUser, exportUser, signOutEverywhere } = await loadExample('backend/user-data.js');
 
-let service: TestService;
+const service = useService({ registry: managingRegistry() });
 let agent: string;
 beforeAll(async () => {
-  service = await startTestService({ registry: managingRegistry() });
   agent = await managerToken(service);
 });
-afterAll(() => service?.stop());
 
 const options = () => ({ url: service.url, session: { token: async () => agent } });
 const tokenOf = async (external_id: string) =>

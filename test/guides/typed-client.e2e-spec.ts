@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const EXAMPLE = 'typed-client.ts';
@@ -24,11 +24,10 @@ export const name = data?.name;
 
 const run = promisify(execFile);
 
-let service: TestService;
+const service = useService();
 /** A project with the example, and the types that the generator makes of the document of a running service. */
 let folder: string;
 beforeAll(async () => {
-  service = await startTestService();
   folder = mkdtempSync(join(tmpdir(), 'typed-client-'));
   const document = join(folder, 'openapi.json');
   writeFileSync(document, (await service.send('GET', '/openapi.json')).text);
@@ -39,7 +38,6 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
 });
 afterAll(async () => {
-  await service?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 

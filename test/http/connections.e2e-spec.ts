@@ -9,6 +9,7 @@ import { identitiesOf } from '../support/identities.js';
 import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 /** The proportions of production, short enough for a test. */
 const LIMITS = {
@@ -153,11 +154,7 @@ describe('a client that closes its side first', () => {
 });
 
 describe('a client that still sends when it gets its error response', () => {
-  let lingering: TestService;
-  beforeAll(async () => {
-    lingering = await startTestService({ connections: { ...LIMITS, lingerMs: LONG_MS } });
-  });
-  afterAll(() => lingering?.stop());
+  const lingering = useService({ connections: { ...LIMITS, lingerMs: LONG_MS } });
 
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n'],

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { request, type TestResponse } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/support/token`;
 const WITH_COOKIES = [TOKEN, `${TOKEN}/`, GROUP, `${GROUP}/`];
@@ -26,11 +27,7 @@ const UNKNOWN = [
 ];
 
 describe('protocol §2.9: CORS', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service?.stop());
+  const service = useService();
 
   const preflight = (path: string, origin: string, method = 'POST') =>
     service.send('OPTIONS', path, {

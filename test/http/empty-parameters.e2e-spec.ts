@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { AS_BACKEND, agentTokenBody, askToken, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import {
@@ -22,10 +22,10 @@ import {
   BACKEND_SECRET,
   testRegistry,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-these-tests-0123456789';
 const SERVER_SECRET = 'a secret of a resource server with enough characters';
 const OPERATOR = bearer(ADMIN_TOKEN);
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
@@ -36,13 +36,11 @@ const AS_FORM = { 'content-type': FORM };
 const registry = testRegistry();
 registry.resource_servers.push({ id: 'customer-chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
 
-let service: TestService;
+const service = useService({ registry });
 let agent: Record<string, string>;
 beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
   agent = bearer((await agentTokenPair(service)).access_token);
 });
-afterAll(() => service?.stop());
 
 /** Sends a body in which one parameter has another value. `undefined` leaves the parameter out. */
 type Send = (changed: Record<string, unknown>) => Promise<TestResponse>;

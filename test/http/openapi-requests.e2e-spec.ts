@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { AS_BACKEND, agentTokenBody } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -8,30 +8,28 @@ import { FORM } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-these-tests-0123456789';
 const SERVER_SECRET = 'a secret of a resource server with enough characters';
 const JSON_TYPE = 'application/json';
 const MERGE_PATCH = 'application/merge-patch+json';
 const registry = testRegistry();
 registry.resource_servers.push({ id: 'customer-chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
 
-let service: TestService;
+const service = useService({
+  registry,
+  modules: [tryItModule()],
+  environment: { TRY_IT: 'true' },
+});
 let agentToken: string;
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it
 let document: any;
 beforeAll(async () => {
-  service = await startTestService({
-    registry,
-    modules: [tryItModule()],
-    environment: { ADMIN_TOKEN, TRY_IT: 'true' },
-  });
   agentToken = (await agentTokenPair(service)).access_token;
   document = (await manage(service, 'GET', '/openapi.json')).body;
 });
-afterAll(() => service?.stop());
 
 const { stringify } = JSON;
 const asForm = (body: object) => new URLSearchParams(body as Record<string, string>).toString();

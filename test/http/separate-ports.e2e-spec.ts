@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
 import { bearer } from '../support/authorization-headers.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request, startTestService } from '../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-0123456789-0123456789';
 const OPERATOR = { headers: bearer(ADMIN_TOKEN) };
 const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
 const urlOf = (port: number | undefined, path: string) => `http://127.0.0.1:${port}${path}`;
 
 describe('protocol §1.5: separate ports for administration and metrics', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ environment: { ADMIN_TOKEN, ADMIN_PORT: '0', METRICS_PORT: '0' } });
-  });
-  afterAll(() => service?.stop());
+  const service = useService({ environment: { ADMIN_PORT: '0', METRICS_PORT: '0' } });
 
   it('METRICS_PORT serves the metrics, which name the port of each request', async () => {
     await request(urlOf(service.adminPort, '/admin/agents'), OPERATOR);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AuditEntry } from '../../src/audit/audit-event.js';
 import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -6,20 +6,11 @@ import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/auth
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '../support/transfers.js';
-
-const ADMIN_TOKEN = 'operator-token-of-the-audit-test';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
 describe('the audit log', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ environment: { ADMIN_TOKEN } });
-  });
-  afterAll(() => service.stop());
-  beforeEach(() => {
-    service.audit.length = 0;
-  });
+  const service = useService();
 
   const events = () => service.audit.map(({ event }) => event);
   const onlyEvent = (event: string): AuditEntry => {

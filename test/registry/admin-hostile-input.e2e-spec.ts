@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_BACKEND } from '../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { request, type TestResponse } from '../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-hostile-input-test';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 const KEYS = [
   'x'.repeat(10_000),
@@ -24,14 +24,13 @@ const TENANT = randomUUID();
 const SLOW = { timeout: 300_000 };
 const AGENT = { email: 'hostile@acme.example', name: 'H', password: 'a long pass phrase', organization_id: ACME };
 
-let service: TestService;
+const service = useService();
 /** Method and path of each admin route, with `{parameters}`. */
 let routes: [method: string, path: string][];
 const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
   manage(service, method, path, OPERATOR, body);
 
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
   routes = Object.keys(paths)
     .filter((path) => path.startsWith('/admin/'))
@@ -41,7 +40,6 @@ beforeAll(async () => {
   const client = { client_id: 'hostile', name: 'H', client_type: 'server', organization_id: TENANT };
   expect((await admin('POST', '/admin/clients', client)).status).toBe(201);
 });
-afterAll(() => service?.stop());
 
 /** The routes that read a body, with an existing key in their path. */
 async function routesWithBody(): Promise<[method: string, path: string][]> {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
@@ -7,9 +7,9 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-admin-test';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 const SITE = 'https://new.example';
 
@@ -25,7 +25,7 @@ it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
 });
 
 describe('protocol §9.1: /admin on the management port', () => {
-  let service: TestService;
+  const service = useService();
   const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
     manage(service, method, `/admin/${path}`, OPERATOR, body);
   const organization = randomUUID();
@@ -39,10 +39,8 @@ describe('protocol §9.1: /admin on the management port', () => {
   };
 
   beforeAll(async () => {
-    service = await startTestService({ environment: { ADMIN_TOKEN } });
     expect((await admin('POST', 'organizations', { id: organization, name: 'New' })).status).toBe(201);
   });
-  afterAll(() => service.stop());
 
   const newToken = (client_id: string, headers: Record<string, string> = {}) =>
     service.post(TOKEN, cookieBody({ client_id, organization_id: organization, redirect_uri: undefined }), headers);

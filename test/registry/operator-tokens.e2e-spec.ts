@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -10,6 +10,7 @@ import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const UNNAMED = 'operator-token-without-a-name-0123456789';
 const ALICE = 'token-of-alice-with-32-characters-or-more';
@@ -17,11 +18,7 @@ const NEXT = 'next-token-of-alice-with-32-characters:or-more';
 const WRONG = 'MARKED-token-that-no-operator-has-1234567890';
 const ADMIN_TOKENS = `alice:${ALICE},\n alice-2:${NEXT}\n`;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, TRUST_PROXY: '1' } });
-});
-afterAll(() => service?.stop());
+const service = useService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, TRUST_PROXY: '1' } });
 
 const lastEvent = () => service.audit.at(-1);
 

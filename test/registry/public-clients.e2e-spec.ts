@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
@@ -17,19 +17,16 @@ import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-public-clients-test';
 const CLOSED_SITE = 'closed-site';
 const CLOSED_AGENT = { email: 'agent@closed.example', password: 'a long pass phrase of this agent' };
 const HINT = 'client_id: not usable in this organization';
 const FROM_WIDGET = { origin: PUBLIC_ORIGIN };
 
-let service: TestService;
-let output: OutputCapture;
-let closedSignIn: SignInSystem;
-beforeAll(async () => {
+const service = useService(async () => {
   closedSignIn = await SignInSystem.start();
   const registry = registryWithSignIn({ [CLOSED]: closedSignIn.settings() });
   registry.organizations = registry.organizations.map((each) =>
@@ -38,10 +35,11 @@ beforeAll(async () => {
   registry.clients.push({ client_id: CLOSED_SITE, name: 'Closed site', client_type: 'web', organization_id: CLOSED });
   registry.agents.push({ ...CLOSED_AGENT, name: 'Agent', organization_id: CLOSED, scopes: ['customers:own'] });
   output = new OutputCapture();
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN }, log: output.log });
+  return { registry, log: output.log };
 });
+let output: OutputCapture;
+let closedSignIn: SignInSystem;
 afterAll(async () => {
-  await service?.stop();
   await closedSignIn?.issuer.stop();
 });
 

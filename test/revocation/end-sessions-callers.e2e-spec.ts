@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -18,19 +18,17 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService } from '../support/test-service.js';
 import { expectSameResponse, infoStatus, newCustomer } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-callers-of-end-sessions';
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
-let service: TestService;
+const service = useService();
 let agent: string;
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   agent = await issueAgentToken(service);
 });
-afterAll(() => service?.stop());
 
 const asOperator = (entityId: string) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId);
 

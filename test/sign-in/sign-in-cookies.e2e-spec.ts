@@ -1,19 +1,17 @@
 import { createRequire } from 'node:module';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { AgentBrowser, FOR_TOKEN, redirected } from '../support/authorization-page.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 /** The module object on which cookie-parser's verification calls `createHmac`. */
 const crypto = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');
 
-let service: TestService;
+const service = useService();
 let signedIn: AgentBrowser;
 beforeAll(async () => {
-  service = await startTestService();
   signedIn = new AgentBrowser(service);
   await signedIn.signIn();
 });
-afterAll(() => service?.stop());
 
 /** How many cookie signatures the service computes for a request with this `Cookie` header. */
 async function signaturesFor(cookie: string): Promise<number> {

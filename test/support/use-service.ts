@@ -27,7 +27,7 @@ export interface UsedService extends TestService {
 
 /**
  * Runs a service for the tests of a file, or of a `describe`. Its clock, its audit events and all spies are reset after
- * each test.
+ * each test. The audit events of its start are removed.
  *
  * @param options of the service, or a function that makes them when the tests begin
  * @returns an object that is the service while the tests run
@@ -39,6 +39,7 @@ export function useService(
   beforeAll(async () => {
     const { environment, ...given } = typeof options === 'function' ? await options() : options;
     const started = await startTestService({ ...given, environment: { ADMIN_TOKEN, ...environment } });
+    started.audit.length = 0;
     Object.assign(service, started, requestsTo(started));
   });
   afterEach(() => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
@@ -7,10 +7,10 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-lifetimes-0123456789';
 const BRIEF = 'acme-brief';
 const LONG = 'acme-long';
 
@@ -26,13 +26,11 @@ function registryWithLifetimes() {
 
 describe('customer_token_ttl of a client', () => {
   let database: TestDatabase;
-  let service: TestService;
-  beforeAll(async () => {
+  const service = useService(async () => {
     database = await createTestDatabase();
-    service = await startTestService({ database, registry: registryWithLifetimes(), environment: { ADMIN_TOKEN } });
+    return { database, registry: registryWithLifetimes() };
   });
   afterAll(async () => {
-    await service?.stop();
     await database?.remove();
   });
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importJWK, type JWK, SignJWT } from 'jose';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { InactiveReason } from '../../src/access-token/inactive-reason.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -12,10 +12,10 @@ import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL_SITE, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import { agentTokenPair, INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 const SECRET = 'resource-server-secret-of-the-test';
 const OPERATOR = bearer(ADMIN_TOKEN);
 const GATEWAY = basic('gateway', SECRET);
@@ -29,18 +29,15 @@ registry.resource_servers.push(
   { id: 'agent-api-only', secret: SECRET, audiences: ['agent-api'] },
 );
 
-let service: TestService;
-let idp: TestIssuer;
-const lines: Record<string, unknown>[] = [];
-beforeAll(async () => {
+const service = useService(async () => {
   idp = await TestIssuer.start();
   const logger = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const environment = { ADMIN_TOKEN, TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) };
-  service = await startTestService({ registry, environment, log: { logger, lost: 0, flush: () => undefined } });
+  return { registry, environment, log: { logger, lost: 0, flush: () => undefined } };
 });
-afterEach(() => service.clock.reset());
+let idp: TestIssuer;
+const lines: Record<string, unknown>[] = [];
 afterAll(async () => {
-  await service?.stop();
   await idp?.stop();
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
@@ -6,20 +6,17 @@ import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO, redeem, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-claims-test-0123456789';
 const GROUP = 'Sales-1';
 const GROUP_TOKEN = `/v2/customer/${ACME}/${GROUP}/token`;
 
-let service: TestService;
+const service = useService();
 let agent: string;
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   agent = await issueAgentToken(service);
 });
-afterAll(() => service?.stop());
 
 interface Token {
   entity_id: string;

@@ -10,16 +10,14 @@ import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET } from '../support/revocation-feed.js';
 import { decisionOf, registryWithServers, verifierOf } from '../support/service-verifier.js';
 import { ACME } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-verifier-test-0123456789';
-
-let service: TestService;
+const service = useService({ registry: registryWithServers() });
 let ofCustomers: TokenVerifier;
 let ofAgents: TokenVerifier;
 beforeAll(async () => {
-  service = await startTestService({ registry: registryWithServers(), environment: { ADMIN_TOKEN } });
   ofCustomers = verifierOf(service);
   ofAgents = verifierOf(service, { audience: 'agent-api' });
   await Promise.all([ofCustomers.ready(), ofAgents.ready()]);
@@ -27,7 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   ofCustomers?.close();
   ofAgents?.close();
-  await service?.stop();
 });
 
 const admin = (method: string, path: string, body?: object) => manage(service, method, path, bearer(ADMIN_TOKEN), body);

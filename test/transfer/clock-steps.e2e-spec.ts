@@ -1,19 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refresh } from '../support/agent-tokens.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const HOUR_SECONDS = 3_600;
 
-let service: TestService;
+const service = useService();
 let customerToken: string;
 beforeAll(async () => {
-  service = await startTestService();
   customerToken = (await newCustomer(service)).access_token;
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 describe('a clock that is set back and forward again', () => {
   it('does not let a code be redeemed twice at any later time', async () => {

@@ -1,5 +1,5 @@
 import { describeGrant } from 'conformance-kit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { agentTokenBody, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
@@ -10,7 +10,7 @@ import { identitiesOf } from '../support/identities.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { startPod } from '../support/processes.js';
 import { ACME, ACME_BACKEND, ACME_NATIVE, ACME_SITE, PUBLIC_SITE, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import {
   agentTokenPair,
   ageRedemption,
@@ -25,20 +25,15 @@ import {
   transferBody,
   transferToken,
 } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const registry = testRegistry();
 
-let service: TestService;
+const service = useService({ registry });
 let customer: { entity_id: string; access_token: string };
-beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
-});
 beforeEach(async () => {
   customer = await newCustomer(service);
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const transfer = (more: object = {}) => transferToken(service, customer.access_token, more);
 const transferByAgent = async (token: string) =>

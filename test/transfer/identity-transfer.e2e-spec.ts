@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -20,7 +20,7 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
 import {
   codesOf,
   everythingIn,
@@ -30,22 +30,18 @@ import {
   transferBody,
   transferToken,
 } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const CHALLENGE = pkce().asked.code_challenge;
 
-let service: TestService;
+const service = useService();
 let customer: { entity_id: string; access_token: string };
 let agentToken: string;
-beforeAll(async () => {
-  service = await startTestService();
-});
 beforeEach(async () => {
   customer = await newCustomer(service);
   agentToken = await issueAgentToken(service);
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const asCustomer = (body: object = {}, headers: Record<string, string> = {}) =>
   service.post(TRANSFER, transferBody(body), { ...bearer(customer.access_token), ...headers });

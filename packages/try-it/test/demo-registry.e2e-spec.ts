@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { pkce } from '../../../test/support/agent-tokens.js';
 import { bearer } from '../../../test/support/authorization-headers.js';
@@ -10,8 +10,8 @@ import { TOKEN } from '../../../test/support/cookie-grant.js';
 import { refreshCustomer } from '../../../test/support/customer-refresh.js';
 import { issueAgentToken } from '../../../test/support/operator-commands.js';
 import { moveOf } from '../../../test/support/remember.js';
-import { startTestService, type TestService } from '../../../test/support/test-service.js';
 import { TRANSFER } from '../../../test/support/transfers.js';
+import { useService } from '../../../test/support/use-service.js';
 import { DEMO, demoRegistry } from '../src/demo-registry.js';
 
 const ORIGIN = 'http://localhost:3000';
@@ -20,12 +20,8 @@ const folder = mkdtempSync(join(tmpdir(), 'demo-registry-'));
 
 const registry = parse(readFileSync(demoRegistry(folder, ORIGIN), 'utf8'));
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ registry });
-});
+const service = useService({ registry });
 afterAll(async () => {
-  await service?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 

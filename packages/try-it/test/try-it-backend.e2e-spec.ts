@@ -1,22 +1,20 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { JWT_BEARER } from '../../../test/support/assertion-issuer.js';
 import { expectInvalidRequest } from '../../../test/support/expect-error.js';
 import { plainRequest } from '../../../test/support/raw-http.js';
-import { startTestService, type TestService } from '../../../test/support/test-service.js';
+import { useService } from '../../../test/support/use-service.js';
 import { DEMO, demoEntries } from '../src/demo-registry.js';
 import { tryItModule } from '../src/try-it.module.js';
 
 const BACKEND = '/try/backend/customer';
 const ASSERTION = '/try/assertion';
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = demoEntries('https://auth.example');
-  service = await startTestService({ registry, modules: [tryItModule()], environment: { TRY_IT: 'true' } });
+  return { registry, modules: [tryItModule()], environment: { TRY_IT: 'true' } };
 });
-afterAll(() => service?.stop());
 
 describe('protocol §11: the demo backend', () => {
   const ask = (external_id: unknown, headers: Record<string, string> = { origin: service.url }) =>

@@ -1,5 +1,5 @@
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Statement } from '../../../src/platform/database/statement.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
@@ -9,9 +9,8 @@ import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-statement-texts-test';
 /** Each length up to two more than the second size of a list. */
 const LENGTHS = Array.from({ length: 10 }, (_, index) => index + 1);
 /** A list has one of four sizes. */
@@ -19,13 +18,10 @@ const MAX_TEXTS = 4;
 const LIST = /\?(, ?\?)*/g;
 const AFTER_EXPIRY_SECONDS = 740 * 86_400;
 
-let service: TestService;
-beforeAll(async () => {
+const service = useService(() => {
   const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  return { registry };
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 /** Visits in as many groups. Each one has a customer of its own. */
 async function visitGroups(count: number): Promise<{ cookie: string; accessToken: string }> {

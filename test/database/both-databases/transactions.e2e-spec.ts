@@ -1,21 +1,19 @@
 import type { EntityManager } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 const POOL_CONNECTION_COUNT = 4;
 
-let service: TestService;
+const service = useService({ environment: { DB_POOL_SIZE: String(POOL_CONNECTION_COUNT) } });
 let database: Database;
 let count = 0;
 beforeAll(async () => {
-  service = await startTestService({ environment: { DB_POOL_SIZE: String(POOL_CONNECTION_COUNT) } });
   database = service.application.get(Database);
 });
-afterAll(() => service?.stop());
 
 const newName = () => `test_${++count}`;
 const insert = (manager: EntityManager, name: string) =>

@@ -7,22 +7,20 @@ import {
 } from '../../../packages/conformance-kit/src/test-database.js';
 import { loadExample } from '../../support/load-example.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { agentTokenPair } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 describe.runIf(onMariadb)('backend/token-store.js', () => {
-  let service: TestService;
+  const service = useService();
   let database: TestDatabase;
   let pools: mysql.Pool[];
   beforeAll(async () => {
-    service = await startTestService();
     database = await createEmptyDatabase();
     pools = [1, 2].map(() => mysql.createPool(database.url.replace(/^mariadb/, 'mysql')));
   });
   afterAll(async () => {
     await Promise.all((pools ?? []).map((pool) => pool.end()));
     await database?.remove();
-    await service?.stop();
   });
 
   it('lets two replicas renew the tokens once, and keeps the old tokens if a renewal fails', async () => {

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { Controller, Get, Module } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
@@ -8,7 +8,8 @@ import { expectError } from '../../support/expect-error.js';
 import { exchange, rawRequest } from '../../support/raw-http.js';
 import { startTcpProxy } from '../../support/tcp-proxy.js';
 import { ACME } from '../../support/test-registry.js';
-import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { request, startTestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 @Controller('naked')
 class NakedController {
@@ -23,11 +24,7 @@ class HandWrittenController {
 }
 
 describe('protocol §1.5: two ports', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service?.stop());
+  const service = useService();
 
   const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
   const MANAGEMENT = ['/health/live', '/health/ready', '/metrics', '/docs'];

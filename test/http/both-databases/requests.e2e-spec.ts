@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../../support/expect-error.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../../support/raw-http.js';
 import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 const VALID_BODY = JSON.stringify(cookieBody());
@@ -14,11 +14,7 @@ const padded = (bytes: number) => VALID_BODY.padEnd(bytes, ' ');
 /** A valid body with more members. */
 const withMembers = (members: string) => `${VALID_BODY.slice(0, -1)},${members}}`;
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.stop());
+const service = useService();
 
 const expectServes = async () => expect((await service.post(TOKEN, VALID_BODY)).status).toBe(200);
 

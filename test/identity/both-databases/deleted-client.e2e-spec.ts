@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it, vi } from 'vitest';
 import { Registry } from '../../../src/registry/registry.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
@@ -6,18 +6,16 @@ import { manage } from '../../support/management-api.js';
 import { ACME } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-this-test-0123456789';
 const OPERATOR = bearer(ADMIN_TOKEN);
 
 let service: TestService;
-let other: TestService;
-beforeAll(async () => {
+const other = useService(async () => {
   service = await startTestService({ environment: { ADMIN_TOKEN } });
-  other = await startTestService({ database: service.database });
+  return { database: service.database };
 });
 afterAll(async () => {
-  await other?.stop();
   await service?.stop();
 });
 

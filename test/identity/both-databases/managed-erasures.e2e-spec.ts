@@ -1,6 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
@@ -15,8 +15,8 @@ import { identitiesOf } from '../../support/identities.js';
 import { ERASE, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
 import { purge } from '../../support/operator-commands.js';
 import { moveOf, remember } from '../../support/remember.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 const MAX_ROWS = 1_000;
 
@@ -47,18 +47,16 @@ class TwoParticipants {
 @Module({ imports: [IdentityModule], providers: [TwoParticipants] })
 class TwoParticipantsModule {}
 
-let service: TestService;
+const service = useService({ registry: managingRegistry(), modules: [TwoParticipantsModule] });
 let dataSource: DataSource;
 let agent: string;
 beforeAll(async () => {
-  service = await startTestService({ registry: managingRegistry(), modules: [TwoParticipantsModule] });
   dataSource = service.application.get(DataSource);
   agent = await managerToken(service);
 });
 afterEach(() => {
   deletions.behaviors = [working, working];
 });
-afterAll(() => service?.stop());
 
 const erase = (named: object) => manageCustomer(service, ERASE, agent, named);
 const tokenOf = async (named: object) => (await service.post(TOKEN, agentTokenBody(named), bearer(agent))).body;

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
@@ -24,12 +24,12 @@ import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { environmentOf, runCli } from '../../support/processes.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { startTestService } from '../../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
 const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const EXPIRING = [OneTimeCode, RefreshFamily, Revocation, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
@@ -41,11 +41,10 @@ const purgedRows = (rows: number): Purged => ({
 });
 const NO_ROWS = purgedRows(0);
 
-let service: TestService;
+const service = useService();
 let dataSource: DataSource;
 let database: Database;
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   dataSource = service.application.get(DataSource);
   database = service.application.get(Database);
 });
@@ -56,11 +55,6 @@ beforeEach(async () => {
   // A failed test can leave its lease.
   await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-  service.clock.reset();
-});
-afterAll(() => service?.stop());
 
 describe('the purge of expired rows', () => {
   it('deletes the expired rows of every table, and no others', async () => {

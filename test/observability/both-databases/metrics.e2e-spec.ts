@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { exchangeCode } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -6,18 +6,14 @@ import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { manage } from '../../support/management-api.js';
 import { ACME_AGENT } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { ageRedemption, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(\{(?:[a-z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?[\d.]+(?:e[+-]?\d+)?|[+-]Inf|NaN)$/;
 
 describe('/metrics on the management port', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service.stop());
+  const service = useService();
 
   const scrape = async () => (await manage(service, 'GET', '/metrics')).text;
 

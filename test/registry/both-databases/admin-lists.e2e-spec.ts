@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-lists-test';
 const LISTS = ['organizations', 'clients', 'agents', 'resource-servers'];
 const TENANT = randomUUID();
 
-let service: TestService;
+const service = useService();
 const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
   manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
 const get = async (path: string) => (await admin('GET', path)).body;
@@ -35,12 +35,10 @@ async function allPages(query: string, between: () => Promise<unknown> = async (
 }
 
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   await create('organizations', { id: TENANT, name: 'Tenant of the lists' });
   const names = ['100% Chat', '100 Chat', 'Chat_Box', 'ChatXBox', 'CAFÉ', 'café Central', 'back\\slash'];
   for (const [at, name] of names.entries()) await create('clients', client(`list-${at}`, name));
 });
-afterAll(() => service?.stop());
 
 describe('a list of the admin API', () => {
   it('has one field for its entries, and next_cursor only if further entries may follow', async () => {

@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { manage } from '../../support/management-api.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-with-enough-characters';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 
 describe("an operator's change that takes longer than 10 s", () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ environment: { ADMIN_TOKEN } });
-  });
-  afterAll(() => service?.stop());
+  const service = useService();
 
   it('gets 503, and is carried out and audited as soon as the database responds', async () => {
     const database = service.application.get(Database);

@@ -1,24 +1,19 @@
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { askToken } from '../../support/agent-tokens.js';
 import { expectError } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
 const DAY_SECONDS = 86_400;
 
-let service: TestService;
+const service = useService();
 let clientId: string;
 let first: string;
 let clients = 0;
-beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
-});
-afterAll(() => service?.stop());
-afterEach(() => service.clock.reset());
 beforeEach(async () => {
   clientId = `rotated-${++clients}`;
   first = `the first secret of the client ${clientId}`;

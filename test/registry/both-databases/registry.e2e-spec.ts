@@ -5,7 +5,7 @@ import { Injectable, Module } from '@nestjs/common';
 import { verify } from '@node-rs/argon2';
 import { IsInt, Max } from 'class-validator';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { Agent } from '../../../src/registry/agent.entity.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
@@ -26,7 +26,7 @@ import {
   RIVAL,
   testRegistry,
 } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
 
 class RaffleSettings {
   @IsInt()
@@ -62,15 +62,13 @@ const agent = (more: object = {}) => ({
 });
 
 describe('protocol §8.1: the registry file', () => {
-  let service: TestService;
+  const service = useService({ modules: [RaffleModule] });
   let dataSource: DataSource;
   let folder: string;
   beforeAll(async () => {
-    service = await startTestService({ modules: [RaffleModule] });
     dataSource = service.application.get(DataSource);
     folder = service.database.folder;
   });
-  afterAll(() => service?.stop());
 
   const file = (content: object | string, name = 'other.yaml') => {
     const path = join(folder, name);

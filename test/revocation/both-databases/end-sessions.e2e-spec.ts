@@ -1,22 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { startTestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-ended-sessions-0123456789';
-
-let service: TestService;
+const service = useService();
 let agent: string;
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
   agent = await issueAgentToken(service);
 });
-afterAll(() => service?.stop());
 
 const asOperator = (entityId: string) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId);
 const tokenByAgent = async (entity_id: string): Promise<string> =>

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
@@ -27,7 +27,7 @@ import {
   RIVAL_ORIGIN,
   testRegistry,
 } from '../../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { request, type TestResponse } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -40,6 +40,7 @@ import {
   transferBody,
   transferToken,
 } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
 const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';
@@ -49,7 +50,6 @@ const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 /** Well-formed, so that the service must ask the database. */
 const UNKNOWN_REFRESH_TOKEN = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation-0123456789';
-const ADMIN_TOKEN = 'admin-token-after-rotation-0123456789';
 const SERVER_SECRET = 'a long secret: with + and % and ä';
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
 const AGENT_API = basic('agent-chat-api', SERVER_SECRET);
@@ -65,23 +65,20 @@ registry.resource_servers.push(
   { id: 'deaf-api', secret: SERVER_SECRET, audiences: [] },
 );
 
-let service: TestService;
+const service = useService({ registry, environment: { ADMIN_TOKEN: `${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}` } });
 /** Another process on the same database, without an ADMIN_TOKEN. */
 let pod: ServiceProcess;
 let customer: { entity_id: string; access_token: string };
 let agentToken: string;
 beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN: `${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}` } });
   pod = await startPod(service);
 });
 beforeEach(async () => {
   customer = await newCustomer(service);
   agentToken = await issueAgentToken(service);
 });
-afterEach(() => service.clock.reset());
 afterAll(async () => {
   await pod?.terminate();
-  await service?.stop();
 });
 
 const info = (token: string, headers: Record<string, string> = {}) =>
@@ -595,18 +592,18 @@ describe('GET /.well-known/oauth-authorization-server', () => {
 describe.runIf(onMariadb)('while the database is unreachable', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
-  let serviceBehindProxy: TestService;
-  let token: string;
-  beforeAll(async () => {
+  const serviceBehindProxy = useService(async () => {
     database = await createTestDatabase();
     proxy = await startTcpProxy(database.url);
     const environment = { ADMIN_TOKEN, DATABASE_URL: proxy.through(database.url) };
-    serviceBehindProxy = await startTestService({ registry, database, environment });
+    return { registry, database, environment };
+  });
+  let token: string;
+  beforeAll(async () => {
     const body = cookieBody({ client_id: ACME_BACKEND });
     token = (await serviceBehindProxy.post(TOKEN, body)).body.access_token;
   });
   afterAll(async () => {
-    await serviceBehindProxy?.stop();
     await proxy?.close();
     await database?.remove();
   });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
@@ -7,27 +7,23 @@ import { expectInvalidGrant } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { PROOF, PROOF_SCOPE, Proofs, proofExtension } from '../../support/proof-extension.js';
 import { ACME_AGENT, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE, testRegistry } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-descents-test-0123456789';
 const OTHER_AGENT = { email: 'kiosk@acme.example', password: 'the pass phrase of a kiosk' };
 
-let service: TestService;
-let root: { entity_id: string; access_token: string };
-beforeAll(async () => {
+const service = useService(() => {
   const registry = testRegistry();
   const scopes = ['customers:own', PROOF_SCOPE];
   registry.clients = registry.clients.map((client) => ({ ...client, scopes }));
   const [acmeAgent] = registry.agents;
   registry.agents = [...registry.agents, { ...acmeAgent, ...OTHER_AGENT }].map((agent) => ({ ...agent, scopes }));
-  service = await startTestService({ ...proofExtension, registry, environment: { ADMIN_TOKEN } });
+  return { ...proofExtension, registry };
 });
+let root: { entity_id: string; access_token: string };
 beforeEach(async () => {
   root = await newCustomer(service);
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const createProof = async (token: string, customer_id?: string): Promise<string> => {
   const { status, body } = await service.post(PROOF, { customer_id }, bearer(token));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource, In, type QueryResult } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Denylist } from '../../../src/access-token/denylist.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { sha256 } from '../../../src/platform/secret.js';
@@ -20,19 +20,14 @@ import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { moveOf } from '../../support/remember.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-many-families-0123456789';
-
-let service: TestService;
+const service = useService({ registry: refreshingRegistry() });
 let dataSource: DataSource;
 beforeAll(async () => {
-  service = await startTestService({ registry: refreshingRegistry(), environment: { ADMIN_TOKEN } });
   dataSource = service.application.get(DataSource);
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
 

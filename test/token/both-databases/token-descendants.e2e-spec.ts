@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { agentTokenBody, changePassword, claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
@@ -6,7 +6,6 @@ import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-e
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { ACME, ACME_AGENT, testRegistry } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import {
   agentTokenPair,
   infoStatus,
@@ -16,21 +15,16 @@ import {
   transferBody,
   transferToken,
 } from '../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-descendants-test';
 const PASSWORD = 'a password of more than 8 characters';
 
 const registry = testRegistry();
-let service: TestService;
+const service = useService({ registry });
 let root: { entity_id: string; access_token: string };
-beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
-});
 beforeEach(async () => {
   root = await newCustomer(service);
 });
-afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
 
 const transfer = async (token: string, more: object = {}) =>
   (await redeem(service, await transferToken(service, token, more))).body.access_token as string;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
@@ -9,18 +9,15 @@ import { issueAgentToken, runCommandWithInput } from '../../support/operator-com
 import { environmentOf } from '../../support/processes.js';
 import { TestIssuer } from '../../support/test-issuer.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
-let service: TestService;
-let idp: TestIssuer;
-beforeAll(async () => {
+const service = useService(async () => {
   idp = await TestIssuer.start();
-  service = await startTestService({ environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) } });
+  return { environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) } };
 });
-afterEach(() => service.clock.reset());
+let idp: TestIssuer;
 afterAll(async () => {
-  await service?.stop();
   await idp?.stop();
 });
 

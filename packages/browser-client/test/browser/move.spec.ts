@@ -6,15 +6,14 @@ import { scriptOf } from '../../../../test/support/guide-site.js';
 import { type HttpsProxy, startHttpsProxy } from '../../../../test/support/https-proxy.js';
 import { rememberingRegistry } from '../../../../test/support/remember.js';
 import { ACME, ACME_PAGE, ACME_SITE } from '../../../../test/support/test-registry.js';
-import { startTestService, type TestService } from '../../../../test/support/test-service.js';
+import { useService } from '../../../../test/support/use-service.js';
 
 const OPTIONS = JSON.stringify({ url: 'https://auth.example', clientId: ACME_SITE, organizationId: ACME });
 
-let service: TestService;
+const service = useService({ registry: rememberingRegistry() });
 let front: HttpsProxy;
 const browsers: CustomerBrowser[] = [];
 beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry() });
   front = await startHttpsProxy('auth.example', service.url, {}, scriptOf);
 });
 afterEach(async () => {
@@ -22,7 +21,6 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await front?.stop();
-  await service?.stop();
 });
 
 /** A device. `run` evaluates an expression in a new tab, because a camera app opens links in new tabs. */

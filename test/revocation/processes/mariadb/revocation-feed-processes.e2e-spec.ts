@@ -1,5 +1,5 @@
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
 import { RevocationPublisher } from '../../../../src/access-token/feed/revocation-publisher.js';
@@ -19,21 +19,19 @@ import {
   type TestService,
 } from '../../../support/test-service.js';
 import { newCustomer } from '../../../support/transfers.js';
+import { ADMIN_TOKEN, useService } from '../../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-processes-test';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 const environment = { ADMIN_TOKEN };
 
 let database: TestDatabase;
 let one: TestService;
-let two: TestService;
-beforeAll(async () => {
+const two = useService(async () => {
   database = await createTestDatabase();
   one = await startTestService({ registry, environment, database });
-  two = await startTestService({ registry, environment, database });
+  return { registry, environment, database };
 });
 afterAll(async () => {
-  await two?.stop();
   await one?.stop();
   await database?.remove();
 });
