@@ -1,4 +1,4 @@
-import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import type { Request } from 'express';
 import { Strategy } from 'passport-http-bearer';
@@ -44,12 +44,16 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
 
   /** @throws OAuthError `invalid_token` */
   async authenticate(context: ExecutionContext): Promise<Principal> {
-    const request = context.switchToHttp().getRequest<Request>();
-    const { authorization = [] } = request.headersDistinct;
+    await this.canActivate(context);
+    return context.switchToHttp().getRequest<Request>().user as Principal;
+  }
+
+  /** @throws OAuthError `invalid_token` */
+  override canActivate(context: ExecutionContext): ReturnType<CanActivate['canActivate']> {
+    const { authorization = [] } = context.switchToHttp().getRequest<Request>().headersDistinct;
     if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
     if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
-    await this.canActivate(context);
-    return request.user as Principal;
+    return super.canActivate(context);
   }
 
   /** Passport calls it with the token that the strategy has found. The result becomes the `user` of the request. */

@@ -1,9 +1,14 @@
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
+import { HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AccessTokenModule } from '../../../src/access-token/access-token.module.js';
 import { AccessTokens, type IssuableClaims } from '../../../src/access-token/access-tokens.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { SigningKeys } from '../../../src/access-token/signing-keys.js';
+import { BearerModule } from '../../../src/bearer/bearer.module.js';
+import { BearerAuthGuard } from '../../../src/bearer/bearer.strategy.js';
+import { AnyOrigin, ApiRoute, PublicController } from '../../../src/public/grant.js';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
@@ -20,8 +25,24 @@ const TTL_SECONDS = 28_800;
 let service: TestService;
 let agentToken: string;
 let customerToken: string;
+
+@PublicController('guarded')
+class GuardedController {
+  @Post()
+  @HttpCode(200)
+  @UseGuards(BearerAuthGuard)
+  @AnyOrigin()
+  @ApiRoute({ summary: 'Guarded', description: 'A route with the guard of passport alone.' })
+  respond(): object {
+    return {};
+  }
+}
+
+@Module({ imports: [AccessTokenModule, BearerModule], controllers: [GuardedController] })
+class GuardedModule {}
+
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ modules: [GuardedModule] });
   agentToken = await issueAgentToken(service);
   customerToken = (await service.post(TOKEN, cookieBody())).body.access_token;
 });
@@ -102,6 +123,13 @@ describe('protocol §2.6: a bearer token', () => {
     expectInvalidToken(await send([header, header]));
     expectInvalidToken(await send([header, 'Authorization: Basic eDp5']));
     expectInvalidToken(await send(['Authorization: Basic eDp5', header]));
+  });
+
+  it('is refused with two Authorization headers by a route of an extension that uses the guard alone', async () => {
+    const header = `Authorization: Bearer ${agentToken}`;
+    const send = (headers: string[]) => exchange(service.url, rawRequest('POST /guarded', '{}', headers));
+    expect((await send([header])).status).toBe(200);
+    expectInvalidToken(await send([header, header]));
   });
 
   it('is not read from the body or the query', async () => {
