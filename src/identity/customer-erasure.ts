@@ -88,19 +88,21 @@ export class CustomerErasure {
    * @param entityIds 1 to 500 ids
    */
   async finishInPurge(entityIds: string[]): Promise<void> {
-    const withRows = await this.withRows(entityIds);
-    const finished: string[] = [];
-    for (const entityId of entityIds) {
-      try {
-        if (withRows.has(entityId)) await this.deleteRows(entityId);
-        await this.participants.onErase(entityId);
-        finished.push(entityId);
-      } catch (error) {
-        const { message } = error as Error;
-        this.logger.warn(`the data of customer ${entityId} is not deleted; the next purge tries again: ${message}`);
-      }
-    }
-    if (finished.length > 0) await this.deleteUnfinished(finished);
+    const tryToDelete = (id: string, step: () => Promise<void>) =>
+      step().catch(({ message }: Error) =>
+        this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${message}`),
+      );
+    await tryToDelete(entityIds.join(), async () => {
+      const withRows = await this.withRows(entityIds);
+      const finished: string[] = [];
+      for (const entityId of entityIds)
+        await tryToDelete(entityId, async () => {
+          if (withRows.has(entityId)) await this.deleteRows(entityId);
+          await this.participants.onErase(entityId);
+          finished.push(entityId);
+        });
+      if (finished.length > 0) await this.deleteUnfinished(finished);
+    });
   }
 
   /** Finishes erasures that failed. @param size the number of customers that one statement reads */

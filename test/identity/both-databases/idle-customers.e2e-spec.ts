@@ -5,6 +5,7 @@ import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { uuidv7 } from '../../../src/platform/uuid.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
@@ -194,6 +195,21 @@ describe('protocol §5.9: the purge of idle customers', () => {
     onErase.mockRestore();
     await purge(service);
     expect(await idsOfUnfinished()).toEqual([]);
+  });
+
+  it('goes on with the other customers if the rows of one cannot be counted, and logs it', async () => {
+    const participants = service.application.get(CustomerDataParticipants);
+    const unfinished = service.rowsOf(UnfinishedErasure);
+    await unfinished.insert([{ entityId: uuidv7(1) }, { entityId: uuidv7(2) }]);
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    vi.spyOn(participants, 'ownRows', 'get').mockImplementationOnce(() => {
+      throw new Error('no disk');
+    });
+    await purge(service);
+    expect(await unfinished.count()).toBe(1);
+    expect(warn.mock.calls.join()).toContain('no disk');
+    await purge(service);
+    expect(await unfinished.count()).toBe(0);
   });
 
   it('deletes a customer that was created for a link as soon as no transfer token can lead to it', async () => {
