@@ -7,6 +7,7 @@ import type { Customer } from '../identity/customer.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { GrantResult } from './grant.js';
+import type { TokenRequest } from './token-checks.js';
 
 /** The claims of a token that depend on its customer and on its origin. */
 export interface CustomerClaims extends TokenLineage {
@@ -14,9 +15,23 @@ export interface CustomerClaims extends TokenLineage {
   group_id?: string;
 }
 
-const WRONG_GROUP =
-  'the grant returned a groupId that is not the group of the customer; return groupId of the Customer, and create the ' +
-  'customer in its group: create({ organizationId, groupId }) or createIfAbsent(id, { organizationId, groupId })';
+const ERRORS = {
+  erased: () => OAuthError.invalidGrant('the customer was erased'),
+  wrongGroup: () =>
+    OAuthError.serverError(
+      new Error(
+        'the grant returned a groupId that is not the group of the customer; return groupId of the Customer, and create ' +
+          'the customer in its group: create({ organizationId, groupId }) or createIfAbsent(id, { organizationId, groupId })',
+      ),
+    ),
+  otherGroup: () =>
+    OAuthError.serverError(
+      new Error(
+        'the grant returned a customer of another group than that of the path; find or create it in the group `groupId` ' +
+          'of the request',
+      ),
+    ),
+};
 
 /** Determines the tokens that a customer token descends from, the generations with which it ends, and its group. */
 @Injectable()
@@ -28,18 +43,18 @@ export class CustomerLineages {
   ) {}
 
   /**
-   * If the grant does not return the group and the generation of the customer, they are read with one more statement.
-   * So is the group, unless neither the request nor the result has one, or a grant of this service has read it.
+   * The row of the customer decides its group. Only grants of this service have read the row of every customer that they
+   * return (`GrantOptions.readsCustomers`).
    *
-   * @param requestedGroup the group in the path of the request; the empty string if it has none
    * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or if the proof has ended with the
-   * token that it descends from; 500 if the group is not the customer's
+   * token that it descends from; 500 if the group is not the customer's, or not that of the path
    */
-  async of(result: GrantResult, agent: AgentPrincipal | undefined, requestedGroup: string): Promise<CustomerClaims> {
-    const granted = result.descent === undefined ? result : await this.ofDescendant(result, result.descent, agent);
-    const { groupId, generation } = await this.completed(granted);
-    const mayHaveGroup = groupId !== '' || requestedGroup !== '';
-    if (result.lineage === undefined && mayHaveGroup) await this.assertGroup(granted.entityId, groupId);
+  async of(result: GrantResult, { grant, caller: agent, route }: TokenRequest): Promise<CustomerClaims> {
+    const { descent } = result;
+    const granted = descent === undefined ? result : await this.ofDescendant(result, descent, agent);
+    const isRead = grant.readsCustomers || descent !== undefined;
+    const { groupId, generation } = await this.currentOf(granted, isRead);
+    if (route.group && route.group.groupId !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
     if (granted.lineage) return { ...granted.lineage, ...group };
     return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
@@ -59,32 +74,25 @@ export class CustomerLineages {
       throw OAuthError.invalidGrant('descent: of another customer or organization');
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw OAuthError.invalidGrant('descent: its customer was erased, or is of another organization');
+    const { groupId } = customer;
+    if ((granted.groupId ?? groupId) !== groupId) throw ERRORS.wrongGroup();
     const ofAgent =
       bearer.aud === 'customer-api' ? undefined : (generation ?? granted.generation ?? customer.generation);
     const lineage = lineageByTransfer(bearer, ofAgent);
     const { jti, client_id, iat } = bearer;
     if (await this.denylist.hasEnded({ jti, sub: entityId, client_id, iat, aud: 'customer-api', ...lineage }))
       throw OAuthError.invalidGrant('descent: the token of the caller has ended');
-    const { groupId = customer.groupId } = granted;
     return { ...granted, groupId, lineage: agent ? lineageByBoth(lineage, agent.claims) : lineage };
   }
 
-  /** A customer without a row has no group. */
-  private async assertGroup(entityId: string, groupId: string): Promise<void> {
+  private async currentOf(
+    { entityId, groupId, lineage, generation = lineage?.gen }: GrantResult,
+    isRead: boolean,
+  ): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+    if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
     const current = await this.identities.currentOf(entityId);
-    if (!current) throw OAuthError.invalidGrant('the customer was erased');
-    if (current.groupId !== groupId) throw OAuthError.serverError(new Error(WRONG_GROUP));
-  }
-
-  private async completed({
-    entityId,
-    groupId,
-    lineage,
-    generation = lineage?.gen,
-  }: GrantResult): Promise<Pick<Customer, 'groupId' | 'generation'>> {
-    if (groupId !== undefined && generation !== undefined) return { groupId, generation };
-    const current = await this.identities.currentOf(entityId);
-    if (!current) throw OAuthError.invalidGrant('the customer was erased');
-    return { groupId: groupId ?? current.groupId, generation: generation ?? current.generation };
+    if (!current) throw ERRORS.erased();
+    if ((groupId ?? current.groupId) !== current.groupId) throw ERRORS.wrongGroup();
+    return { groupId: current.groupId, generation: generation ?? current.generation };
   }
 }

@@ -58,6 +58,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   mayRespond?: readonly string[];
   /** Whether responses of the grant can have a `refresh_token`. @internal */
   refreshTokens?: boolean;
+  /** Whether the grant has read the row of each customer that it returns, as the grants of this service do. @internal */
+  readsCustomers?: boolean;
   /**
    * Limits the requests that the grant refuses. Each combination of the values that `per` names may have `limit`
    * refused requests. Further requests get 429 before the grant runs. If there are several limits, all of them apply.

@@ -64,9 +64,8 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's group and generation as `Identities` returned them. If one of them is omitted, the endpoint reads it
-   * with one more database statement. If the request or the result has a group that is not the customer's, the endpoint
-   * responds with 500.
+   * The customer's group and generation as `Identities` returned them. By default, those of the customer's row. The
+   * endpoint reads the row, and responds with 500 if its group is another one than that of the result or the path.
    */
   groupId?: string;
   generation?: number;
@@ -75,7 +74,7 @@ export interface GrantResult {
    * token then descends from the bearer token of this caller (protocol §10.7).
    */
   descent?: string;
-  /** The lineage of the token, from a grant of this service, which has read the group of the customer. @internal */
+  /** The lineage of the token. By default, that of the customer or of the calling agent. @internal */
   lineage?: TokenLineage;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
   refreshToken?: string;

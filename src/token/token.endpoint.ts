@@ -41,7 +41,7 @@ export class TokenEndpoint {
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    const ofCustomer = await this.lineages.of(granted, request.caller, request.route.group?.groupId ?? '');
+    const ofCustomer = await this.lineages.of(granted, request);
     return this.issue(request, granted, ofCustomer, ttlSeconds);
   }
 

@@ -79,6 +79,7 @@ const AGENT_TOKEN_DESCRIPTION: GrantDescription = {
 @GrantType('agent_token', {
   body: AgentTokenBody,
   agentScope: CUSTOMERS_OWN,
+  readsCustomers: true,
   responds: ['client_id', 'organization_id'],
   mayRespond: ['created'],
   api: AGENT_TOKEN_DESCRIPTION,

@@ -32,7 +32,13 @@ const COOKIE_DESCRIPTION: GrantDescription = {
  * (protocol §4.1, §4.2).
  */
 @Injectable()
-@GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'], api: COOKIE_DESCRIPTION })
+@GrantType('cookie', {
+  body: CookieBody,
+  groups: true,
+  responds: ['organization_id'],
+  readsCustomers: true,
+  api: COOKIE_DESCRIPTION,
+})
 export class CookieGrant implements Grant<CookieBody> {
   constructor(
     private readonly identities: Identities,

@@ -101,6 +101,7 @@ const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
   settings: IdentityTokenSettings,
   responds: ['client_id'],
   refreshTokens: true,
+  readsCustomers: true,
   api: IDENTITY_TOKEN_DESCRIPTION,
 })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {

@@ -85,6 +85,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   clientSettings: JwtBearerClientSettings,
   form: true,
   optIn: true,
+  readsCustomers: true,
   responds: ['client_id', 'organization_id'],
   api: JWT_BEARER_DESCRIPTION,
 })

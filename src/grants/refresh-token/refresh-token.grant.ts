@@ -29,6 +29,7 @@ const REFRESH_TOKEN_DESCRIPTION: GrantDescription = {
   optIn: true,
   responds: ['client_id'],
   refreshTokens: true,
+  readsCustomers: true,
   api: REFRESH_TOKEN_DESCRIPTION,
 })
 class RefreshTokenGrant implements Grant<RefreshTokenBody> {

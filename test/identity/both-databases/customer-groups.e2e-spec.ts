@@ -13,6 +13,7 @@ import {
   IdentityModule,
   uuidv7,
 } from '../../../src/public/grant.js';
+import { TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { delaySelects } from '../../support/statements.js';
@@ -22,7 +23,7 @@ import { useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 
-type Case = (identities: Identities, groupId: string) => Promise<{ entityId: string; groupId: string }>;
+type Case = (identities: Identities, groupId: string) => Promise<Pick<GrantResult, 'entityId' | 'groupId' | 'lineage'>>;
 const storedId = uuidv7(Date.now());
 /** What the grant does with the group of the request. */
 let grantCase: Case;
@@ -32,8 +33,7 @@ class GroupCaseGrant implements Grant<CaseBody> {
   constructor(private readonly identities: Identities) {}
 
   async grant({ groupId }: GrantRequest<CaseBody>): Promise<GrantResult> {
-    const customer = await grantCase(this.identities, groupId);
-    return { entityId: customer.entityId, organizationId: ACME, groupId: customer.groupId, generation: 0 };
+    return { organizationId: ACME, generation: 0, ...(await grantCase(this.identities, groupId)) };
   }
 }
 
@@ -47,7 +47,7 @@ describe('the group of the customer that a grant returns', () => {
   const request = (group: string, next: Case) => {
     grantCase = next;
     const body = { grant_type: 'group_case', client_id: ACME_SITE };
-    return service.post(`/v2/customer/${ACME}/${group}/token`, body);
+    return service.post(group === '' ? TOKEN : `/v2/customer/${ACME}/${group}/token`, body);
   };
   const groupOf = (token: string) => decodeJwt(token.split(':').at(-1) as string).group_id;
 
@@ -94,23 +94,55 @@ describe('the group of the customer that a grant returns', () => {
     await limited.stop();
   });
 
-  it.each<[string, Case]>([
+  const ofSales = (identities: Identities) => identities.create({ organizationId: ACME, groupId: 'sales' });
+  const wrongGroup = 'return groupId of the Customer';
+
+  it.each<[string, string, Case, string]>([
     [
       'a new customer without a group',
+      'sales',
       async (identities, groupId) => ({ ...(await identities.create(ACME)), groupId }),
+      wrongGroup,
     ],
     [
       'a customer of a group, without its group',
-      async (identities, groupId) => ({
-        ...(await identities.create({ organizationId: ACME, groupId })),
-        groupId: '',
-      }),
+      'sales',
+      async (identities) => ({ ...(await ofSales(identities)), groupId: '' }),
+      wrongGroup,
     ],
-    ['a customer that the grant did not look up', async (_, groupId) => ({ entityId: uuidv7(Date.now()), groupId })],
-  ])('is rejected with 500 and a log line that says what to do, for %s', async (_case, next) => {
-    const response = await request('sales', next);
+    [
+      'a customer of a group, without its group, on the path without a group',
+      '',
+      async (identities) => ({ ...(await ofSales(identities)), groupId: '' }),
+      wrongGroup,
+    ],
+    [
+      'a customer with a lineage, without its group',
+      '',
+      async (identities) => ({ ...(await ofSales(identities)), groupId: '', lineage: { gen: 0 } }),
+      wrongGroup,
+    ],
+    [
+      'a customer that the grant did not look up',
+      'sales',
+      async (_, groupId) => ({ entityId: uuidv7(Date.now()), groupId }),
+      wrongGroup,
+    ],
+    ['a customer of another group', 'support', ofSales, 'find or create it in the group `groupId` of the request'],
+    [
+      'a customer without a group, on the path of a group',
+      'sales',
+      (identities) => identities.create(ACME),
+      'find or create it in the group `groupId` of the request',
+    ],
+  ])('is rejected with 500 and a log line that says what to do, for %s', async (_case, group, next, solution) => {
+    const response = await request(group, next);
     expectError(response, { status: 500, error: 'server_error', hint: undefined });
-    const log = output.about(response.headers.get('x-request-id') ?? '').join();
-    expect(log).toContain('return groupId of the Customer');
+    expect(output.about(response.headers.get('x-request-id') ?? '').join()).toContain(solution);
+  });
+
+  it('is that of the row on the path without a group too', async () => {
+    const { status, body } = await request('', ofSales);
+    expect({ status, group: groupOf(body.access_token) }).toEqual({ status: 200, group: 'sales' });
   });
 });

@@ -9,6 +9,8 @@ import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js'
 import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AccessTokens } from '../../../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../../../src/bearer/principal.js';
+import { Identities } from '../../../../src/identity/identities.js';
+import { IdentityModule } from '../../../../src/identity/identity.module.js';
 import { migrationName, migrations } from '../../../../src/migrations/migrations.js';
 import { Agents } from '../../../../src/registry/agents.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../../src/token/grant.js';
@@ -30,9 +32,12 @@ import { startTestService, type TestResponse, type TestService } from '../../../
 /** A grant for groups too. Its name is a URI, which RFC 6749 §4.5 requires for an extension grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
-  async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<GrantResult> {
+  constructor(private readonly identities: Identities) {}
+
+  async grant({ organization, groupId }: GrantRequest<LottoBody>): Promise<GrantResult> {
     const response = { club: groupId, of: organization.name, expires_in: 1, undeclared: 'never seen' };
-    return { entityId: body.ticket, organizationId: organization.id, response };
+    const { entityId } = await this.identities.create({ organizationId: organization.id, groupId });
+    return { entityId, organizationId: organization.id, response };
   }
 }
 
@@ -57,7 +62,7 @@ class SyndicateGrant implements Grant<LottoBody> {
   }
 }
 
-@Module({ providers: [ClubGrant, OfficeGrant, SyndicateGrant] })
+@Module({ imports: [IdentityModule], providers: [ClubGrant, OfficeGrant, SyndicateGrant] })
 class OtherGrantsModule {}
 
 describeGrant(LottoGrant, {

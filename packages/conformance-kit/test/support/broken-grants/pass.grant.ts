@@ -240,7 +240,7 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
   }
 
   @Injectable()
-  @GrantType('pass', { body: isSpaced ? SpacedPassBody : PassBody })
+  @GrantType('pass', { body: isSpaced ? SpacedPassBody : PassBody, readsCustomers: true })
   class PassGrant implements Grant<PassBody> {
     constructor(
       private readonly passes: Passes,

@@ -32,9 +32,10 @@ export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>
 export type Behavior = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
 
 /** The behavior of a correct grant: a valid ticket creates a customer. */
-export const sound: Behavior = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
-  if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
-  return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
+export const sound: Behavior = async ({ body, groupId }, identities) => {
+  if (body.ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
+  const customer = await identities.create({ organizationId: body.organization_id, groupId });
+  return { ...customer, response: { prize: 'a bicycle' } };
 };
 
 /** A grant with its own module and the given behavior. */
