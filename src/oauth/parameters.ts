@@ -4,14 +4,13 @@ import {
   IsInt,
   IsString,
   Matches,
-  ValidateBy,
   ValidateIf,
   type ValidationError,
   validateSync,
 } from 'class-validator';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { UUID } from '../platform/uuid.js';
-import { declaredProperties, isValid } from '../platform/validation.js';
+import { declaredProperties, isValid, rule } from '../platform/validation.js';
 import { withoutName } from '../platform/validation-violations.js';
 import { OAuthError } from './oauth-error.js';
 
@@ -170,12 +169,9 @@ export function isIdText(value: unknown): value is string {
 }
 
 /** The rule of `isIdText` for a parameter. */
-export const IsIdText = (): PropertyDecorator =>
-  ValidateBy({
-    name: IS_ID_TEXT,
-    validator: {
-      validate: isIdText,
-      defaultMessage: () =>
-        `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
-    },
-  });
+export const IsIdText = () =>
+  rule(
+    IS_ID_TEXT,
+    isIdText,
+    `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
+  );

@@ -1,5 +1,9 @@
 import type { Type } from '@nestjs/common';
-import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
+import { getMetadataStorage, ValidateBy, type ValidationArguments, ValidationTypes } from 'class-validator';
+
+/** Makes a validation rule of a function. */
+export const rule = <Value>(name: string, validate: (value: Value) => boolean, message: string): PropertyDecorator =>
+  ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
 
 const namesByType = new Map<Type<object>, string[]>();
 

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
-import { ValidateBy } from 'class-validator';
+import { rule } from '../validation.js';
 
 /** Whether the parts of a database URL can be read and decoded. */
-function isDatabaseUrl(text: unknown): boolean {
-  if (typeof text !== 'string') return false;
+function isDatabaseUrl(text: string): boolean {
   if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, pathname, searchParams } = new URL(text);
@@ -26,12 +25,9 @@ export function withoutCredentials(databaseUrl: string): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-export const IsDatabaseUrl = (): PropertyDecorator =>
-  ValidateBy({
-    name: 'isDatabaseUrl',
-    validator: {
-      validate: isDatabaseUrl,
-      defaultMessage: () =>
-        'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…, with special characters percent-encoded and no options but ssl and ssl_ca',
-    },
-  });
+export const IsDatabaseUrl = () =>
+  rule(
+    'isDatabaseUrl',
+    isDatabaseUrl,
+    'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…, with special characters percent-encoded and no options but ssl and ssl_ca',
+  );

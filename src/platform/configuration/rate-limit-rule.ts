@@ -1,4 +1,4 @@
-import { ValidateBy } from 'class-validator';
+import { rule } from '../validation.js';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
@@ -55,19 +55,16 @@ export function parseRateLimit(text: unknown): unknown {
   const rules = { ...DEFAULT_LIMITS };
   for (const each of text.split(',')) {
     const [, name, ruleText = ''] = NAMED_RULE.exec(each.trim()) ?? [];
-    const rule = parseLimit(ruleText);
-    if (name === undefined || !rule) return text;
-    rules[name] = rule;
+    const limit = parseLimit(ruleText);
+    if (name === undefined || !limit) return text;
+    rules[name] = limit;
   }
   return rules;
 }
 
-export const IsRateLimit = (): PropertyDecorator =>
-  ValidateBy({
-    name: 'isRateLimit',
-    validator: {
-      validate: (value) => value === 'off' || typeof value === 'object',
-      defaultMessage: () =>
-        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
-    },
-  });
+export const IsRateLimit = () =>
+  rule(
+    'isRateLimit',
+    (value) => value === 'off' || typeof value === 'object',
+    'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
+  );

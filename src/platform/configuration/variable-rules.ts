@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform, Type } from 'class-transformer';
-import { IsBoolean, IsInt, IsOptional, Max, Min, ValidateBy } from 'class-validator';
+import { IsBoolean, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { rule } from '../validation.js';
 
 /** A whole number from `min` to `max`. */
 export const Whole = (min: number, max: number) =>
@@ -24,40 +25,33 @@ export const Flag = () =>
 
 /** An http(s) origin in its normal form: no path, query, credentials, default port or upper case. */
 export const IsHttpOrigin = () =>
-  ValidateBy({
-    name: 'isHttpOrigin',
-    validator: {
-      validate: (value) => /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value,
-      defaultMessage: () => 'must be an http(s) URL without a path and without a slash at its end',
-    },
-  });
+  rule(
+    'isHttpOrigin',
+    (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text,
+    'must be an http(s) URL without a path and without a slash at its end',
+  );
 
 /** An absolute http(s) URL. */
 export const IsHttpUrl = () =>
-  ValidateBy({
-    name: 'isHttpUrl',
-    validator: {
-      validate: (value) => /^https?:\/\/[^/]/.test(value) && URL.canParse(value),
-      defaultMessage: () => 'must be an absolute http(s) URL',
-    },
-  });
+  rule(
+    'isHttpUrl',
+    (text: string) => /^https?:\/\/[^/]/.test(text) && URL.canParse(text),
+    'must be an absolute http(s) URL',
+  );
 
 /**
  * A Redis URL whose parts can be read and decoded. For any other URL, the error of a library could contain its
  * password.
  */
 export const IsRedisUrl = () =>
-  ValidateBy({
-    name: 'isRedisUrl',
-    validator: {
-      validate: isRedisUrl,
-      defaultMessage: () =>
-        'must be redis://user:password@host:port or rediss://…, with special characters percent-encoded',
-    },
-  });
+  rule(
+    'isRedisUrl',
+    isRedisUrl,
+    'must be redis://user:password@host:port or rediss://…, with special characters percent-encoded',
+  );
 
-function isRedisUrl(text: unknown): boolean {
-  if (typeof text !== 'string' || !/^rediss?:\/\/[^\s/]+(\/\d*)?$/.test(text) || !URL.canParse(text)) return false;
+function isRedisUrl(text: string): boolean {
+  if (!/^rediss?:\/\/[^\s/]+(\/\d*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, hostname, port } = new URL(text);
   try {
     decodeURIComponent(username + password);
@@ -69,13 +63,11 @@ function isRedisUrl(text: unknown): boolean {
 
 /** A value of Express' `trust proxy`: a number, addresses, or one of its three names for ranges. */
 export const IsTrustProxy = () =>
-  ValidateBy({
-    name: 'isTrustProxy',
-    validator: {
-      validate: (value) => /^\d{1,2}$/.test(value) || String(value).split(',').every(isNetwork),
-      defaultMessage: () => 'must be a number of proxies, or IP addresses or networks, separated by commas',
-    },
-  });
+  rule(
+    'isTrustProxy',
+    (text: string) => /^\d{1,2}$/.test(text) || text.split(',').every(isNetwork),
+    'must be a number of proxies, or IP addresses or networks, separated by commas',
+  );
 
 function isNetwork(text: string): boolean {
   const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];

@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { rule } from '../../platform/validation.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
 /** The name of all rules for lists of strings. */
@@ -27,13 +28,11 @@ export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 1
 
 /** `all`, or a list of client ids. A listed client may be registered later. */
 export const IsPublicClients = () =>
-  ValidateBy({
-    name: IS_PUBLIC_CLIENTS,
-    validator: {
-      validate: (value) => value === 'all' || (Array.isArray(value) && areClientIds(value)),
-      defaultMessage: () => `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
-    },
-  });
+  rule(
+    IS_PUBLIC_CLIENTS,
+    (value) => value === 'all' || (Array.isArray(value) && areClientIds(value)),
+    `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
+  );
 
 interface LengthRange {
   min: number;
@@ -61,13 +60,11 @@ export const IsName = () =>
 
 /** Limits the length of a text in lower case, because lower case adds characters to a few letters. */
 export const FitsLowered = (maxCharacters: number) =>
-  ValidateBy({
-    name: 'fitsLowered',
-    validator: {
-      validate: (text) => typeof text === 'string' && text.toLowerCase().length <= maxCharacters,
-      defaultMessage: () => `must be at most ${maxCharacters} characters`,
-    },
-  });
+  rule(
+    'fitsLowered',
+    (text) => typeof text === 'string' && text.toLowerCase().length <= maxCharacters,
+    `must be at most ${maxCharacters} characters`,
+  );
 
 export const AreScopes = () =>
   areTexts(
