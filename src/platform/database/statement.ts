@@ -15,7 +15,7 @@ export interface BatchedSelect {
 const UNBATCHABLE = /\bUNION\b|\bFOR (?:UPDATE|SHARE)\b|\bORDER BY\b(?!.*\bLIMIT\b)/is;
 
 /** @throws Error if a batch of this SELECT could return other rows than the single SELECTs */
-export function assertCanBeBatched({ columns, from }: BatchedSelect): void {
+function assertCanBeBatched({ columns, from }: BatchedSelect): void {
   for (const column of columns) {
     if (typeof column !== 'string') continue;
     if (column === '*' || column.endsWith('.*')) throw new Error('a batched SELECT names each of its columns');
@@ -25,14 +25,18 @@ export function assertCanBeBatched({ columns, from }: BatchedSelect): void {
     throw new Error('a batched SELECT has no UNION and no lock, and ORDER BY only with LIMIT');
 }
 
-/** A statement, declared once as a constant. Its text is composed once for each dialect. */
+/** A statement, declared once as a constant. Its text is composed once for each dialect and size of a batch. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
   /** Exists only as a type. */
   declare protected readonly parameters: Parameters;
   private readonly texts = new Map<SqlDialect, string[]>();
 
-  /** @param batch whether statements of one event-loop tick may be sent as one */
-  protected constructor(readonly batch: boolean) {}
+  /** @internal */
+  constructor(
+    private readonly compose: (dialect: SqlDialect, size: number) => string,
+    /** Whether statements of one event-loop tick may be sent as one. */
+    readonly batch = false,
+  ) {}
 
   /** The SQL text of `size` of these statements sent as one. @internal */
   text(dialect: SqlDialect, size = 1): string {
@@ -41,71 +45,30 @@ export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
       texts = [];
       this.texts.set(dialect, texts);
     }
-    texts[size] ??= this.compose((part) => (typeof part === 'string' ? part : part(dialect)), size);
+    texts[size] ??= this.compose(dialect, size);
     return texts[size];
   }
-
-  /** @internal */
-  protected abstract compose(sql: (part: SqlText) => string, size: number): string;
 }
-
-/** Extra column in a batched SELECT: the index of the statement that the row belongs to. */
-export const STATEMENT_INDEX = 'statement_index';
 
 /** A SELECT that `selectStatement` declared, for `Database.select`. */
 export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = unknown> extends Statement<Parameters> {
   declare protected readonly row: Row;
-
-  /** @internal */
-  constructor(private readonly source: SqlText | BatchedSelect) {
-    super(typeof source === 'object');
-    if (typeof source === 'object') assertCanBeBatched(source);
-  }
-
-  /** @internal */
-  protected override compose(sql: (part: SqlText) => string, size: number): string {
-    const { source } = this;
-    if (typeof source !== 'object') return sql(source);
-    const rest = `${source.columns.map(sql).join(', ')}${source.from === undefined ? '' : ` FROM ${sql(source.from)}`}`;
-    if (size === 1) return `SELECT ${rest}`;
-    const indexed = (_: unknown, index: number) => `(SELECT ${index} AS ${STATEMENT_INDEX}, ${rest})`;
-    return Array.from({ length: size }, indexed).join(' UNION ALL ');
-  }
 }
 
 /** An INSERT that `insertStatement` declared, for `Database.insert`. */
 export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
   declare protected readonly inserts: true;
-
-  /** @internal */
-  constructor(
-    private readonly entity: new () => object,
-    private readonly columns: readonly string[],
-    batch: boolean,
-  ) {
-    super(batch);
-  }
-
-  /** @internal */
-  protected override compose(_sql: unknown, size: number): string {
-    return `INSERT ${rowsInto(this.entity, this.columns, size)}`;
-  }
 }
 
 /** A write that `writeStatement` or `insertIgnoreStatement` declared, for `Database.execute`. */
 export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
   declare protected readonly writes: true;
-
-  /** @internal */
-  constructor(private readonly source: SqlText) {
-    super(false);
-  }
-
-  /** @internal */
-  protected override compose(sql: (part: SqlText) => string): string {
-    return sql(this.source);
-  }
 }
+
+/** Extra column in a batched SELECT: the index of the statement that the row belongs to. */
+export const STATEMENT_INDEX = 'statement_index';
+
+const textOf = (part: SqlText, dialect: SqlDialect): string => (typeof part === 'string' ? part : part(dialect));
 
 /**
  * Declares a SELECT: `selectStatement<[id: string], { name: string }>('SELECT name FROM ticket WHERE id = ?')`.
@@ -116,7 +79,22 @@ export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends 
 export function selectStatement<Parameters extends SqlValue[], Row>(
   source: SqlText | BatchedSelect,
 ): SelectStatement<Parameters, Row> {
-  return new SelectStatement(source);
+  if (typeof source !== 'object') return new SelectStatement((dialect) => textOf(source, dialect));
+  assertCanBeBatched(source);
+  const { columns, from } = source;
+  return new SelectStatement((dialect, size) => {
+    const names = columns.map((column) => textOf(column, dialect)).join(', ');
+    const rest = from === undefined ? names : `${names} FROM ${textOf(from, dialect)}`;
+    if (size === 1) return `SELECT ${rest}`;
+    const indexed = (_: unknown, index: number) => `(SELECT ${index} AS ${STATEMENT_INDEX}, ${rest})`;
+    return Array.from({ length: size }, indexed).join(' UNION ALL ');
+  }, true);
+}
+
+/** The table and the columns of an INSERT. */
+interface Insertion<Entity, Names> {
+  into: new () => Entity;
+  columns: Names;
 }
 
 /**
@@ -126,28 +104,21 @@ export function insertStatement<Entity extends object, const Names extends reado
   into,
   columns,
   batch = false,
-}: {
-  into: new () => Entity;
-  columns: Names;
-  batch?: boolean;
-}): InsertStatement<ColumnValues<Entity, Names>> {
-  return new InsertStatement(into, columns, batch);
+}: Insertion<Entity, Names> & { batch?: boolean }): InsertStatement<ColumnValues<Entity, Names>> {
+  return new InsertStatement((_dialect, size) => `INSERT ${rowsInto(into, columns, size)}`, batch);
 }
 
 /** Declares an INSERT that skips a row whose key exists. `Database.execute` resolves to 1 for a new row, else to 0. */
 export function insertIgnoreStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
   into,
   columns,
-}: {
-  into: new () => Entity;
-  columns: Names;
-}): WriteStatement<ColumnValues<Entity, Names>> {
+}: Insertion<Entity, Names>): WriteStatement<ColumnValues<Entity, Names>> {
   return new WriteStatement(({ insertIgnore }) => `${insertIgnore} ${rowsInto(into, columns, 1)}`);
 }
 
 /** Declares an INSERT, UPDATE or DELETE: `writeStatement<[id: string]>('DELETE FROM ticket WHERE id = ?')`. */
 export function writeStatement<Parameters extends SqlValue[]>(sql: SqlText): WriteStatement<Parameters> {
-  return new WriteStatement(sql);
+  return new WriteStatement((dialect) => textOf(sql, dialect));
 }
 
 function rowsInto(entity: new () => object, columns: readonly string[], size: number): string {
