@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import type { CountedRequest } from '../rate-limit/limit-counts.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
 
 /** The creator of a customer in the audit event. */
 export type CustomerCreator = 'browser' | 'agent' | 'organization';

@@ -47,7 +47,7 @@ export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { ManagementController, PublicController } from '../platform/http/surfaces.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
-export type { CountedRequest } from '../rate-limit/limit-counts.js';
+export type { CountedRequest } from '../rate-limit/rate-limits.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
 export type { Browser, ClientParameters } from '../routes/client-request.js';

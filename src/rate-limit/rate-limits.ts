@@ -13,8 +13,14 @@ import {
 import { MetricsRegistry } from '../platform/metrics.js';
 import type { LimitKey } from '../platform/network.js';
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
-import { type CountedRequest, LimitCounts, type LimitWindow, ReturnedCounts } from './limit-counts.js';
+import { LimitCounts } from './limit-counts.js';
 import { SharedCounts } from './shared-counts.js';
+
+/** A request that a limit has counted. */
+export interface CountedRequest {
+  /** Removes the request from the count of its window. A second call has no effect. */
+  giveBack(): void;
+}
 
 /** The limit of refused requests, whose rules the grants declare. */
 export const ATTEMPTS = 'attempts';
@@ -48,8 +54,6 @@ export class RateLimits implements OnApplicationShutdown {
   private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
   private readonly counts = new Map<string, LimitCounts>();
-  /** The requests that were given back, for each limit. */
-  private readonly returned: Record<string, ReturnedCounts>;
   private readonly shared: SharedCounts | undefined;
   private readonly limited: Counter<'limit'>;
 
@@ -63,9 +67,7 @@ export class RateLimits implements OnApplicationShutdown {
   ) {
     const { REDIS_URL, RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
-    this.returned = Object.fromEntries(Object.keys(this.rules).map((name) => [name, new ReturnedCounts(name)]));
-    const allCounts = () => [...this.counts.values(), ...Object.values(this.returned).map(({ counts }) => counts)];
-    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, allCounts);
+    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, () => [...this.counts.values()]);
     const limited = new Counter({
       name: 'cas_rate_limited_total',
       help: 'Requests rejected by a rate limit.',
@@ -107,25 +109,35 @@ export class RateLimits implements OnApplicationShutdown {
     this.add(limit, rule, all);
   }
 
-  /** Counts a request as `take` does. The caller may give it back. */
+  /**
+   * Counts a request as `take` does. The caller may give it back. Returned requests have counts of their own, because
+   * counts that only rise can be added up by several processes in any order.
+   */
   takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
     const rule = this.rules[limit] as RateLimitRule;
-    const counted = this.returned[limit]?.request(keys, this.windowOf(rule), () => this.windowOf(rule).number);
+    const window = this.windowOf(rule);
+    this.add(returnedOf(limit), rule, keys, 0); // asks the shared store what other processes gave back
     this.take(limit, keys);
-    return counted as CountedRequest;
+    let isCounted = true;
+    return {
+      giveBack: () => {
+        if (isCounted && this.windowOf(rule) === window) this.add(returnedOf(limit), rule, keys);
+        isCounted = false;
+      },
+    };
   }
 
-  /** The count of a key in the current window. */
+  /** The count of a key in the current window, without the requests that were given back. */
   countOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
-    const { number } = this.windowOf(rule);
-    const returned = this.returned[limit]?.of(key, number) ?? 0;
-    return this.countsOf(limit).of(`${limit}:${key}`, number) - returned;
+    const countIn = (name: string) => this.counts.get(name)?.of(`${name}:${key}`, this.windowOf(rule)) ?? 0;
+    return countIn(limit) - countIn(returnedOf(limit));
   }
 
-  /** Counts a request for each of several keys. */
-  add(limit: string, rule: RateLimitRule, keys: LimitKey[]): void {
-    const { number, windowMs } = this.windowOf(rule);
-    for (const { key } of keys) this.countsOf(limit).add(`${limit}:${key}`, number, windowMs);
+  /** Counts a request for each of several keys. `by` is 0 to only read the counts of the other processes. */
+  add(limit: string, rule: RateLimitRule, keys: LimitKey[], by = 1): void {
+    const counts = this.counts.get(limit) ?? new LimitCounts();
+    this.counts.set(limit, counts);
+    for (const { key } of keys) counts.add(`${limit}:${key}`, this.windowOf(rule), rule.seconds * 1000, by);
   }
 
   /** Counts a rejected request in the metric. Returns the error, with the seconds until the next window. */
@@ -135,19 +147,13 @@ export class RateLimits implements OnApplicationShutdown {
     return OAuthError.rateLimited(Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000), limit);
   }
 
-  private windowOf({ seconds }: RateLimitRule): LimitWindow {
-    const windowMs = seconds * 1000;
-    return { number: Math.floor(this.clock.now() / windowMs), windowMs };
-  }
-
-  private countsOf(limit: string): LimitCounts {
-    const existing = this.counts.get(limit);
-    if (existing) return existing;
-    const created = new LimitCounts();
-    this.counts.set(limit, created);
-    return created;
+  /** The number of the current window since 1970. */
+  private windowOf({ seconds }: RateLimitRule): number {
+    return Math.floor(this.clock.now() / (seconds * 1000));
   }
 }
+
+const returnedOf = (limit: string) => `${limit}:returned`;
 
 /** Takes a limit by a call that throws. Returns 0, or the seconds after which the caller may try again. */
 export function secondsToWait(take: () => void): number {

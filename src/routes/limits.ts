@@ -4,8 +4,7 @@ import { keysOfIp, type LimitKey } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { withoutTrailingSpaces } from '../platform/text-forms.js';
-import type { CountedRequest } from '../rate-limit/limit-counts.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
 
 /**
  * The limits that an extension declares in `limits`. `Declared` is the type of that declaration, so that only its names
