@@ -69,12 +69,12 @@ export const TABLE_TIMEOUT_MS = 5_000;
 
 /** Milliseconds until the deadline of the request, or `backgroundMs` outside of requests. */
 export function remainingMs(backgroundMs: number): number {
-  return requestContext.deadline()?.remainingMs() ?? backgroundMs;
+  return requestContext.remainingMs() ?? backgroundMs;
 }
 
 /**
  * Sends a statement. `send` has its own limit of STATEMENT_TIMEOUT_MS. This function adds the deadline of the request,
- * 2.8 s after its first statement (`Deadline`), where that is earlier.
+ * 2.8 s after its first statement, where that is earlier.
  */
 export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
   const remaining = remainingMs(Infinity);

@@ -25,7 +25,7 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (`Deadline`); then the caller gets 503. On SQLite, a
+ * statements of a request together have 2.8 s (`requestContext.remainingMs`); then the caller gets 503. On SQLite, a
  * write that waits for the lock of another process has the 2.8 s, too. A statement that the server has rolled back is
  * repeated, at most four times.
  */

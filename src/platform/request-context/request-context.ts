@@ -48,8 +48,11 @@ export class RequestContext {
   reason: string | undefined = undefined;
   /** The exception behind a 5xx response. */
   cause: unknown = undefined;
-  /** The time that its statements have; `undefined` before the first statement. */
-  deadline: Deadline | undefined = undefined;
+  /**
+   * When the time of its statements is over, by performance.now(). `undefined` before the first statement: a caller may
+   * take seconds to send a body.
+   */
+  deadline: number | undefined = undefined;
   /** The spans of the request, if it is traced. */
   trace: RequestTrace | undefined = undefined;
 
@@ -110,6 +113,9 @@ type RequestFacts = Partial<
   >
 >;
 
+/** Time for all statements of one request together, so that a caller waits at most 3 s for the database. */
+export const STATEMENTS_TIMEOUT_MS = 2_800;
+
 const storage = new AsyncLocalStorage<RequestContext>();
 
 /** Gives code the context of the request that it runs for, without handing it through every function. */
@@ -130,12 +136,12 @@ export const requestContext = {
     return context;
   },
 
-  /** The deadline of the current request, which begins with the first call; `undefined` outside of requests. */
-  deadline(): Deadline | undefined {
+  /** The time that the statements of the current request have left; `undefined` outside of requests. */
+  remainingMs(): number | undefined {
     const context = storage.getStore();
     if (!context) return undefined;
-    context.deadline ??= new Deadline();
-    return context.deadline;
+    context.deadline ??= performance.now() + STATEMENTS_TIMEOUT_MS;
+    return context.deadline - performance.now();
   },
 
   /** Sets facts about the current request, if there is one. */
@@ -149,23 +155,6 @@ export const requestContext = {
     return storage.run(context, work);
   },
 };
-
-/** Time for all statements of one request together, so that a caller waits at most 3 s for the database. */
-export const REQUEST_DEADLINE_MS = 2_800;
-
-/**
- * The time that the statements of a request have. It begins with the first statement, because a caller may take seconds
- * to send a body. The clock is monotonic.
- */
-export class Deadline {
-  /** @param startedAt when the first statement was sent, by `performance.now()` */
-  constructor(private readonly startedAt = performance.now()) {}
-
-  /** Negative when the time is over. */
-  remainingMs(): number {
-    return REQUEST_DEADLINE_MS - (performance.now() - this.startedAt);
-  }
-}
 
 /**
  * Request ids that are accepted from callers: long enough for a UUID or a trace id, too short for markup or a log line.

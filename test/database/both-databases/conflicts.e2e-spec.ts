@@ -8,9 +8,9 @@ import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/
 import { Database } from '../../../src/platform/database/database.js';
 import { selectStatement, writeStatement } from '../../../src/platform/database/statement.js';
 import {
-  Deadline,
   type RequestContext,
   requestContext,
+  STATEMENTS_TIMEOUT_MS,
 } from '../../../src/platform/request-context/request-context.js';
 import { IS_NIGHTLY } from '../../nightly.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
@@ -127,7 +127,8 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
     const statements = service.application.get(Database);
     const queryInRequestOfAge = (milliseconds: number, sleepSeconds = 0) =>
       new Promise<unknown[]>((resolve, reject) => {
-        const context = { deadline: new Deadline(performance.now() - milliseconds) } as Partial<RequestContext>;
+        const deadline = performance.now() + STATEMENTS_TIMEOUT_MS - milliseconds;
+        const context = { deadline } as Partial<RequestContext>;
         const send = () => statements.select(sleepFor(sleepSeconds), []).then(resolve, reject);
         requestContext.run(context as RequestContext, send);
       });
