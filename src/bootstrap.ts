@@ -15,7 +15,7 @@ import { Listener, ManagementListeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { mountedRoute } from './platform/http/surfaces.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
-import { ServiceLogger } from './platform/logging/service-logger.js';
+import { serviceLogger } from './platform/logging/service-logger.js';
 import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
@@ -94,7 +94,7 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
   const application = await NestFactory.create(rootModule(options), adapter, {
     bodyParser: false,
     abortOnError: false,
-    logger: new ServiceLogger(options.log.logger),
+    logger: serviceLogger(options.log.logger),
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   application.use(customerCors(application.get(Registry), application.get(CookieRoutes)));

@@ -4,7 +4,7 @@ import { rootModule } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { commandLog } from '../platform/logging/log.js';
-import { ServiceLogger } from '../platform/logging/service-logger.js';
+import { serviceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { assertDatabaseExists } from './existing-database.js';
 
@@ -28,7 +28,7 @@ export async function withApplication<Result>(
   if (!createsDatabase) assertDatabaseExists(configuration);
   const log = commandLog(configuration);
   const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
-  const logger = new ServiceLogger(log.logger);
+  const logger = serviceLogger(log.logger);
   const application = await NestFactory.createApplicationContext(module, { abortOnError: false, logger });
   try {
     return await work(application);

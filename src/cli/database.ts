@@ -8,7 +8,7 @@ import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
-import { ServiceLogger } from '../platform/logging/service-logger.js';
+import { serviceLogger } from '../platform/logging/service-logger.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 import { assertDatabaseExists } from './existing-database.js';
 
@@ -58,7 +58,7 @@ export async function migrateCommand(parameters: string[], context: CommandConte
     throw new UsageError('migrate: expected no parameters or --check');
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   if (isCheck) assertDatabaseExists(configuration);
-  Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
+  Logger.overrideLogger(serviceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, context.extension.migrations),
     isCheck ? 0 : DATABASE_WAIT_MS,
