@@ -1,17 +1,14 @@
 import { write, writeSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 
-const BUFFER_BYTES = 64 * 1024;
-/** A buffer with this many bytes is written without waiting for the interval. */
-const WRITE_THRESHOLD_BYTES = BUFFER_BYTES / 2;
-/** Full buffers that are retained while they cannot be written: 4 MiB. */
-const MAX_RETAINED_BUFFERS = 64;
+/** With this many bytes, lines are written without waiting for the interval. */
+const WRITE_THRESHOLD_BYTES = 32 * 1024;
+/** Bytes that are retained while they cannot be written. */
+const MAX_RETAINED_BYTES = 4 * 1024 * 1024;
 /** The maximum time until a line is written, also if no other line follows. */
 const WRITE_INTERVAL_MS = 200;
 /** A write that takes longer counts as one that never ends. */
 const WRITE_TIMEOUT_MS = 1_000;
-/** A UTF-16 code unit of a line becomes at most this many bytes of UTF-8. */
-const MAX_BYTES_PER_CODE_UNIT = 3;
 
 /**
  * Buffers lines and writes them in the background, so that no request waits for a full disk or for a reader that hangs.
@@ -22,11 +19,10 @@ const MAX_BYTES_PER_CODE_UNIT = 3;
 export class BufferedStdout implements DestinationStream {
   /** Lines that were discarded because too many were retained. */
   lost = 0;
-  private filling: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
-  /** A written buffer, which is filled again: new buffers cost the garbage collector time. */
-  private spare: Buffer | undefined;
-  private filledBytes = 0;
-  private readonly waiting: Buffer[] = [];
+  private lines = '';
+  private linesBytes = 0;
+  /** What is being written, or was not written completely. */
+  private unwritten = Buffer.alloc(0);
   /** Whether a write has failed since everything was written. */
   private failing = false;
   /** When the current write began, by performance.now(). */
@@ -44,48 +40,44 @@ export class BufferedStdout implements DestinationStream {
   }
 
   write(line: string): void {
-    const maxBytes = line.length * MAX_BYTES_PER_CODE_UNIT;
-    if (maxBytes > BUFFER_BYTES - this.filledBytes) this.queueFilled();
-    if (this.waiting.length >= MAX_RETAINED_BUFFERS) this.lost++;
-    else if (maxBytes > BUFFER_BYTES) this.waiting.push(Buffer.from(line));
-    else this.filledBytes += this.filling.write(line, this.filledBytes);
-    if (this.filledBytes >= WRITE_THRESHOLD_BYTES && this.writingSince === undefined) this.writeNext();
+    if (this.linesBytes + this.unwritten.length >= MAX_RETAINED_BYTES) {
+      this.lost++;
+      return;
+    }
+    this.lines += line;
+    this.linesBytes += Buffer.byteLength(line);
+    if (this.linesBytes >= WRITE_THRESHOLD_BYTES && this.unwritten.length === 0) this.writeNext();
   }
 
   /** Writes all retained lines synchronously, at the end of the process. Does not wait for a reader that hangs. */
   flush(): void {
     if (this.writingSince !== undefined && performance.now() - this.writingSince > WRITE_TIMEOUT_MS) return;
-    this.queueFilled();
-    for (let next = this.waiting.shift(); next; next = this.waiting.shift()) {
-      const bytes = writeSync(this.fileDescriptor, next);
-      if (bytes < next.length) this.waiting.unshift(next.subarray(bytes));
-    }
+    if (this.writingSince !== undefined) this.unwritten = Buffer.alloc(0); // the write in progress writes it
+    for (this.takeLines(); this.unwritten.length > 0; this.takeLines())
+      this.unwritten = this.unwritten.subarray(writeSync(this.fileDescriptor, this.unwritten));
   }
 
   private writeNext(): void {
     if (this.writingSince !== undefined) return;
-    if (this.waiting.length === 0) this.queueFilled();
-    const next = this.waiting.shift();
-    if (!next) return;
+    this.takeLines();
+    const next = this.unwritten;
+    if (next.length === 0) return;
     this.writingSince = performance.now();
     write(this.fileDescriptor, next, (error, bytes = 0) => {
       this.writingSince = undefined;
-      if (bytes < next.length) this.waiting.unshift(next.subarray(bytes));
-      else if (next.buffer.byteLength === BUFFER_BYTES) this.spare = Buffer.from(next.buffer as ArrayBuffer);
+      this.unwritten = next.subarray(bytes);
       if (error && !this.failing) this.onError(error.code ?? error.name);
       if (error)
         this.failing = true; // the next interval repeats the write
-      else if (this.waiting.length > 0) this.writeNext();
+      else if (this.unwritten.length > 0 || this.linesBytes >= WRITE_THRESHOLD_BYTES) this.writeNext();
       else this.failing = false;
     });
   }
 
-  /** Puts the buffer that is being filled at the end of those that wait. */
-  private queueFilled(): void {
-    if (this.filledBytes === 0 || this.waiting.length >= MAX_RETAINED_BUFFERS) return;
-    this.waiting.push(this.filling.subarray(0, this.filledBytes));
-    this.filling = this.spare ?? Buffer.allocUnsafe(BUFFER_BYTES);
-    this.spare = undefined;
-    this.filledBytes = 0;
+  private takeLines(): void {
+    if (this.unwritten.length > 0) return;
+    this.unwritten = Buffer.from(this.lines);
+    this.lines = '';
+    this.linesBytes = 0;
   }
 }
