@@ -1,5 +1,5 @@
 import { Get, Header, Injectable } from '@nestjs/common';
-import { Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import { ApiRoute } from './http/api-route.js';
 import { ManagementController } from './http/surfaces.js';
 
@@ -14,6 +14,19 @@ export class MetricsRegistry extends Registry {
       registers: [this],
       async collect() {
         this.set(await value());
+      },
+    });
+  }
+
+  /** Adds a counter without labels, whose value is read at each scrape. */
+  counter(name: string, help: string, value: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this],
+      collect() {
+        this.reset();
+        this.inc(value());
       },
     });
   }

@@ -40,15 +40,11 @@ export class DatabaseMetrics {
       'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
       async () => (await client.secondsWithoutWrite?.()) ?? 0,
     );
-    new Counter({
-      name: 'cas_database_rejected_total',
-      help: 'Statements rejected, because too many statements waited already.',
-      registers,
-      collect() {
-        this.reset();
-        this.inc(usage()?.rejected ?? 0);
-      },
-    });
+    metrics.counter(
+      'cas_database_rejected_total',
+      'Statements rejected, because too many statements waited already.',
+      () => usage()?.rejected ?? 0,
+    );
   }
 
   count(outcome: Outcome): void {
