@@ -189,33 +189,30 @@ function isRepeated(name: string, rawHeaders: string[]): boolean {
 
 /** The management port, and the ports that take routes over from it if they are configured (protocol §1.5). */
 export class ManagementListeners {
-  private readonly all: [listener: Listener, port: number][];
-  private readonly management: Listener;
-  private readonly admin: Listener | undefined;
-  private readonly metrics: Listener | undefined;
+  private readonly listeners: { management: Listener; admin?: Listener; metrics?: Listener };
 
   constructor(
     private readonly configuration: Configuration,
     hooks: ListenerHooks,
     limits: Partial<ConnectionLimits> = {},
   ) {
-    const { MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT } = configuration;
-    this.management = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...limits });
-    this.all = [[this.management, MANAGEMENT_PORT]];
-    const separate = (name: 'admin' | 'metrics', port: number | undefined) => {
-      if (port === undefined) return undefined;
-      const listener = new Listener(name, hooks, { ...SEPARATE_LIMITS, ...limits });
-      this.all.push([listener, port]);
-      return listener;
+    const { ADMIN_PORT, METRICS_PORT } = configuration;
+    const separate = { ...SEPARATE_LIMITS, ...limits };
+    this.listeners = {
+      management: new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...limits }),
+      ...(ADMIN_PORT !== undefined && { admin: new Listener('admin', hooks, separate) }),
+      ...(METRICS_PORT !== undefined && { metrics: new Listener('metrics', hooks, separate) }),
     };
-    this.admin = separate('admin', ADMIN_PORT);
-    this.metrics = separate('metrics', METRICS_PORT);
   }
 
   /** Opens all ports. If one of them cannot be opened, closes the others and rejects. */
   async listen(): Promise<void> {
+    const { HOST, MANAGEMENT_PORT, ADMIN_PORT = 0, METRICS_PORT = 0 } = this.configuration;
+    const { management, admin, metrics } = this.listeners;
     try {
-      for (const [listener, port] of this.all) await listener.listen(port, this.configuration.HOST);
+      await management.listen(MANAGEMENT_PORT, HOST);
+      await admin?.listen(ADMIN_PORT, HOST);
+      await metrics?.listen(METRICS_PORT, HOST);
     } catch (error) {
       await this.close();
       throw error;
@@ -223,19 +220,20 @@ export class ManagementListeners {
   }
 
   serve(application: RequestListener): void {
-    for (const [listener] of this.all) listener.serve(application);
+    for (const listener of Object.values(this.listeners)) listener.serve(application);
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all.map(([listener]) => listener.close()));
+    await Promise.all(Object.values(this.listeners).map((listener) => listener.close()));
   }
 
   /** The ports in use. */
   get ports(): { managementPort: number; adminPort?: number; metricsPort?: number } {
+    const { management, admin, metrics } = this.listeners;
     return {
-      managementPort: this.management.port,
-      ...(this.admin && { adminPort: this.admin.port }),
-      ...(this.metrics && { metricsPort: this.metrics.port }),
+      managementPort: management.port,
+      ...(admin && { adminPort: admin.port }),
+      ...(metrics && { metricsPort: metrics.port }),
     };
   }
 }

@@ -76,17 +76,9 @@ export function targetOn(port: Port, target: string): string {
 
 const PORT_PREFIX = /^\/(public|management|admin|metrics)(?=\/|$)/;
 
-/** Route patterns as callers know them, by the router's path. The map has as many entries as there are routes. */
-const routes = new Map<string, string>();
-
 /** The pattern of a route as callers know it; `none` for a request that matched no route. */
 export function routeOf(path: unknown): string {
-  if (typeof path !== 'string') return 'none';
-  const known = routes.get(path);
-  if (known !== undefined) return known;
-  const route = path.replace(PORT_PREFIX, '').replace(/\/$/, '') || '/';
-  routes.set(path, route);
-  return route;
+  return typeof path === 'string' ? path.replace(PORT_PREFIX, '').replace(/\/$/, '') || '/' : 'none';
 }
 
 const ADMIN_ROUTE = /^\/management(?=\/admin(\/|$))/;
