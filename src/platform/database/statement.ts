@@ -91,12 +91,6 @@ export function selectStatement<Parameters extends SqlValue[], Row>(
   }, true);
 }
 
-/** The table and the columns of an INSERT. */
-interface Insertion<Entity, Names> {
-  into: new () => Entity;
-  columns: Names;
-}
-
 /**
  * Declares an INSERT of one row. Rows of one event-loop tick are inserted together if the statement has `batch: true`.
  */
@@ -104,7 +98,11 @@ export function insertStatement<Entity extends object, const Names extends reado
   into,
   columns,
   batch = false,
-}: Insertion<Entity, Names> & { batch?: boolean }): InsertStatement<ColumnValues<Entity, Names>> {
+}: {
+  into: new () => Entity;
+  columns: Names;
+  batch?: boolean;
+}): InsertStatement<ColumnValues<Entity, Names>> {
   return new InsertStatement((_dialect, size) => `INSERT ${rowsInto(into, columns, size)}`, batch);
 }
 
@@ -112,7 +110,10 @@ export function insertStatement<Entity extends object, const Names extends reado
 export function insertIgnoreStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
   into,
   columns,
-}: Insertion<Entity, Names>): WriteStatement<ColumnValues<Entity, Names>> {
+}: {
+  into: new () => Entity;
+  columns: Names;
+}): WriteStatement<ColumnValues<Entity, Names>> {
   return new WriteStatement(({ insertIgnore }) => `${insertIgnore} ${rowsInto(into, columns, 1)}`);
 }
 
