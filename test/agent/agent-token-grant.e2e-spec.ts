@@ -3,14 +3,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { agentTokenBody, changePassword, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
+import { implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
-  ACME_AGENT,
   ACME_NATIVE,
   ACME_ORIGIN,
   ACME_PAGE,
@@ -211,12 +210,6 @@ describe('protocol §4.6: the older route', () => {
     const info = await service.send('GET', '/v2/customer/info', bearer(again.body.access_token));
     expect(info).toMatchObject({ status: 200, body: { entity_id } });
   });
-
-  it.each(['GET', 'DELETE', 'PUT'])('does not allow the method %s', async (method) => {
-    const response = await service.send(method, '/customer/', bearer(ofAcme));
-    expect(response.status).toBe(405);
-    expect(response.headers.get('allow')).toBe('POST');
-  });
 });
 
 it('the agent token grant is not available at the route of a group', async () => {
@@ -233,20 +226,6 @@ describe('an agent token', () => {
     const other = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(ofRival));
     expect(other.body.organization_id).toBe(RIVAL);
     expect(other.body.entity_id).not.toBe(body.entity_id);
-  });
-
-  it('is revoked when its agent gets a new password, and tokens of other agents stay valid', async () => {
-    const tokens = [await implicitToken(service), await issueAgentToken(service, { clientId: PUBLIC_SITE })];
-    const password = await changePassword(service, registry, ACME_AGENT.email);
-    for (const token of tokens)
-      for (const [path, fixed] of ROUTES)
-        expect((await service.post(path, agentTokenBody(fixed), bearer(token))).status).toBe(401);
-    const response = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
-    expect(response.status).toBe(200);
-    service.clock.advance({ seconds: 1 });
-    const page = await new AgentBrowser(service).signIn({ ...ACME_AGENT, password });
-    expect(page.status).toBe(303);
-    expect((await service.post(TOKEN, agentTokenBody(), bearer(await issueAgentToken(service)))).status).toBe(200);
   });
 
   it('stays valid when the registry is applied again without a new password', async () => {

@@ -21,7 +21,6 @@ import {
   FOR_NATIVE,
   FORM,
   NATIVE_CALLBACK,
-  queryOf,
 } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
@@ -29,7 +28,6 @@ import {
   ACME,
   ACME_BACKEND,
   ACME_NATIVE,
-  ACME_ORIGIN,
   ACME_SITE,
   BACKEND_SECRET,
   RIVAL,
@@ -230,18 +228,6 @@ describe('an authorization code', () => {
     expect((await exchangeCode(service, code)).status).toBe(200);
   });
 
-  it('is redeemed once out of 30 parallel exchanges, and the tokens of that exchange stay valid', async () => {
-    for (let round = 0; round < 3; round++) {
-      const code = await codeOf(browser);
-      const responses = await Promise.all(Array.from({ length: 30 }, () => exchangeCode(service, code)));
-      const [winner, ...more] = responses.filter(({ status }) => status === 200);
-      expect(more).toEqual([]);
-      for (const loser of responses.filter((response) => response !== winner)) expectInvalidGrant(loser);
-      expect(await isValid(winner?.body.access_token)).toBe(true);
-      expect((await refresh(service, winner?.body.refresh_token)).status).toBe(200);
-    }
-  });
-
   it('is refused when it is replayed, and the replay revokes the tokens of the first exchange', async () => {
     const { verifier, asked } = pkce();
     const code = await codeOf(browser, asked);
@@ -418,25 +404,6 @@ describe('POST /v2/token', () => {
     const hint = 'body: not JSON';
     expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint });
   });
-
-  it('allows no other methods than POST and DELETE', async () => {
-    const response = await service.send('GET', ENDPOINT, basic());
-    expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
-    expect(response.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
-  });
-});
-
-it('no other origin can read a response of the authorization page, sign-in or /v2/token (no CORS)', async () => {
-  const origin = { origin: ACME_ORIGIN };
-  const preflight = { ...origin, 'access-control-request-method': 'POST' };
-  const paths = [`/?${queryOf({ client_id: ACME_SITE })}`, '/sign-in', '/consent', '/sign-out', ENDPOINT];
-  for (const path of paths)
-    for (const response of [
-      await service.send('OPTIONS', path, preflight),
-      await service.send('GET', path, origin),
-      await service.post(path, '', { ...origin, 'content-type': FORM }),
-    ])
-      expect([...response.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
 it('the lifetimes of agent tokens can be configured', async () => {

@@ -12,14 +12,13 @@ import {
   FOR_NATIVE,
   FOR_PUBLIC,
   FOR_TOKEN,
-  FORM,
   formOf,
   NATIVE_CALLBACK,
   type Query,
   queryOf,
   redirected,
 } from '../support/authorization-page.js';
-import { expectError, expectInvalidRequest, MALFORMED } from '../support/expect-error.js';
+import { expectInvalidRequest, MALFORMED } from '../support/expect-error.js';
 import {
   ACME,
   ACME_AGENT,
@@ -760,14 +759,6 @@ describe.each([
     const response = await browser.submit(page, fields, action);
     expect(response.status).toBe(action === '/sign-out' ? 200 : 303);
   });
-
-  it('allows only POST', async () => {
-    for (const method of ['GET', 'PUT', 'DELETE']) {
-      const response = await service.send(method, action);
-      expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
-      expect(response.headers.get('allow')).toBe('POST');
-    }
-  });
 });
 
 describe('every page', () => {
@@ -866,12 +857,6 @@ describe('every page', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(text).not.toMatch(/@import|url\(/);
   });
-});
-
-it('the authorization endpoint allows only GET', async () => {
-  const response = await service.post('/', {}, { 'content-type': FORM });
-  expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
-  expect(response.headers.get('allow')).toBe('GET');
 });
 
 it('SESSION_SECRET can be rotated: the first secret signs, and the others still verify', async () => {

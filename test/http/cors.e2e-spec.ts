@@ -7,6 +7,8 @@ import { useService } from '../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/support/token`;
 const WITH_COOKIES = [TOKEN, `${TOKEN}/`, GROUP, `${GROUP}/`];
+/** Routes of customers that read cookies, and give no token. */
+const ENDINGS = ['/v2/customer/forget', '/v2/customer/end_sessions'];
 const WITHOUT_COOKIES = ['/v2/customer/identity_transfer', '/v2/customer/info', '/customer/'];
 const KNOWN = [ACME_ORIGIN, RIVAL_ORIGIN, PUBLIC_ORIGIN, 'capacitor://localhost'];
 const UNKNOWN = [
@@ -57,6 +59,7 @@ describe('protocol §2.9: CORS', () => {
     for (const [path, credentials] of [
       [TOKEN, true],
       [GROUP, true],
+      ...ENDINGS.map((path) => [path, true] as const),
       ['/v2/customer/nowhere', false],
     ] as const) {
       const response = await service.post(path, { grant_type: 'unknown' }, { origin });
@@ -109,7 +112,7 @@ describe('protocol §2.9: CORS', () => {
   });
 
   it.each([
-    ...WITH_COOKIES.map((path) => [path, true] as const),
+    ...[...WITH_COOKIES, ...ENDINGS].map((path) => [path, true] as const),
     ...WITHOUT_COOKIES.map((path) => [path, false] as const),
   ])('allows the methods and headers in a preflight at %s; credentials: %s', async (path, credentials) => {
     for (const method of ['POST', 'GET', 'DELETE']) {

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNoCustomerCreated, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
@@ -53,13 +52,6 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect(body).toEqual({ ...plain.body, access_token: expect.any(String), entity_id: cookieValue(cookies[0]) });
     const shape = (line: string) => line.replace(/=[0-9a-f-]{36,}/, '').replace(/Expires=[^;]+/, '');
     expect(cookies.map(shape)).toEqual(plain.cookies.map(shape));
-  });
-
-  it('has the same route with and without a slash at the end', async () => {
-    const first = await service.post(`${groupPath(ACME, 'g1')}/`, cookieBody());
-    expect(first.status).toBe(200);
-    const second = await service.post(groupPath(ACME, 'g1'), cookieBody(), { cookie: cookieHeader(first) });
-    expect(second.body.entity_id).toBe(first.body.entity_id);
   });
 
   it('keeps the identities of groups apart from each other and from the identity without a group', async () => {
@@ -326,22 +318,6 @@ describe('protocol §5.5: the database statements of a request', () => {
 });
 
 describe('an identity', () => {
-  it('exists after a restart of the service', async () => {
-    const database = await createTestDatabase();
-    try {
-      const before = await startTestService({ database });
-      const first = await visit(A, undefined, before);
-      const [group] = await visitAll([G1], cookieHeader(first), before);
-      await before.stop();
-      const after = await startTestService({ database });
-      const again = await visitAll([A, G1], cookieHeader(first), after);
-      await after.stop();
-      expect(again.map(entityOf)).toEqual([entityOf(first), entityOf(group as TestResponse)]);
-    } finally {
-      await database.remove();
-    }
-  });
-
   it('is the same for all services on one database, also for parallel first requests', async () => {
     const other = await startTestService({ database: service.database });
     try {

@@ -26,7 +26,6 @@ import {
   PUBLIC_SITE,
   RIVAL,
   RIVAL_ORIGIN,
-  RIVAL_SITE,
   SHARED,
   testRegistry,
 } from '../support/test-registry.js';
@@ -294,18 +293,6 @@ describe('protocol §2.8: the Origin of a request', () => {
     },
   );
 
-  it('is refused for another tenant’s page, also with that tenant’s own client_id', async () => {
-    const response = () =>
-      service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }), { origin: ACME_ORIGIN });
-    await expectErrorWithoutCustomer(response, 'Origin');
-  });
-
-  it('is refused for a returning customer as for a new one', async () => {
-    const browser = new TestBrowser(service);
-    await browser.visit();
-    await expectErrorWithoutCustomer(() => browser.visit({}, TOKEN, { origin: RIVAL_ORIGIN }), 'Origin');
-  });
-
   it.each([
     ['only a private-use redirect URI', 'phone'],
     ['no redirect URI', 'bare'],
@@ -314,12 +301,6 @@ describe('protocol §2.8: the Origin of a request', () => {
       await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ client_id }), { origin }), 'Origin');
     }
     expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
-  });
-
-  it('is refused if it is given twice', async () => {
-    const headers = [ACME_ORIGIN, ACME_ORIGIN].map((origin) => `Origin: ${origin}`);
-    const text = rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers);
-    await expectErrorWithoutCustomer(() => exchange(service.url, text), 'Origin');
   });
 });
 
@@ -340,10 +321,6 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
     const response = await service.post(TOKEN, body, { origin: PUBLIC_ORIGIN });
     expect([response.status, response.body.organization_id]).toEqual([200, organization_id]);
-  });
-
-  it('an application whose grant_types include the cookie grant', async () => {
-    expect((await service.post(TOKEN, cookieBody({ client_id: 'cookies-only' }))).status).toBe(200);
   });
 
   it.each([
@@ -377,11 +354,6 @@ describe('the parameters of protocol §4.1', () => {
     },
   );
 
-  it('are not read from the query', async () => {
-    const query = new URLSearchParams(cookieBody() as Record<string, string>);
-    await expectErrorWithoutCustomer(() => service.post(`${TOKEN}?${query}`, {}), 'grant_type');
-  });
-
   it('need no Authorization header, and an existing one is ignored', async () => {
     for (const authorization of ['Bearer x', 'Basic eDp5', 'x']) {
       expect((await service.post(TOKEN, cookieBody(), { authorization })).status).toBe(200);
@@ -396,7 +368,6 @@ function registryOfThisFile() {
   registry.clients.push(
     { ...client, client_id: 'bare' },
     { ...client, client_id: 'phone', client_type: 'native', redirect_uris: ['example.acme:/callback'] },
-    { ...client, client_id: 'cookies-only', grant_types: ['cookie'] },
   );
   return registry;
 }

@@ -33,6 +33,12 @@ describe('the network of a caller', () => {
     ['203.0.113.7', '::ffff:203.0.113.7'],
     ['2001:db8:1:2::1', '[2001:db8:1:2::99]:443'],
     ['fe80::1', 'fe80::2%eth0'],
+    ['203.0.113.7', '::FFFF:203.0.113.7'],
+    ['203.0.113.7', '::ffff:cb00:7107'],
+    ['203.0.113.7', '0:0:0:0:0:ffff:203.0.113.7'],
+    ['2001:DB8::ABCD', '2001:0db8:0000:0000:0000:0000:0000:0001'],
+    ['::1', '0:0:0:0:0:0:0:1'],
+    ...['unknown', '1:2:3:4:5:6:7:8::9', ':::', '1.2.3', '999.1.1.1', '%', '_hidden', '[::1'].map((text) => [text, '']),
     ['', 'x'.repeat(5_000)],
     ['unknown', '203.0.113.7.8'],
   ])('of %s is the same as that of %s', (one, other) => {
@@ -40,8 +46,15 @@ describe('the network of a caller', () => {
   });
 
   it('differs between two IPv4 addresses and between two IPv6 /64', () => {
-    expect(networkOf('203.0.113.7')).not.toBe(networkOf('203.0.113.8'));
-    expect(networkOf('2001:db8:1:2::1')).not.toBe(networkOf('2001:db8:1:3::1'));
+    for (const [one, other] of [
+      ['203.0.113.7', '203.0.113.8'],
+      ['::ffff:203.0.113.7', '::ffff:203.0.113.8'],
+      ['2001:db8:1:2::1', '2001:db8:1:3::1'],
+      ['2001:db8:1::1', '2001:db8:0:1::1'],
+      ['127.0.0.1', '::1'],
+      ['unknown', '203.0.113.7'],
+    ] as const)
+      expect(networkOf(one)).not.toBe(networkOf(other));
   });
 
   it('is counted as an IPv4 address, or as an IPv6 /64, /56 and /48 with 1, 8 and 32 times the limit', () => {

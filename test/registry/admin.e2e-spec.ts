@@ -15,7 +15,7 @@ const SITE = 'https://new.example';
 
 it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
   const without = await startTestService();
-  for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers']) {
+  for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers', 'identities/x']) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       const { status, headers } = await manage(without, method, `/admin/${path}`, OPERATOR);
       expect({ status, allow: headers.get('allow') }).toEqual({ status: 404, allow: null });

@@ -79,10 +79,6 @@ describe('a request for the revocation feed', () => {
     expectInvalidRequest(await readFeed(service, `?${query}`), hint);
   });
 
-  it('is for the management port only', async () => {
-    expect((await service.send('GET', '/oauth2/revocations', basic('customer-server', FEED_SECRET))).status).toBe(404);
-  });
-
   it('gets everything in force in pages whose entries each arrive once', async () => {
     const rows = Array.from({ length: 5_300 }, (_, index) => ({
       kind: 'jti' as const,

@@ -247,6 +247,7 @@ describe('the verification of the claims of an access token', () => {
     ['the issuer with a slash', { ...ISSUED_CLAIMS, iss: `${ISSUER}/` }],
     ['no issuer', { ...ISSUED_CLAIMS, iss: undefined }],
     ['no exp', { ...ISSUED_CLAIMS, exp: undefined }],
+    ['exp as a text', { ...ISSUED_CLAIMS, exp: '9999999999x' }],
     ['no iat', { ...ISSUED_CLAIMS, iat: undefined }],
   ])('rejects a token with %s', (_, claims) => {
     expectRejected(signed(issuedHeader, claims));

@@ -28,7 +28,13 @@ describe('protocol §1.5: two ports', () => {
 
   const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
   const MANAGEMENT = ['/health/live', '/health/ready', '/metrics', '/docs'];
-  const CLOSED_TO_CALLERS = ['/oauth2/introspect', '/oauth2/revocations', '/oauth2/revoke', '/admin/clients'];
+  const CLOSED_TO_CALLERS = [
+    '/oauth2/introspect',
+    '/oauth2/revocations',
+    '/oauth2/revoke',
+    '/admin/clients',
+    '/admin/identities/x',
+  ];
   const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json'];
 
   it.each([...MANAGEMENT, ...CLOSED_TO_CALLERS])(

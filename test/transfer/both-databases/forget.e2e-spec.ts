@@ -347,13 +347,6 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
     expect(await service.idOf(cookie, AT_RIVAL)).not.toBe(ofRival);
   });
 
-  it('CORS allows credentials, on errors too', async () => {
-    for (const response of [await forget(undefined), await forget(undefined, { client_id: 'nobody' })]) {
-      expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
-      expect(response.headers.get('access-control-allow-credentials')).toBe('true');
-    }
-  });
-
   it('a request beyond the limit forgets of its network gets 429 and ends nothing', async () => {
     const limited = await startTestService({ environment: { RATE_LIMIT: 'forgets=1/60' } });
     beginWindow(limited);
