@@ -24,6 +24,8 @@ export interface DemoEntries {
 /** The redirect URI of the demo clients: the try-it page that shows the token of an agent (protocol §11). */
 export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-in`;
 
+/** Pages under development, on the site of the service and on another one. */
+const PAGE_ORIGINS = ['http://localhost:8080', 'http://shop.localhost:8080'];
 /** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -60,7 +62,7 @@ function moveTryItPage(path: string, authUrl: string): void {
 export function demoEntries(authUrl: string, grantTypes: string[] = []) {
   const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`, signedInUrl(authUrl)])];
   // a page of the site may move its customer into the app, and sends its own origin (protocol §4.10)
-  const pageOrigins = new Set(['http://localhost:8080', ...redirect_uris.map((uri) => new URL(uri).origin)]);
+  const pageOrigins = new Set([...PAGE_ORIGINS, ...redirect_uris.map((uri) => new URL(uri).origin)]);
   const clientSecret = randomSecret('base64url');
   return {
     organizations: [
@@ -80,7 +82,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         organization_id: DEMO.organizationId,
         redirect_uris,
         redirect_uri_match: 'prefix',
-        origins: ['http://localhost:8080'],
+        origins: PAGE_ORIGINS,
         scopes: ['customers:own'],
         grant_types: ['cookie', 'agent_token', 'identity_token', 'refresh_token', JWT_BEARER, ...grantTypes],
         grants: {

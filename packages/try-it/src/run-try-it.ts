@@ -15,10 +15,13 @@ import { welcome } from './welcome.js';
  * @param page the page of the extension, to which the try-it page links
  */
 export async function runTryIt(extension: Extension = {}, page?: ExtensionPage): Promise<void> {
-  const { TRY_IT, TRY_IT_FILE, NODE_ENV, PORT, AUTH_URL } = process.env;
+  const { TRY_IT, TRY_IT_FILE, NODE_ENV, PORT, MANAGEMENT_PORT, AUTH_URL } = process.env;
   if (!TRY_IT && !TRY_IT_FILE && NODE_ENV !== 'production') process.env.TRY_IT = 'true';
-  // the demo registry contains the URL of the page, so the port must be known before the service listens
-  if (PORT?.trim() === '0' && !AUTH_URL) process.env.PORT = String(await freePort());
+  if (PORT?.trim() === '0') {
+    process.env.MANAGEMENT_PORT = MANAGEMENT_PORT || '0'; // otherwise a second service would collide at the default
+    // the demo registry contains the URL of the page, so the port must be known before the service listens
+    if (!AUTH_URL) process.env.PORT = String(await freePort());
+  }
   let isDemo = false;
   const service = await runService({
     ...extension,

@@ -50,17 +50,20 @@ describe('the demo registry', () => {
     },
   );
 
-  it.each([ORIGIN, 'http://localhost:8080'])('lets a page of %s move its customer into the app', async (origin) => {
-    const { entity_id, access_token } = (await visit()).body;
-    const { verifier, asked } = pkce();
-    const transfer = { bearer_type: 'customer', client_id: DEMO.nativeClientId, ...asked };
-    const approved = await service.post(TRANSFER, transfer, { origin, ...bearer(access_token) });
-    expect(approved.status).toBe(200);
-    const proof = { code: approved.body.identity_transfer_token, code_verifier: verifier };
-    const app = { client_id: DEMO.nativeClientId, remember: 'refresh_token' };
-    const { body } = await service.post(TOKEN, { grant_type: 'identity_token', ...proof, ...app });
-    expect(body).toMatchObject({ entity_id, refresh_token: expect.any(String) });
-  });
+  it.each([ORIGIN, 'http://localhost:8080', 'http://shop.localhost:8080'])(
+    'lets a page of %s move its customer into the app',
+    async (origin) => {
+      const { entity_id, access_token } = (await visit()).body;
+      const { verifier, asked } = pkce();
+      const transfer = { bearer_type: 'customer', client_id: DEMO.nativeClientId, ...asked };
+      const approved = await service.post(TRANSFER, transfer, { origin, ...bearer(access_token) });
+      expect(approved.status).toBe(200);
+      const proof = { code: approved.body.identity_transfer_token, code_verifier: verifier };
+      const app = { client_id: DEMO.nativeClientId, remember: 'refresh_token' };
+      const { body } = await service.post(TOKEN, { grant_type: 'identity_token', ...proof, ...app });
+      expect(body).toMatchObject({ entity_id, refresh_token: expect.any(String) });
+    },
+  );
 
   it('lets the same client create customers of groups, and an agent find a customer by its external_id', async () => {
     const inGroup = await visit(`/v2/customer/${organization_id}/support/token`, {});

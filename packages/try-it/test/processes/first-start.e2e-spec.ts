@@ -44,15 +44,17 @@ describe('protocol §11: a first npm start', () => {
     }
   });
 
-  it('with PORT=0 prints the real port, and a later start on another port still has the page', async () => {
+  it('with PORT=0 has free ports and prints them, and a later start on another port still has the page', async () => {
     const DATA_DIR = join(root, 'ports');
     const urls: string[] = [];
     for (const PORT of ['0', '0', String(await freePort())]) {
-      const service = await startServiceProcess({ PORT, DATA_DIR }, undefined, START);
+      const ports = PORT === '0' ? { PORT, MANAGEMENT_PORT: '' } : { PORT };
+      const service = await startServiceProcess({ ...ports, DATA_DIR }, undefined, START);
       const url = `http://localhost:${new URL(service.url).port}`;
       try {
         await service.process.says(new RegExp(`^Try the service in a browser: ${url}/try$`, 'm'));
         expect((await request(`${service.url}/try`, {})).text).not.toContain('was made for another AUTH_URL');
+        expect(service.managementUrl).not.toContain(':3001');
         urls.push(url);
       } finally {
         await service.terminate();
