@@ -1,13 +1,11 @@
-import { RequestError, TokenClient } from 'browser-client';
+import { errorText, RequestError, TokenClient } from 'browser-client';
 import { describe, expect, it, vi } from 'vitest';
-import { loadExample } from '../support/load-example.js';
 import { stubPageGlobals } from '../support/page-globals.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/skipped-waits.js';
 
 const OTHER_TAB = '../../packages/browser-client/src/token-client.ts?tab=2';
 const { TokenClient: TokenClientOfOtherTab } = (await import(OTHER_TAB)) as { TokenClient: typeof TokenClient };
-const { errorText } = await loadExample('browser/error-text.js');
 
 skipWaits();
 stubPageGlobals();
@@ -59,6 +57,16 @@ describe('a TokenClient when the browser has another customer than before', () =
     expect(onCustomerChange.mock.calls).toEqual([['new']]);
   });
 
+  it('rejects with cookies_blocked, and calls nothing, if each request has another customer', async () => {
+    const { tokens, onCustomerChange, requestToken } = clientOf(['first', 'second', 'third', 'fourth', 'fifth']);
+    const api = await startApi([401, 200]);
+    await expect(tokens.fetch(api)).rejects.toMatchObject({ error: 'cookies_blocked', isTemporary: false });
+    await expect(tokens.get()).rejects.toMatchObject({ error: 'cookies_blocked' });
+    expect(requestToken).toHaveBeenCalledTimes(5);
+    expect(server?.requests()).toBe(1);
+    expect(onCustomerChange).not.toHaveBeenCalled();
+  });
+
   it('repeats a call with a new token of the same customer', async () => {
     const { tokens, onCustomerChange, requestToken } = clientOf(['same']);
     expect((await tokens.fetch(await startApi([401, 200]))).status).toBe(200);
@@ -92,7 +100,7 @@ describe('a TokenClient after a tab has left its customer', () => {
   });
 });
 
-describe('browser/error-text.js', () => {
+describe('errorText of browser-client', () => {
   it.each([
     [{ error: 'customer_changed' }, 'Reload the page'],
     [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 30 }, '30 seconds.'],
@@ -102,5 +110,9 @@ describe('browser/error-text.js', () => {
     [{ status: 400, error: 'invalid_request', requestId: 'an-id' }, 'an-id'],
   ])('has a text for %j', (fields, text) => {
     expect(errorText(new RequestError(fields))).toContain(text);
+  });
+
+  it('has a text for an error of the page itself', () => {
+    expect(errorText(new TypeError('of the page'))).toContain('unexpected');
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import type { ThirdPartyCookies } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
 import { CustomerBrowser } from './customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
@@ -35,10 +36,14 @@ export class GuideSite {
     private readonly browser: CustomerBrowser,
   ) {}
 
-  static async start(environment: Record<string, string> = {}, registry = testRegistry()): Promise<GuideSite> {
+  static async start(
+    environment: Record<string, string> = {},
+    registry = testRegistry(),
+    thirdPartyCookies: ThirdPartyCookies = 'default',
+  ): Promise<GuideSite> {
     const service = await startTestService({ environment, registry });
     const front = await startHttpsProxy('auth.example', service.url, {}, scriptOf);
-    return new GuideSite(service, front, await CustomerBrowser.open({ httpsPort: front.port }));
+    return new GuideSite(service, front, await CustomerBrowser.open({ httpsPort: front.port, thirdPartyCookies }));
   }
 
   openPage(): Promise<Page> {

@@ -1,3 +1,4 @@
+export { errorText } from './error-text.js';
 export { leaveThisBrowser, logOutEverywhere } from './leave.js';
 export {
   approveMove,

@@ -3,6 +3,7 @@ import { RequestError, withRequestErrors } from './request-error.js';
 
 const MAX_ATTEMPTS = 3;
 const RENEWAL_PAUSE_SECONDS = 2;
+const MAX_MARGIN_SECONDS = 60;
 
 export interface TokenClientOptions {
   /** The URL of the service. */
@@ -26,7 +27,7 @@ export interface TokenResponse {
 const clientsOfThisTab = new Set<TokenClient>();
 let otherTabs: ReturnType<typeof openChannel>;
 
-/** Customer tokens for a page. A call in the last minute of a token renews it. Never sends two requests at once. */
+/** Customer tokens for a page. A call shortly before a token expires renews it. Never sends two requests at once. */
 export class TokenClient {
   readonly clientId: string;
   /** The URL of the routes for customers. */
@@ -51,8 +52,10 @@ export class TokenClient {
   }
 
   /**
-   * Calls an API. Repeats the call with a new token after 401, and after a short `Retry-After` of 429 and 503. Rejects
-   * with `customer_changed`, and sends nothing more, if the next token belongs to another customer.
+   * Calls an API, and resolves to its response, whatever its status is: check `ok`. Repeats the call once with a new
+   * token after 401, and after a short `Retry-After` of 429 and 503. Rejects with `no_response` without a response or
+   * after a timeout of `signal`. Rejects with `customer_changed`, and sends nothing more, if the next token belongs to
+   * another customer.
    */
   fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     return withRequestErrors(async () => {
@@ -131,13 +134,20 @@ export class TokenClient {
 
   async #renew(): Promise<{ token: string; entityId: string }> {
     const last = this.#last;
+    const options = this.validToken ? { maxAttempts: 1 } : {};
     try {
-      const result = await this.requestToken(this.validToken ? { maxAttempts: 1 } : {});
+      let result = await this.requestToken(options);
+      if (this.#isOfOther(result)) {
+        // A browser that drops the cookies has another customer at each request. A page that reloads would do so forever.
+        const changedTo = result.entity_id;
+        result = await this.requestToken(options);
+        if (result.entity_id !== changedTo) throw new RequestError({ error: 'cookies_blocked' });
+      }
       const { access_token: token, entity_id: entityId, expires_in } = result;
-      const marginSeconds = Math.min(60, expires_in / 10);
+      const marginSeconds = Math.min(MAX_MARGIN_SECONDS, expires_in / 10);
       this.#expiresAtMs = Date.now() + expires_in * 1000;
       this.#renewAtMs = this.#expiresAtMs - marginSeconds * 1000;
-      const hasChanged = this.#last && this.#last.entityId !== entityId;
+      const hasChanged = this.#isOfOther(result);
       this.#last = { token, entityId };
       if (hasChanged) queueMicrotask(() => this.#onCustomerChange(entityId));
       return this.#last;
@@ -147,6 +157,10 @@ export class TokenClient {
       this.#renewAtMs = Math.min(this.#expiresAtMs, Date.now() + pauseSeconds * 1000);
       return last;
     }
+  }
+
+  #isOfOther({ entity_id }: TokenResponse): boolean {
+    return this.#last !== undefined && this.#last.entityId !== entity_id;
   }
 }
 

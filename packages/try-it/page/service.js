@@ -67,7 +67,7 @@ const tooManyRequests = (seconds) =>
  */
 export const sentenceOf = (error) =>
   asRequestError(error).error === 'cookies_blocked'
-    ? 'Your browser blocks the cookies of this page. Allow them to use the chat.'
+    ? 'Your browser blocks the cookies of this chat. Allow them to use the chat.'
     : /** @type {Error} */ (error).message;
 
 /**

@@ -120,3 +120,19 @@ describe('TokenClient while the service rejects its requests', () => {
     expect(site.tokenRequests).toBeGreaterThan(1);
   });
 });
+
+describe('TokenClient in a browser that drops the cookies of the service only', () => {
+  it('rejects with cookies_blocked after the 401 of an API, and does not reload the page forever', async () => {
+    site = await GuideSite.start({ COOKIE_PARTITIONED: 'false' }, undefined, 'blocked');
+    const tab = await site.openPage();
+    await tab.route('**/chats', (route) => route.fulfill({ status: 401 }));
+    const call = () =>
+      runInPage(tab, "return tokens.fetch('/chats').then(({ status }) => status, ({ error }) => error);");
+    const outcomes: unknown[] = [];
+    tab.on('load', () => void call().then((outcome) => outcomes.push(outcome)));
+    await tab.reload();
+    await expect.poll(() => outcomes).toEqual(['cookies_blocked']);
+    expect(await call()).toBe('cookies_blocked');
+    expect(outcomes).toHaveLength(1);
+  });
+});

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import ts from 'typescript';
 import { build, type PreviewServer, preview, type Rolldown } from 'vite';
@@ -11,6 +11,7 @@ import { ACME, ACME_SITE, testRegistry } from '../../../../test/support/test-reg
 import { startTestService, type TestService } from '../../../../test/support/test-service.js';
 
 const PACKAGE = join(import.meta.dirname, '../..');
+const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
 const MAX_SIZE_BYTES = 5 * 1024;
 
 /** A project outside of this one, in which the packed package is installed. */
@@ -24,6 +25,8 @@ beforeAll(() => {
   mkdirSync(target, { recursive: true });
   execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: PACKAGE, stdio: 'pipe' });
   const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
+  for (const [, name = '', text = ''] of README.matchAll(/^```ts ([\w-]+\.ts)\n(.*?)^```$/gms))
+    writeFileSync(join(folder, 'src', name), text);
   execFileSync('tar', ['-xzf', join(folder, tarball), '--strip-components=1', '-C', target]);
 });
 afterAll(async () => {
@@ -32,9 +35,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it('a strict TypeScript project compiles with the types of the package', () => {
+it('a strict TypeScript project compiles with the types of the package and the files of the README', () => {
   const { config } = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile);
   const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, folder);
+  expect(fileNames.map((name) => basename(name)).sort()).toEqual(['lost-phone.ts', 'main.ts', 'tokens.ts']);
   const diagnostics = ts.getPreEmitDiagnostics(ts.createProgram(fileNames, options));
   expect(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([]);
 });

@@ -9,8 +9,8 @@ import { clickIn, customerIn, recordRequests, tryItSite } from '../support/try-i
 // cspell:ignore fulfill Cimg Cscript Ealert Fscript
 const site = tryItSite();
 const run = promisify(execFile);
-const ERROR_TEXTS = join(import.meta.dirname, '../../../../examples/integrating/browser/error-text.js');
-/** The sentence of the guide. */
+const ERROR_TEXTS = join(import.meta.dirname, '../../../browser-client/src/error-text.ts');
+/** The sentence of `errorText`. */
 const [, BLOCKED] = /cookies_blocked: '(.+)'/.exec(readFileSync(ERROR_TEXTS, 'utf8')) ?? [];
 
 describe('the try-it page in a real browser', () => {

@@ -1,4 +1,4 @@
-import { NewBrowser, RequestError, signIn, TokenClient, type TokenResponse } from 'browser-client';
+import { errorText, NewBrowser, RequestError, signIn, TokenClient, type TokenResponse } from 'browser-client';
 
 declare global {
   interface Window {
@@ -19,7 +19,7 @@ window.signIn = (backendUrl) => signIn(tokens, backendUrl, { link: false });
 window.receive = (transferToken) => device.finishMove(transferToken, { replace: true });
 
 function textOf(error: unknown): string {
-  if (!(error instanceof RequestError)) throw error;
+  if (!(error instanceof RequestError)) return errorText(error);
   const seconds: number | undefined = error.retryAfterSeconds;
   return `${error.status} ${error.error} ${seconds ?? ''}`;
 }
