@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { agentTokenBody, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
+import { BACKEND_CALLBACK } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { type HttpClient, startTestService } from '../support/test-service.js';
-import { agentTokenPair, infoStatus } from '../support/transfers.js';
+import { agentTokenPair, authorizationCode, infoStatus } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
@@ -26,6 +27,10 @@ class SharedStore {
   crashes = false;
 
   constructor(public tokens: Tokens) {}
+
+  async fill(tokens: Tokens): Promise<void> {
+    this.tokens = tokens;
+  }
 
   async read(): Promise<Tokens> {
     return this.tokens;
@@ -84,6 +89,15 @@ function trustedToken(): Promise<string> {
 }
 
 describe('backend/agent-session.js with two replicas', () => {
+  it('exchanges the code of a sign-in, and fills the store', async () => {
+    const store = new SharedStore({ accessToken: '', expiresAtMs: 0, refreshToken: '' });
+    const agent = await replicaOf(store).signIn(await authorizationCode(service), BACKEND_CALLBACK);
+    const token = await replicaOf(store).token();
+    expect(claimsOf(token).sub).toBe(agent);
+    expect(await statusOf(token)).toBe(200);
+    expect((await refresh(service, store.tokens.refreshToken)).status).toBe(200);
+  });
+
   it('renews the agent token once for parallel calls', async () => {
     const store = await signedIn();
     const replicas = [replicaOf(store), replicaOf(store)];

@@ -4,11 +4,11 @@ import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { loadExample } from '../support/load-example.js';
-import { ERASE, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
+import { managerToken, managingRegistry } from '../support/managed-customers.js';
 import { infoStatus } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
-const { eraseUser, exportUser, signOutEverywhere } = await loadExample('backend/user-data.js');
+const { customerIdOf, eraseCustomer, exportUser, signOutEverywhere } = await loadExample('backend/user-data.js');
 
 const service = useService({ registry: managingRegistry() });
 let agent: string;
@@ -28,18 +28,24 @@ describe('backend/user-data.js', () => {
     await signOutEverywhere(options(), 'user-1');
     expect(await infoStatus(service, one.access_token)).toBe(401);
     expect((await tokenOf('user-1')).entity_id).toBe(one.entity_id);
-    await eraseUser(options(), 'user-1');
+    await eraseCustomer(options(), await customerIdOf(options(), 'user-1'));
     expect((await tokenOf('user-1')).entity_id).not.toBe(one.entity_id);
     expect(await infoStatus(service, other.access_token)).toBe(200);
   });
 
-  it('erases a user again, and one that never was a customer, without an error and without a customer', async () => {
-    const count = await identitiesOf(service).count();
-    await eraseUser(options(), 'unknown-user');
-    expect(await identitiesOf(service).count()).toBe(count);
+  it('erases a customer again by its id, and then knows no customer of the user', async () => {
     const { entity_id } = await tokenOf('user-3');
-    for (let repetition = 0; repetition < 2; repetition++) await eraseUser(options(), 'user-3');
-    expect((await manageCustomer(service, ERASE, agent, { customer_id: entity_id })).status).toBe(200);
+    const customerId = await customerIdOf(options(), 'user-3');
+    expect(customerId).toBe(entity_id);
+    for (let repetition = 0; repetition < 2; repetition++) await eraseCustomer(options(), customerId);
+    expect(await customerIdOf(options(), 'user-3')).toBeUndefined();
+  });
+
+  it('has nothing to end for a user who never was a customer, and creates none', async () => {
+    const count = await identitiesOf(service).count();
+    await signOutEverywhere(options(), 'unknown-user');
+    expect(await customerIdOf(options(), 'unknown-user')).toBeUndefined();
+    expect(await identitiesOf(service).count()).toBe(count);
   });
 
   it('gets a new agent token if the service rejects the first, and fails with the hint of other errors', async () => {
@@ -47,6 +53,7 @@ describe('backend/user-data.js', () => {
     const session = { token: async (rejected?: string) => (rejected === undefined ? 'dev:x' : agent) };
     expect(Object.keys(await exportUser({ url: service.url, session }, 'user-4'))).toContain('organization_user');
     const failure = { status: 400, hint: expect.stringMatching(/^external_id: must be 1 to 255/) };
-    await expect(eraseUser(options(), 'a\nb')).rejects.toMatchObject(failure);
+    await expect(signOutEverywhere(options(), 'a\nb')).rejects.toMatchObject(failure);
+    await expect(signOutEverywhere(options(), undefined)).rejects.toMatchObject({ error: 'no_user_id' });
   });
 });

@@ -10,13 +10,21 @@ export class AgentSession {
   #renewing;
   #succeededAtMs = Date.now();
   /**
-   * The store has two functions. `read()` resolves to `{ accessToken, expiresAtMs, refreshToken }`. `update(change)`
-   * locks these tokens for all replicas, calls `change(current)` and stores its result before it resolves to it.
+   * The store has three functions. `fill(tokens)` stores `{ accessToken, expiresAtMs, refreshToken }`, and `read()`
+   * resolves to them. `update(change)` locks these tokens for all replicas, calls `change(current)` and stores its
+   * result before it resolves to it.
    */
   constructor({ url, clientId, clientSecret, store }) {
     this.url = `${url}/v2/token`;
     this.credentials = { client_id: clientId, client_secret: clientSecret };
     this.store = store;
+  }
+
+  /** Once, with the code of a person's sign-in. Resolves to the id of the agent. */
+  async signIn(code, redirectUri) {
+    const result = await this.#request({ grant_type: 'authorization_code', code, redirect_uri: redirectUri });
+    await this.store.fill(tokensOf(result));
+    return result.account_id;
   }
 
   /**
@@ -59,13 +67,18 @@ export class AgentSession {
   }
 
   async #renew({ refreshToken }) {
-    const parameters = { grant_type: 'refresh_token', refresh_token: refreshToken, ...this.credentials };
-    const request = { method: 'POST', body: new URLSearchParams(parameters) };
-    const response = await fetchWithRetries(this.url, request, MAX_RENEWAL_SECONDS);
-    const result = await readResult(response, 'no agent token');
-    const expiresAtMs = Date.now() + result.expires_in * 1000;
-    return { accessToken: result.access_token, expiresAtMs, refreshToken: result.refresh_token };
+    return tokensOf(await this.#request({ grant_type: 'refresh_token', refresh_token: refreshToken }));
   }
+
+  async #request(parameters) {
+    const body = new URLSearchParams({ ...parameters, ...this.credentials });
+    const response = await fetchWithRetries(this.url, { method: 'POST', body }, MAX_RENEWAL_SECONDS);
+    return readResult(response, 'no agent token');
+  }
+}
+
+function tokensOf({ access_token: accessToken, refresh_token: refreshToken, expires_in }) {
+  return { accessToken, expiresAtMs: Date.now() + expires_in * 1000, refreshToken };
 }
 
 function isUsable({ accessToken, expiresAtMs }, rejected, marginMs = RENEWAL_MARGIN_MS) {

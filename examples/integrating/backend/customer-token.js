@@ -5,10 +5,7 @@ import { fetchWithRetries, readResult } from '../fetch-with-retries.js';
  * waits can set `maxWaitSeconds` to more than 10.
  */
 export async function customerToken({ url, clientId, session, maxWaitSeconds }, userId) {
-  // Otherwise a missing id would create a customer with each request, or be "undefined", one customer for all users.
-  // JavaScript rounds integers that are not safe: two users could become one customer.
-  if (typeof userId !== 'string' && !Number.isSafeInteger(userId))
-    throw Object.assign(new Error('userId: no string and no safe integer'), { error: 'no_user_id' });
+  const external_id = externalId(userId);
   const agentToken = await session.token();
   let response = await send(agentToken);
   if (response.status === 401) response = await send(await session.token(agentToken));
@@ -16,8 +13,17 @@ export async function customerToken({ url, clientId, session, maxWaitSeconds }, 
 
   function send(bearer) {
     const grant = { grant_type: 'agent_token', response_type: 'token', client_id: clientId };
-    const body = JSON.stringify({ ...grant, external_id: String(userId) });
+    const body = JSON.stringify({ ...grant, external_id });
     const headers = { Authorization: `Bearer ${bearer}` };
     return fetchWithRetries(`${url}/v2/customer/token`, { method: 'POST', headers, body }, maxWaitSeconds);
   }
+}
+
+/**
+ * The text of your id of a user. Without the check, a missing id would be "undefined", one customer for all users.
+ * JavaScript rounds integers that are not safe, so two users could become one customer.
+ */
+export function externalId(userId) {
+  if (typeof userId === 'string' || Number.isSafeInteger(userId)) return String(userId);
+  throw Object.assign(new Error('userId: no string and no safe integer'), { error: 'no_user_id' });
 }

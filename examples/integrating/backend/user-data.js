@@ -1,31 +1,37 @@
 import { fetchWithRetries, readResult } from '../fetch-with-retries.js';
+import { externalId } from './customer-token.js';
 
 /** Resolves to everything that the service stores about a user: rows, by the name of their table. */
 export async function exportUser(options, userId) {
   const tables = {};
   let after;
   do {
-    const page = await send(options, 'export', { external_id: String(userId), after });
+    const page = await send(options, 'export', { external_id: externalId(userId), after });
     for (const [name, rows] of Object.entries(page.tables)) tables[name] = [...(tables[name] ?? []), ...rows];
     after = page.next;
   } while (after);
   return tables;
 }
 
-/** Ends all tokens of a user, in all browsers and on all devices. */
+/** Ends all tokens of a user, in all browsers and on all devices. A user without a customer has none. */
 export async function signOutEverywhere(options, userId) {
-  await send(options, 'end_sessions', { external_id: String(userId), browsers: true });
+  await unlessUnknown(send(options, 'end_sessions', { external_id: externalId(userId), browsers: true }));
 }
 
-/** Erases a user. An erased user has no external_id, so a repetition needs the customer_id. */
-export async function eraseUser(options, userId) {
-  try {
-    const { entity_id } = await send(options, 'export', { external_id: String(userId) });
-    await send(options, 'erase', { customer_id: entity_id });
-  } catch (error) {
-    if (error.hint !== 'external_id: unknown') throw error; // erased before, or never a customer
-  }
+/** Resolves to the id of the user's customer, or to undefined for a user who never was a customer or was erased. */
+export async function customerIdOf(options, userId) {
+  return (await unlessUnknown(send(options, 'export', { external_id: externalId(userId) })))?.entity_id;
 }
+
+/** Erases a customer. Store the id before: after a temporary error call the function again, also days later. */
+export async function eraseCustomer(options, customerId) {
+  await send(options, 'erase', { customer_id: customerId });
+}
+
+const unlessUnknown = (request) =>
+  request.catch((error) => {
+    if (error.hint !== 'external_id: unknown') throw error;
+  });
 
 async function send({ url, session, maxWaitSeconds }, action, parameters) {
   const request = (bearer) => {

@@ -8,7 +8,10 @@ MARGIN_SECONDS = 60
 
 
 class Customers:
-    """`session` has a function `token(rejected)`, as an AgentSession. A job can set `max_wait_seconds` to more than 10."""
+    """
+    `session` has a function `token(rejected)`, as an AgentSession. Each request is repeated for at most
+    `max_wait_seconds` in all. A job for which no user waits can set more than 10.
+    """
 
     def __init__(self, url, client_id, session, max_wait_seconds=10):
         self.url = f'{url}/v2/customer'
@@ -53,16 +56,23 @@ class Customers:
                 return tables
 
     def sign_out_everywhere(self, user_id):
-        """Ends all tokens of a user, in all browsers and on all devices."""
-        self._send('end_sessions', {'external_id': external_id(user_id), 'browsers': True})
+        """Ends all tokens of a user, in all browsers and on all devices. A user without a customer has none."""
+        self._send_unless_unknown('end_sessions', {'external_id': external_id(user_id), 'browsers': True})
 
-    def erase(self, user_id):
-        """Erases a user. An erased user has no external_id, so a repetition needs the customer_id."""
+    def customer_id(self, user_id):
+        """Returns the id of the user's customer, or None for a user who never was a customer or was erased."""
+        page = self._send_unless_unknown('export', {'external_id': external_id(user_id)})
+        return page and page['entity_id']
+
+    def erase(self, customer_id):
+        """Erases a customer. Store the id before: after a temporary error call this again, also days later."""
+        self._send('erase', {'customer_id': customer_id})
+
+    def _send_unless_unknown(self, action, body):
         try:
-            page = self._send('export', {'external_id': external_id(user_id)})
-            self._send('erase', {'customer_id': page['entity_id']})
+            return self._send(action, body)
         except ServiceError as error:
-            if error.hint != 'external_id: unknown':  # erased before, or never a customer
+            if error.hint != 'external_id: unknown':
                 raise
 
     def _token(self, user_id):

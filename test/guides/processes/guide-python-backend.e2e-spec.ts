@@ -14,6 +14,7 @@ import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, RIVAL } fro
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { authorizationCode, infoStatus, newCustomer } from '../../support/transfers.js';
 
+// cspell:ignore contextlib runpy getvalue
 const ISSUER = 'https://login.acme.example';
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const jwks = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'key-1' }] };
@@ -188,9 +189,12 @@ result = [statuses, [seen.index(token) for token in seen]]`;
       const statements = `token = customers.request_token('user-2')
 tables = customers.export('user-2')
 customers.sign_out_everywhere('user-2')
-for _ in range(2): customers.erase('user-2')
-result = [token, tables]`;
-      const [{ access_token, entity_id }, { customer }] = await withCustomers(statements);
+customer_id = customers.customer_id('user-2')
+for _ in range(2): customers.erase(customer_id)
+customers.sign_out_everywhere('user-2')
+result = [token, tables, customers.customer_id('user-2')]`;
+      const [{ access_token, entity_id }, { customer }, erased] = await withCustomers(statements);
+      expect(erased).toBeNull();
       expect(customer).toEqual([expect.objectContaining({ entity_id })]);
       expect(await infoStatus(service, access_token)).toBe(401);
       const again = await withCustomers("result = customers.request_token('user-2')");
@@ -207,6 +211,28 @@ for customers.url in (customers.url, 'http://127.0.0.1:1'):
       expect(response).toEqual([400, expect.stringMatching(/^external_id: must be 1 to 255/), true, false]);
       expect(missing).toEqual([null, null, false, true]);
     });
+  });
+
+  it('python/first_token.py signs in with a code, and later gets the same customer with the stored tokens', async () => {
+    const statements = `import contextlib, io, os, runpy
+os.environ.update(given['environment'])
+os.chdir(given['folder'])
+lines = io.StringIO()
+with contextlib.redirect_stdout(lines):
+    for code in ([given['code']], []):
+        sys.argv = ['first_token.py', *code]
+        runpy.run_module('first_token')
+result = lines.getvalue().split()`;
+    const environment = {
+      SERVICE: service.url,
+      CLIENT: ACME_BACKEND,
+      CLIENT_SECRET: BACKEND_SECRET,
+      REDIRECT_URI: BACKEND_CALLBACK,
+    };
+    const words = await runPython(statements, { environment, folder, code: await authorizationCode(service) });
+    const customer = expect.stringMatching(/^[\w-]{36}$/);
+    expect(words).toEqual(['agent', expect.any(String), 'customer', customer, 'customer', customer]);
+    expect(words[5]).toBe(words[3]);
   });
 
   describe('python/page_routes.py', () => {
