@@ -11,7 +11,7 @@ const PACKAGE = join(import.meta.dirname, '../..');
 const PROJECT = join(PACKAGE, '../..');
 const page = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
 const blocks = new Map(
-  Array.from(page.matchAll(/^```ts ([\w-]+)\n(.*?)^```$/gms), ([, name = '', text = '']) => [name, text]),
+  Array.from(page.matchAll(/^```ts ([\w-]+\.ts)\n(.*?)^```$/gms), ([, name = '', text = '']) => [name, text]),
 );
 
 /** Calls what the blocks define, and prints the results. */
@@ -19,14 +19,19 @@ const HARNESS = `
 import { once } from 'node:events';
 import { NestFactory } from '@nestjs/core';
 import { Module } from '@nestjs/common';
+import { server } from './express.js';
+import { claimsOf } from './issuers.js';
+import { MeController } from './nestjs.js';
+import { TokenErrorFilter } from './nestjs-filter.js';
+import { entries, problem, revocations, syncedAt } from './state.js';
+import { customerOf } from './verifier.js';
 
 @Module({ controllers: [MeController] })
 class ReadmeModule {}
 const nest = await NestFactory.create(ReadmeModule, { logger: false });
 nest.useGlobalFilters(new TokenErrorFilter());
 await nest.listen(0, '127.0.0.1');
-const server = app.listen(0, '127.0.0.1');
-await once(server, 'listening');
+if (!server.listening) await once(server, 'listening');
 const bodyOf = async (port: number, token: string) => {
   const response = await fetch(\`http://127.0.0.1:\${port}/me\`, { headers: { Authorization: \`Bearer \${token}\` } });
   return [response.status, response.status === 200 ? await response.json() : response.headers.get('WWW-Authenticate')];
@@ -39,7 +44,6 @@ const chosenOf = (text: string) => claimsOf(text).then(({ sub }) => sub, ({ code
 const chosen = await Promise.all([token, process.env.FOREIGN ?? '', process.env.FORGED ?? '', 'x'].map(chosenOf));
 const results = { chosen, customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
 process.stdout.write(JSON.stringify(results));
-server.close();
 await nest.close();
 process.kill(process.pid, 'SIGTERM');
 `;
@@ -47,21 +51,17 @@ process.kill(process.pid, 'SIGTERM');
 let issuer: TestIssuer;
 /** Outside the project, which other tests copy and check meanwhile. */
 const folder = mkdtempSync(join(tmpdir(), 'readme-'));
-const file = join(folder, 'readme.ts');
+const main = join(folder, 'main.ts');
 beforeAll(async () => {
   issuer = await TestIssuer.start();
-  const text = [
-    "import { type AccessTokenClaims, createTokenVerifier, type TokenVerifier, TokenVerifierError } from 'token-verifier';",
-  ]
-    .concat([...blocks.values(), HARNESS].map((block) => block.replace(/^import .* from 'token-verifier';$/gm, '')))
-    .join('\n')
-    .replaceAll('https://auth.example', issuer.url)
-    .replaceAll('https://auth-internal.example', issuer.url);
   symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-  const config = { extends: join(PROJECT, 'tsconfig.json'), include: ['readme.ts'], exclude: [] };
+  const config = { extends: join(PROJECT, 'tsconfig.json'), include: ['*.ts'], exclude: [] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
-  writeFileSync(file, text);
+  for (const [name, text] of [...blocks, ['main.ts', HARNESS] as const]) {
+    const urls = /https:\/\/auth(-internal)?\.example/g;
+    writeFileSync(join(folder, name), text.replaceAll(urls, issuer.url));
+  }
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -79,11 +79,12 @@ async function foreignTokens(): Promise<{ FOREIGN: string; FORGED: string }> {
 }
 
 describe('the code in the README', () => {
-  it('compiles', () => {
+  it('compiles, each block as a file of its own', () => {
     const config = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), ts.sys.readFile).config;
     const { options } = ts.parseJsonConfigFileContent(config, ts.sys, PROJECT);
-    const program = ts.createProgram([file], { ...options, noUnusedLocals: false, noEmit: true });
-    const diagnostics = program.getSemanticDiagnostics(program.getSourceFile(file));
+    const files = [...blocks.keys()].map((name) => join(folder, name));
+    const program = ts.createProgram([...files, main], { ...options, noEmit: true });
+    const diagnostics = [...files, main].flatMap((file) => program.getSemanticDiagnostics(program.getSourceFile(file)));
     expect(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([]);
   });
 
@@ -94,8 +95,9 @@ describe('the code in the README', () => {
       TOKEN: await issuer.token(Date.now()),
       ...(await foreignTokens()),
       RESOURCE_SERVER_SECRET: 'the-secret',
+      PORT: '0',
     };
-    const run = promisify(execFile)(process.execPath, ['--import', 'tsx', file], { cwd: folder, env });
+    const run = promisify(execFile)(process.execPath, ['--import', 'tsx', main], { cwd: folder, env });
     const { stdout } = await run;
     const result = stdout.trimEnd().split('\n').at(-1) as string; // after the lines of the audit
     expect(JSON.parse(result)).toEqual({
@@ -116,14 +118,13 @@ describe('the code in the README', () => {
 
   it('is all in these blocks, and the commands name this version', () => {
     expect([...blocks.keys()]).toEqual([
-      'verify',
-      'issuers',
-      'express',
-      'express-types',
-      'nestjs',
-      'nestjs-filter',
-      'state',
-      'close',
+      'verifier.ts',
+      'issuers.ts',
+      'express.ts',
+      'express-types.ts',
+      'nestjs.ts',
+      'nestjs-filter.ts',
+      'state.ts',
     ]);
     const { name, version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
     expect(page).toContain(`./${name}-${version}.tgz`);
