@@ -29,7 +29,7 @@ describe.runIf(canRunPages)('the pages for callers', () => {
       .replaceAll('PORT=9000', `PORT=${portOfApi}`)
       .replaceAll('API=http://localhost:9000', `API=http://127.0.0.1:${portOfApi}`)
       .replaceAll('var/demo-registry.yaml', join(service.dataFolder, 'demo-registry.yaml'))
-      .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json))\b/g, join(service.database.folder, '$1'));
+      .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(service.database.folder, '$1'));
     const input = script.includes('read -r') ? `${await signInAsBackend(script)}\n` : '';
     return new Promise((resolve, reject) => {
       const child = execFile(
