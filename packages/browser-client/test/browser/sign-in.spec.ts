@@ -138,3 +138,39 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
     expect(await customerOf(tab)).toBe(visitor);
   });
 });
+
+describe('browser/sign-in.js of the guide', () => {
+  it('keeps the user after a reload and a loss of the cookies, and leaves when the session has ended', async () => {
+    const session: { userId?: string } = {};
+    const tab = await openPage(session);
+    /** The customer after the page has loaded again. */
+    const reloaded = async () => {
+      await tab.reload();
+      return runInPage<string>(tab, 'await resumeSignIn(); return customer();');
+    };
+    const visitor = await reloaded();
+    expect(await reloaded()).toBe(visitor);
+
+    session.userId = 'user-1';
+    await runInPage(tab, 'await signInToChat();');
+    expect(await reloaded()).toBe(visitor);
+    await tab.context().clearCookies();
+    expect(await reloaded()).toBe(visitor);
+
+    delete session.userId;
+    const next = await reloaded();
+    expect(next).not.toBe(visitor);
+    expect(await reloaded()).toBe(next);
+  });
+
+  it('forgets the user after a sign-out', async () => {
+    const session: { userId?: string } = { userId: 'user-1' };
+    const tab = await openPage(session);
+    await runInPage(tab, 'await signInToChat();');
+    const user = await customerOf(tab);
+    await runInPage(tab, 'await signOutOfChat();');
+    session.userId = 'user-1'; // of another tab, and no sign-in to the chat
+    await tab.reload();
+    expect(await runInPage(tab, 'await resumeSignIn(); return customer();')).not.toBe(user);
+  });
+});
