@@ -23,7 +23,7 @@ import {
   NATIVE_CALLBACK,
 } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -36,6 +36,7 @@ import {
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, ageRotation } from '../support/transfers.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
@@ -408,20 +409,16 @@ describe('POST /v2/token', () => {
 
 it('the lifetimes of agent tokens can be configured', async () => {
   const environment = { AGENT_TOKEN_TTL: '61', AUTHORIZATION_CODE_TTL: '20', REFRESH_TOKEN_TTL: '30' };
-  const other = await startTestService({ environment });
-  try {
-    const visitor = new AgentBrowser(other);
-    const [code, later] = [await codeOf(visitor), await codeOf(visitor)];
-    const { body } = await exchangeCode(other, code);
-    const { iat, exp } = claimsOf(body.access_token) as { iat: number; exp: number };
-    expect([body.expires_in, exp - iat]).toEqual([61, 61]);
-    other.clock.advance({ seconds: 21 });
-    expectInvalidGrant(await exchangeCode(other, later));
-    other.clock.advance({ seconds: 10 });
-    expectInvalidGrant(await refresh(other, body.refresh_token));
-  } finally {
-    await other.stop();
-  }
+  const other = await serviceOfTest({ environment });
+  const visitor = new AgentBrowser(other);
+  const [code, later] = [await codeOf(visitor), await codeOf(visitor)];
+  const { body } = await exchangeCode(other, code);
+  const { iat, exp } = claimsOf(body.access_token) as { iat: number; exp: number };
+  expect([body.expires_in, exp - iat]).toEqual([61, 61]);
+  other.clock.advance({ seconds: 21 });
+  expectInvalidGrant(await exchangeCode(other, later));
+  other.clock.advance({ seconds: 10 });
+  expectInvalidGrant(await refresh(other, body.refresh_token));
 });
 
 function form(fields: Record<string, string>): string {
@@ -432,10 +429,6 @@ function basic(type?: string, client = AS_BACKEND): Record<string, string> {
   const [id, secret] = [client.client_id, client.client_secret].map((part) => form({ '': part }).slice(1));
   const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
   return { authorization, ...(type !== undefined && { 'content-type': type }) };
-}
-
-function expectInvalidGrant(response: TestResponse): void {
-  expectError(response, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
 }
 
 /** True if the bearer token is valid for an agent: the request then fails only because the customer is unknown. */

@@ -31,6 +31,7 @@ import {
   testRegistry,
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const ISS = 'https://auth.example';
 const EIGHT_HOURS_SECONDS = 28_800;
@@ -546,16 +547,12 @@ describe('the agent session', () => {
   });
 
   it('has a plain name and is not Secure if AUTH_URL has no TLS, because browsers would not accept it', async () => {
-    const other = await startTestService({ environment: { AUTH_URL: 'http://localhost:3000' } });
-    try {
-      const browser = new AgentBrowser(other);
-      const page = await browser.open(FOR_TOKEN);
-      const response = await browser.submit(page, ACME_AGENT, undefined, { origin: 'http://localhost:3000' });
-      expect([...browser.cookies.keys()].sort()).toEqual(['agent_device', 'agent_session', 'form']);
-      for (const line of response.cookies) expect(attributesOf(line)).not.toContain('Secure');
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest({ environment: { AUTH_URL: 'http://localhost:3000' } });
+    const browser = new AgentBrowser(other);
+    const page = await browser.open(FOR_TOKEN);
+    const response = await browser.submit(page, ACME_AGENT, undefined, { origin: 'http://localhost:3000' });
+    expect([...browser.cookies.keys()].sort()).toEqual(['agent_device', 'agent_session', 'form']);
+    for (const line of response.cookies) expect(attributesOf(line)).not.toContain('Secure');
   });
 
   it('ends after 8 h', async () => {

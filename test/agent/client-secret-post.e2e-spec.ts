@@ -4,8 +4,9 @@ import { containsSecret } from '../../packages/conformance-kit/src/secret-search
 import { basic, bearer } from '../support/authorization-headers.js';
 import { manage } from '../support/management-api.js';
 import { ACME_BACKEND, BACKEND_SECRET, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
 const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
@@ -48,20 +49,16 @@ describe.each(LEVELS)('with LOG_LEVEL=%s', (level) => {
     const registry = testRegistry();
     registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
     const environment = { ADMIN_TOKEN, LOG_LEVEL: level };
-    const service = await startTestService({ registry, environment, log: capture.log });
-    try {
-      const { access_token } = await newCustomer(service);
-      const responses: TestResponse[] = [];
-      for (const { status, text, headers } of requestsOf(route, access_token)) {
-        const response = await manage(service, 'POST', route.path, headers, text);
-        expect(response.status, text).toBe(status);
-        responses.push(response);
-      }
-      expectWithoutSecret(await outputsOf(service, capture, responses));
-      expectEverythingCaptured(capture, level, responses);
-    } finally {
-      await service.stop();
+    const service = await serviceOfTest({ registry, environment, log: capture.log });
+    const { access_token } = await newCustomer(service);
+    const responses: TestResponse[] = [];
+    for (const { status, text, headers } of requestsOf(route, access_token)) {
+      const response = await manage(service, 'POST', route.path, headers, text);
+      expect(response.status, text).toBe(status);
+      responses.push(response);
     }
+    expectWithoutSecret(await outputsOf(service, capture, responses));
+    expectEverythingCaptured(capture, level, responses);
   });
 });
 

@@ -8,7 +8,7 @@ import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest, expectInvalidToken, expectUnavailable } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
@@ -279,15 +279,6 @@ describe('the keys of a trusted issuer', () => {
 
 function asAgent(jwt: string, body: object = {}): Promise<TestResponse> {
   return service.post(TOKEN, agentTokenBody(body), bearer(jwt));
-}
-
-function expectInvalidToken(response: TestResponse): void {
-  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-}
-
-function expectUnavailable(response: TestResponse): void {
-  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
 function revocations(): Promise<Revocation[]> {

@@ -5,7 +5,7 @@ import { figure } from '../support/measurements.js';
 import { times } from '../support/races.js';
 import { expectKeysOnly } from '../support/statement-plans.js';
 import { ACME } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 import { type Cluster, conflictsOf, othersOf, startCluster } from './cluster.js';
 import { CustomerLoad } from './customer-load.js';
 
@@ -61,8 +61,7 @@ describe('protocol §5.3, on three nodes', () => {
 
   it('a returning customer is read by keys only', async () => {
     const { database } = cluster;
-    const service = await startTestService({ database });
+    const service = await serviceOfTest({ database });
     await expectKeysOnly(service, new TestBrowser(service));
-    await service.stop();
   });
 });

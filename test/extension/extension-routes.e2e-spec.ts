@@ -17,6 +17,7 @@ import {
   RIVAL_ORIGIN,
 } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 describe('the routes of an extension', () => {
   let service: TestService;
@@ -63,16 +64,12 @@ describe('the routes of an extension', () => {
   });
 
   it('counts a request whose client is checked against the limit tokens of the client', async () => {
-    const limited = await startTestService({ ...deviceExtension, environment: { RATE_LIMIT: 'tokens=2/60' } });
+    const limited = await serviceOfTest({ ...deviceExtension, environment: { RATE_LIMIT: 'tokens=2/60' } });
     beginWindow(limited);
-    try {
-      const responses = [];
-      for (let i = 0; i < 3; i++) responses.push(await limited.post(`${DEVICE}/start`, start));
-      expect(responses.map(({ status }) => status)).toEqual([200, 200, 429]);
-      expect(Number(responses[2]?.headers.get('retry-after'))).toBeGreaterThan(0);
-    } finally {
-      await limited.stop();
-    }
+    const responses = [];
+    for (let i = 0; i < 3; i++) responses.push(await limited.post(`${DEVICE}/start`, start));
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(Number(responses[2]?.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
   it('names the client, the organization and the pattern of the route in the log', async () => {

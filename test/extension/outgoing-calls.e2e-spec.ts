@@ -12,7 +12,7 @@ import { smsExtension } from '../support/sms-extension.js';
 import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sms-'));
 const received: { phone: string; text: string; authorization: string | undefined }[] = [];
@@ -101,30 +101,22 @@ describe('a route of an extension that calls another system', () => {
   });
 
   it('does not count a message that the gateway did not send', async () => {
-    const limited = await startTestService({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=1/600' } });
+    const limited = await serviceOfTest({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=1/600' } });
     beginWindow(limited);
-    try {
-      gatewayStatus = 500;
-      expect((await limited.post(ROUTE, start)).status).toBe(503);
-      gatewayStatus = 200;
-      expect((await limited.post(ROUTE, start)).status).toBe(200);
-      expect((await limited.post(ROUTE, start)).status).toBe(429);
-    } finally {
-      await limited.stop();
-    }
+    gatewayStatus = 500;
+    expect((await limited.post(ROUTE, start)).status).toBe(503);
+    gatewayStatus = 200;
+    expect((await limited.post(ROUTE, start)).status).toBe(200);
+    expect((await limited.post(ROUTE, start)).status).toBe(429);
   });
 
   it('limits the messages to one telephone', async () => {
-    const limited = await startTestService({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=3/600' } });
+    const limited = await serviceOfTest({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=3/600' } });
     beginWindow(limited);
-    try {
-      const statuses = [];
-      for (let i = 0; i < 4; i++) statuses.push((await limited.post(ROUTE, start)).status);
-      expect(statuses).toEqual([200, 200, 200, 429]);
-      expect((await limited.post(ROUTE, { ...start, phone: '+493087654321' })).status).toBe(200);
-    } finally {
-      await limited.stop();
-    }
+    const statuses = [];
+    for (let i = 0; i < 4; i++) statuses.push((await limited.post(ROUTE, start)).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    expect((await limited.post(ROUTE, { ...start, phone: '+493087654321' })).status).toBe(200);
   });
 });
 

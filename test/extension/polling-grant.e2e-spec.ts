@@ -1,6 +1,6 @@
 import { Get, Module } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import {
   ApiRoute,
@@ -64,7 +64,6 @@ describe('a grant whose client polls', () => {
     return { modules: [PollingModule], environment, log: output.log };
   });
   const output = new OutputCapture();
-  afterAll(async () => {});
 
   const poll = (grant_type: string, state: string) => service.post(TOKEN, { grant_type, client_id: ACME_SITE, state });
 

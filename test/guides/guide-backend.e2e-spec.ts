@@ -8,9 +8,9 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
-import { type HttpClient, startTestService } from '../support/test-service.js';
+import { type HttpClient } from '../support/test-service.js';
 import { agentTokenPair, authorizationCode, infoStatus } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 
@@ -271,15 +271,11 @@ describe('“What ends the tokens” in docs/integrating/backend.md', () => {
   it('a customer token stays valid after its trusted issuer was removed, and ends with the token of the issuer', async () => {
     const agentToken = await trustedToken();
     const { access_token: customerToken } = await obtain(agentToken);
-    const without = await startTestService({ database: service.database });
-    try {
-      expect(await statusOf(agentToken, without)).toBe(401);
-      expect(await infoStatus(without, customerToken)).toBe(200);
-      expect((await service.send('DELETE', '/v2/token', bearer(agentToken))).status).toBe(200);
-      expect(await infoStatus(without, customerToken)).toBe(401);
-    } finally {
-      await without.stop();
-    }
+    const without = await serviceOfTest({ database: service.database });
+    expect(await statusOf(agentToken, without)).toBe(401);
+    expect(await infoStatus(without, customerToken)).toBe(200);
+    expect((await service.send('DELETE', '/v2/token', bearer(agentToken))).status).toBe(200);
+    expect(await infoStatus(without, customerToken)).toBe(401);
   });
 });
 

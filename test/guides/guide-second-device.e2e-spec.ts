@@ -9,6 +9,7 @@ import { refreshCustomer, refreshingRegistry, stay } from '../support/customer-r
 import { moveOf, rememberedPair } from '../support/remember.js';
 import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const END = '/v2/customer/end_sessions';
 
@@ -76,7 +77,7 @@ it.each([
   ['shop-app', 'refresh_token', {}],
 ])('second-device/registry.yaml lets a page move its customer to %s', async (client_id, remember, headers) => {
   const { clients } = parse(readFileSync(join(EXAMPLES, 'second-device/registry.yaml'), 'utf8'));
-  const service = await startTestService({ registry: { ...testRegistry(), clients } });
+  const service = await serviceOfTest({ registry: { ...testRegistry(), clients } });
   const page = { grant_type: 'cookie', response_type: 'token', client_id: 'shop-site', organization_id: ACME };
   const { entity_id, access_token } = (await service.post(TOKEN, page, { origin: ORIGIN })).body;
   const { verifier: code_verifier, asked } = pkce();
@@ -91,5 +92,4 @@ it.each([
   expect({ status, body }).toMatchObject({ status: 200, body: { entity_id } });
   if (remember === 'refresh_token')
     expect((await refreshCustomer(service, body.refresh_token, { client_id })).status).toBe(200);
-  await service.stop();
 });

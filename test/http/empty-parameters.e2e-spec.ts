@@ -24,10 +24,9 @@ import {
 } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const SERVER_SECRET = 'a secret of a resource server with enough characters';
-const OPERATOR = bearer(ADMIN_TOKEN);
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
 const BACKEND = basic(ACME_BACKEND, BACKEND_SECRET);
 const AGENT_TOKENS = '/v2/token';
@@ -67,8 +66,7 @@ const agentRefresh: Send = (changed) =>
 const introspect: Send = (changed) =>
   manage(service, 'POST', '/oauth2/introspect', CHAT_API, { token: 'x', ...changed });
 const revoke: Send = (changed) => manage(service, 'POST', '/oauth2/revoke', BACKEND, { token: 'x', ...changed });
-const newSecret: Send = (changed) =>
-  manage(service, 'POST', `/admin/clients/${ACME_BACKEND}/secret`, OPERATOR, changed);
+const newSecret: Send = (changed) => service.admin('POST', `/admin/clients/${ACME_BACKEND}/secret`, changed);
 
 describe('a JSON body', () => {
   const required: [string, Send, string[]][] = [

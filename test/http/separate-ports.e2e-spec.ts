@@ -5,7 +5,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { request, startTestService } from '../support/test-service.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
 
 const OPERATOR = { headers: bearer(ADMIN_TOKEN) };
 const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
@@ -40,14 +40,10 @@ describe('protocol §1.5: separate ports for administration and metrics', () => 
 
 describe('protocol §1.5: without separate ports', () => {
   it('the management port serves administration and metrics, and no further port is open', async () => {
-    const service = await startTestService({ environment: { ADMIN_TOKEN } });
-    try {
-      for (const path of ['/admin/clients', '/metrics'])
-        expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
-      expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
-    } finally {
-      await service.stop();
-    }
+    const service = await serviceOfTest({ environment: { ADMIN_TOKEN } });
+    for (const path of ['/admin/clients', '/metrics'])
+      expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
+    expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
   });
 });
 

@@ -5,8 +5,9 @@ import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const SILENT_CONNECTION_COUNT = 1_000;
 const REQUEST_TIMEOUT_MS = 20_000;
@@ -17,12 +18,8 @@ const TIMER_TOLERANCE_MS = 100;
 
 /** Starts a service for one test. The tests run at the same time, and connections of one test displace others. */
 async function withService(test: (service: TestService) => Promise<void>): Promise<void> {
-  const service = await startTestService();
-  try {
-    await test(service);
-  } finally {
-    await service.stop();
-  }
+  const service = await serviceOfTest();
+  await test(service);
 }
 
 describe.concurrent('slow callers', () => {

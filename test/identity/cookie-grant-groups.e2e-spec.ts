@@ -15,9 +15,9 @@ import {
   SHARED,
   SHARED_SITE,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -319,20 +319,16 @@ describe('protocol §5.5: the database statements of a request', () => {
 
 describe('an identity', () => {
   it('is the same for all services on one database, also for parallel first requests', async () => {
-    const other = await startTestService({ database: service.database });
-    try {
-      const first = await visit(A);
-      expect(entityOf(await visit(A, cookieHeader(first), other))).toBe(entityOf(first));
-      const group: IdentityScope = { organization: ACME, group: 'both' };
-      const visits = Array.from({ length: 20 }, (_, index) =>
-        visit(group, cookieHeader(first), index % 2 === 0 ? service : other),
-      );
-      const responses = await Promise.all(visits);
-      expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
-      expect(new Set(responses.map(entityOf)).size).toBe(1);
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest({ database: service.database });
+    const first = await visit(A);
+    expect(entityOf(await visit(A, cookieHeader(first), other))).toBe(entityOf(first));
+    const group: IdentityScope = { organization: ACME, group: 'both' };
+    const visits = Array.from({ length: 20 }, (_, index) =>
+      visit(group, cookieHeader(first), index % 2 === 0 ? service : other),
+    );
+    const responses = await Promise.all(visits);
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    expect(new Set(responses.map(entityOf)).size).toBe(1);
   });
 });
 

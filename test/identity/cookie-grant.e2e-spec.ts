@@ -29,9 +29,9 @@ import {
   SHARED,
   testRegistry,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const TWO_YEARS_SECONDS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -373,12 +373,8 @@ function registryOfThisFile() {
 }
 
 async function withService(environment: Record<string, string>, use: (other: TestService) => Promise<void>) {
-  const other = await startTestService({ environment });
-  try {
-    await use(other);
-  } finally {
-    await other.stop();
-  }
+  const other = await serviceOfTest({ environment });
+  await use(other);
 }
 
 function rowOf(entityId: string) {

@@ -5,8 +5,8 @@ import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-
 import { cookieValue, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
 import { statementsOf, statementTextsOf } from '../support/statements.js';
 import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
-import { startTestService, type TestResponse } from '../support/test-service.js';
-import { DAY_SECONDS, useService } from '../support/use-service.js';
+import { type TestResponse } from '../support/test-service.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../support/use-service.js';
 
 const FROM_PAGE = { origin: ACME_ORIGIN };
 
@@ -164,26 +164,22 @@ describe('the statements of a request with identity cookies', () => {
 describe('a change of COOKIE_PARTITIONED', () => {
   it('keeps the customers of browsers that send old cookies together with new ones', async () => {
     const { database } = service;
-    const before = await startTestService({
+    const before = await serviceOfTest({
       registry: testRegistry(),
       database,
       environment: { COOKIE_PARTITIONED: 'false' },
     });
-    try {
-      const browser = new TestBrowser(before);
-      const toAcme = await browser.visit();
-      const unpartitioned = browser.cookie as string;
-      const ofRival = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
-      const toRival = await service.post(TOKEN, ofRival, { cookie: unpartitioned });
-      const both = `${unpartitioned}; ${cookieHeader(toRival)}`;
-      expect((await visit(both)).body.entity_id).toBe(toAcme.body.entity_id);
-      const again = await service.post(TOKEN, ofRival, { cookie: both });
-      expect(again.body.entity_id).toBe(toRival.body.entity_id);
-      expect(again.cookies.every((line) => line.endsWith('; Partitioned'))).toBe(true);
-      expect(toAcme.cookies.some((line) => line.includes('Partitioned'))).toBe(false);
-    } finally {
-      await before.stop();
-    }
+    const browser = new TestBrowser(before);
+    const toAcme = await browser.visit();
+    const unpartitioned = browser.cookie as string;
+    const ofRival = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
+    const toRival = await service.post(TOKEN, ofRival, { cookie: unpartitioned });
+    const both = `${unpartitioned}; ${cookieHeader(toRival)}`;
+    expect((await visit(both)).body.entity_id).toBe(toAcme.body.entity_id);
+    const again = await service.post(TOKEN, ofRival, { cookie: both });
+    expect(again.body.entity_id).toBe(toRival.body.entity_id);
+    expect(again.cookies.every((line) => line.endsWith('; Partitioned'))).toBe(true);
+    expect(toAcme.cookies.some((line) => line.includes('Partitioned'))).toBe(false);
   });
 });
 

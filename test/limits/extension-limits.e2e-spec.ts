@@ -1,10 +1,11 @@
 import { Get, Module } from '@nestjs/common';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ApiRoute, type LimitDeclarations, Limits, OAuthError, PublicController } from '../../src/public/grant.js';
 import { expectError } from '../support/expect-error.js';
 import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import type { TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const DECLARED = { qr_guess: '2/60', qr_start: '2/60' } as const satisfies LimitDeclarations;
 
@@ -68,18 +69,12 @@ class GuessController {
 class GuessModule {}
 
 describe('the limits of an extension', () => {
-  const services: TestService[] = [];
-  afterEach(async () => {
-    await Promise.all(services.splice(0).map((service) => service.stop()));
-  });
-
   async function start(RATE_LIMIT: string, environment = {}, limits: LimitDeclarations = DECLARED) {
-    const service = await startTestService({
+    const service = await serviceOfTest({
       modules: [GuessModule],
       limits,
       environment: { RATE_LIMIT, TRUST_PROXY: '1', ...environment },
     });
-    services.push(service);
     beginWindow(service);
     return service;
   }

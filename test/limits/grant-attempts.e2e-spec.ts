@@ -16,6 +16,7 @@ import { expectError, expectInvalidGrant } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 class SmsBody extends GrantBody {
   @IsString()
@@ -180,16 +181,12 @@ describe('the limit of refused requests that a grant declares', () => {
   });
 
   it('applies with RATE_LIMIT=off, which concerns the other limits', async () => {
-    const unlimited = await startTestService({ modules: [SmsModule], environment: { RATE_LIMIT: 'off' } });
+    const unlimited = await serviceOfTest({ modules: [SmsModule], environment: { RATE_LIMIT: 'off' } });
     beginWindow(unlimited);
-    try {
-      const body = { grant_type: 'sms', client_id: ACME_SITE, organization_id: ACME, phone, code: 'wrong' };
-      const statuses: number[] = [];
-      for (let i = 0; i < 6; i++) statuses.push((await unlimited.post(TOKEN, body)).status);
-      expect(statuses).toEqual([400, 400, 400, 400, 400, 429]);
-    } finally {
-      await unlimited.stop();
-    }
+    const body = { grant_type: 'sms', client_id: ACME_SITE, organization_id: ACME, phone, code: 'wrong' };
+    const statuses: number[] = [];
+    for (let i = 0; i < 6; i++) statuses.push((await unlimited.post(TOKEN, body)).status);
+    expect(statuses).toEqual([400, 400, 400, 400, 400, 429]);
   });
 
   it('gives the grant the network of the caller', async () => {

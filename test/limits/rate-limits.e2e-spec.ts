@@ -1,26 +1,21 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AS_BACKEND, askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
+import { expectLimited } from '../support/expect-error.js';
 import { identitiesOf, linksOfBrowser } from '../support/identities.js';
 import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { delaySelects } from '../support/statements.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import type { TestService } from '../support/test-service.js';
 import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
-
-const services: TestService[] = [];
-afterEach(async () => {
-  await Promise.all(services.splice(0).map((service) => service.stop()));
-});
+import { serviceOfTest } from '../support/use-service.js';
 
 async function limited(RATE_LIMIT: string, environment: Record<string, string> = {}): Promise<TestService> {
-  const service = await startTestService({ environment: { RATE_LIMIT, ...environment } });
-  services.push(service);
+  const service = await serviceOfTest({ environment: { RATE_LIMIT, ...environment } });
   beginWindow(service);
   return service;
 }
@@ -28,14 +23,6 @@ async function limited(RATE_LIMIT: string, environment: Record<string, string> =
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const newCustomer = (service: TestService, headers: Record<string, string> = {}, path = TOKEN) =>
   service.post(path, cookieBody(), headers);
-
-function expectLimited(response: TestResponse, maxSeconds = 60): void {
-  const expected = { status: 429, error: 'temporarily_unavailable', hint: undefined };
-  expectError(response, { ...expected, description: 'There were too many requests; try again later' });
-  const wait = Number(response.headers.get('retry-after'));
-  expect(wait).toBeGreaterThan(0);
-  expect(wait).toBeLessThanOrEqual(maxSeconds);
-}
 
 async function metric({ managementUrl }: TestService, name: string): Promise<number> {
   const text = await (await fetch(`${managementUrl}/metrics`)).text();

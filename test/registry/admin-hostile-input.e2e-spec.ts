@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
-import { manage } from '../support/management-api.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_BACKEND } from '../support/test-registry.js';
-import { request, type TestResponse } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
-const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 const KEYS = [
   'x'.repeat(10_000),
   '%00',
@@ -27,8 +25,6 @@ const AGENT = { email: 'hostile@acme.example', name: 'H', password: 'a long pass
 const service = useService();
 /** Method and path of each admin route, with `{parameters}`. */
 let routes: [method: string, path: string][];
-const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
-  manage(service, method, path, OPERATOR, body);
 
 beforeAll(async () => {
   const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
@@ -36,14 +32,14 @@ beforeAll(async () => {
     .filter((path) => path.startsWith('/admin/'))
     .flatMap((path) => Object.keys(paths[path]).map((method): [string, string] => [method.toUpperCase(), path]))
     .filter(([method]) => method !== 'SERVERS');
-  expect((await admin('POST', '/admin/organizations', { id: TENANT, name: 'Hostile' })).status).toBe(201);
+  expect((await service.admin('POST', '/admin/organizations', { id: TENANT, name: 'Hostile' })).status).toBe(201);
   const client = { client_id: 'hostile', name: 'H', client_type: 'server', organization_id: TENANT };
-  expect((await admin('POST', '/admin/clients', client)).status).toBe(201);
+  expect((await service.admin('POST', '/admin/clients', client)).status).toBe(201);
 });
 
 /** The routes that read a body, with an existing key in their path. */
 async function routesWithBody(): Promise<[method: string, path: string][]> {
-  const listed = async (list: string) => (await admin('GET', `/admin/${list}?limit=1`)).body;
+  const listed = async (list: string) => (await service.admin('GET', `/admin/${list}?limit=1`)).body;
   const keys: Record<string, string> = {
     organizations: TENANT,
     clients: 'hostile',
@@ -62,21 +58,25 @@ describe('each route of the admin API', SLOW, () => {
     expect(withKey.length).toBeGreaterThan(13);
     for (const [method, path] of withKey) {
       for (const key of KEYS) {
-        const { status, body } = await admin(method, path.replace(/\{\w+\}/, key), method === 'GET' ? undefined : {});
+        const { status, body } = await service.admin(
+          method,
+          path.replace(/\{\w+\}/, key),
+          method === 'GET' ? undefined : {},
+        );
         expect([method, path, key.slice(0, 20), status, body.error]).toEqual([
           ...[method, path, key.slice(0, 20)],
           ...(status === 400 ? [400, 'invalid_request'] : [404, 'not_found']),
         ]);
       }
-      const broken = await admin(method, path.replace(/\{\w+\}/, '%E0%A4%A'));
+      const broken = await service.admin(method, path.replace(/\{\w+\}/, '%E0%A4%A'));
       expect([method, path, broken.status]).toEqual([method, path, 400]);
     }
   });
 
   it('ignores a body that the route does not read', async () => {
     for (const body of ['not JSON', '[]', 'x'.repeat(20_000)]) {
-      expect((await admin('DELETE', '/admin/clients/unknown', body)).status).toBe(404);
-      expect((await admin('DELETE', `/admin/identities/${randomUUID()}`, body)).status).toBe(404);
+      expect((await service.admin('DELETE', '/admin/clients/unknown', body)).status).toBe(404);
+      expect((await service.admin('DELETE', `/admin/identities/${randomUUID()}`, body)).status).toBe(404);
     }
   });
 });
@@ -86,7 +86,7 @@ describe('each route of the admin API that reads a body', SLOW, () => {
     for (const [method, path] of await routesWithBody()) {
       for (const body of ['{', 'null,', '\uFEFF{}', "{'name':1}", 'x=1']) {
         const description = INVALID_MESSAGE;
-        expectError(await admin(method, path, body), {
+        expectError(await service.admin(method, path, body), {
           status: 400,
           error: 'invalid_request',
           description,
@@ -94,9 +94,9 @@ describe('each route of the admin API that reads a body', SLOW, () => {
         });
       }
       for (const body of ['[]', 'null', '7', '"text"', 'true'])
-        expectInvalidRequest(await admin(method, path, body), 'body: must be a JSON object');
+        expectInvalidRequest(await service.admin(method, path, body), 'body: must be a JSON object');
       for (const body of ['{"name":"a","name":"b"}', '{"old_valid_for":1,"old_valid_f\\u006fr":2}'])
-        expectInvalidRequest(await admin(method, path, body), 'body: a parameter is given more than once');
+        expectInvalidRequest(await service.admin(method, path, body), 'body: a parameter is given more than once');
     }
   });
 
@@ -114,7 +114,7 @@ describe('each route of the admin API that reads a body', SLOW, () => {
     for (const [list, entry] of Object.entries(complete)) {
       for (const field of Object.keys(entry)) {
         for (const value of wrong) {
-          const { status, body } = await admin('POST', `/admin/${list}`, { ...entry, [field]: value });
+          const { status, body } = await service.admin('POST', `/admin/${list}`, { ...entry, [field]: value });
           const rejected = [list, field, status, body.error];
           expect(rejected).toEqual([list, field, 400, 'invalid_request']);
           expect(body.error_hint).toMatch(new RegExp(`^${field}\\b`));
@@ -126,10 +126,10 @@ describe('each route of the admin API that reads a body', SLOW, () => {
   it.each(['60', 1.5, -1, 2_592_001, 1e308, null, true, [], [60], {}, ''])(
     'rejects old_valid_for %j for a new secret, and changes no secret',
     async (old_valid_for) => {
-      const before = (await admin('GET', '/admin/clients/hostile')).text;
-      const response = await admin('POST', '/admin/clients/hostile/secret', { old_valid_for });
+      const before = (await service.admin('GET', '/admin/clients/hostile')).text;
+      const response = await service.admin('POST', '/admin/clients/hostile/secret', { old_valid_for });
       expectInvalidRequest(response, /^old_valid_for: /);
-      expect((await admin('GET', '/admin/clients/hostile')).text).toBe(before);
+      expect((await service.admin('GET', '/admin/clients/hostile')).text).toBe(before);
     },
   );
 });
@@ -153,8 +153,8 @@ describe('a request to the admin API', () => {
   it('cannot change an entry of the registry file by any spelling of its key', async () => {
     for (const key of [ACME_BACKEND, ACME_BACKEND.replace(/^./, (c) => `%${c.charCodeAt(0).toString(16)}`)]) {
       const conflict = { status: 409, error: 'conflict', hint: /the registry file/ };
-      expectError(await admin('DELETE', `/admin/clients/${key}`), conflict);
-      expectError(await admin('POST', `/admin/clients/${key}/secret`, {}), conflict);
+      expectError(await service.admin('DELETE', `/admin/clients/${key}`), conflict);
+      expectError(await service.admin('POST', `/admin/clients/${key}/secret`, {}), conflict);
     }
   });
 });

@@ -26,8 +26,7 @@ it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
 
 describe('protocol §9.1: /admin on the management port', () => {
   const service = useService();
-  const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
-    manage(service, method, `/admin/${path}`, OPERATOR, body);
+  const admin = (method: string, path: string, body?: string | object) => service.admin(method, `/admin/${path}`, body);
   const organization = randomUUID();
   const client = { client_id: 'new-site', name: 'New site', client_type: 'web', organization_id: organization };
   const agent = {

@@ -10,7 +10,7 @@ import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const UNNAMED = 'operator-token-without-a-name-0123456789';
 const ALICE = 'token-of-alice-with-32-characters-or-more';
@@ -63,11 +63,10 @@ describe('a named admin token', () => {
   });
 
   it('opens the admin API without ADMIN_TOKEN', async () => {
-    const other = await startTestService({ environment: { ADMIN_TOKENS: `bob:${ALICE}` } });
+    const other = await serviceOfTest({ environment: { ADMIN_TOKENS: `bob:${ALICE}` } });
     expect((await manage(other, 'GET', '/admin/clients', bearer(ALICE))).status).toBe(200);
     expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(UNNAMED)));
     expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(`bob:${ALICE}`)));
-    await other.stop();
   });
 });
 

@@ -15,11 +15,10 @@ import { AgentBrowser, FOR_PUBLIC, redirected } from '../support/authorization-p
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management-api.js';
 import { CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const CLOSED_SITE = 'closed-site';
 const CLOSED_AGENT = { email: 'agent@closed.example', password: 'a long pass phrase of this agent' };
@@ -43,8 +42,7 @@ afterAll(async () => {
   await closedSignIn?.issuer.stop();
 });
 
-const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
-  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const admin = (method: string, path: string, body?: object) => service.admin(method, `/admin/${path}`, body);
 const storedValue = async (id: string) =>
   (await service.application.get(DataSource).getRepository(Organization).findOneByOrFail({ id })).publicClients;
 

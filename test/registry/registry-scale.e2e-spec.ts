@@ -8,7 +8,7 @@ import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const SLOW = { timeout: 300_000 };
 /** The file is so long that a thread of its own parses it. */
@@ -40,7 +40,7 @@ describe('a registry file of 1,500 clients', SLOW, () => {
   afterAll(() => database?.remove());
 
   it('creates the entries, leaves them unchanged the second time, and changes only what changed', async () => {
-    const service = await startTestService({ database });
+    const service = await serviceOfTest({ database });
     const apply = async () => {
       const applied = await service.application.get(RegistryFile, { strict: false }).apply(path);
       const countOf = (outcome: string) => applied.filter((entry) => entry.outcome === outcome).length;
@@ -53,7 +53,6 @@ describe('a registry file of 1,500 clients', SLOW, () => {
     expect(await apply()).toEqual([0, 1, CLIENT_COUNT]);
     write(registryOf('Second', { redirect_uri_match: 'prefix' }));
     expect(await apply()).toEqual([0, CLIENT_COUNT, 1]);
-    await service.stop();
   });
 
   it('is followed by a process, which rejects invalid versions and serves requests meanwhile', async () => {

@@ -18,9 +18,8 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
 import { expectSameResponse, infoStatus, newCustomer } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
 
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 
@@ -88,14 +87,14 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
       404,
     );
     expect(await infoStatus(service, access_token)).toBe(200);
-    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    await service.admin('DELETE', `/admin/identities/${entity_id}`);
     const before = await identitiesOf(service).findOneByOrFail({ entityId: entity_id });
     expect((await asOperator(entity_id)).status).toBe(404);
     expect(await identitiesOf(service).findOneByOrFail({ entityId: entity_id })).toEqual(before);
   });
 
   it('the requests count against the limit tokens of the client', async () => {
-    const limited = await startTestService({ environment: { RATE_LIMIT: 'tokens=2/60' } });
+    const limited = await serviceOfTest({ environment: { RATE_LIMIT: 'tokens=2/60' } });
     beginWindow(limited);
     const { access_token } = await newCustomer(limited);
     const first = await endSessions(limited, access_token, { customer_id: UNKNOWN });
@@ -103,7 +102,6 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
     const response = await endSessions(limited, access_token);
     expectError(response, { status: 429, error: 'temporarily_unavailable', hint: undefined });
     expect(await infoStatus(limited, access_token)).toBe(200);
-    await limited.stop();
   });
 
   it('the audit log and a metric name the kind of the actor', async () => {

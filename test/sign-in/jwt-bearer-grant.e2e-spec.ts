@@ -37,8 +37,8 @@ import {
 } from '../support/sign-in-services.js';
 import type { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 /** The sign-in system of the organizations in the conformance kit. */
 const KIT = await SignInSystem.start();
@@ -253,14 +253,13 @@ describe('the single use of an assertion', () => {
   it('depends on the organization, too: another organization whose sign-in system has the same issuer text uses up nothing', async () => {
     const issuer = 'https://idp.example';
     const settings = { [ACME]: { issuer, jwks: KIT.jwks }, [RIVAL]: { issuer, jwks: rival.jwks } };
-    const alike = await startTestService({ registry: registryWithSignIn(settings) });
+    const alike = await serviceOfTest({ registry: registryWithSignIn(settings) });
     const claims = { iss: issuer, sub: newUser(), jti: randomUUID() };
     const ofRival = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
     expect((await signIn(alike, await rival.assert(alike.clock.now(), claims), ofRival)).status).toBe(200);
     const assertion = await KIT.assert(alike.clock.now(), claims);
     expect((await signIn(alike, assertion)).status).toBe(200);
     expectInvalidGrant(await signIn(alike, assertion));
-    await alike.stop();
   });
 
   it(`holds in a race of ${REQUESTS_PER_RACE} requests to two processes`, async () => {

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
-import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { expectInvalidGrant, expectUnavailable } from '../support/expect-error.js';
 import { privateKey, type TestIssuer } from '../support/test-issuer.js';
 import { ACME, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const realNow = Date.now.bind(Date);
 
@@ -41,11 +41,6 @@ const send = async (header: object = {}, key = keyAt(-1)) =>
 /** Moves `Date.now`, which both the clock of the service and the key cache read. */
 function moveTime(seconds: number): void {
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + seconds * 1000);
-}
-
-function expectUnavailable(response: TestResponse): void {
-  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
 describe('keys at a jwks_uri', () => {

@@ -49,3 +49,17 @@ export function expectInvalidToken(response: TestResponse): void {
   expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
   expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }
+
+/** Checks the error response to a request beyond a limit. */
+export function expectLimited(response: TestResponse, maxSeconds = 60): void {
+  const description = 'There were too many requests; try again later';
+  expectError(response, { status: 429, error: 'temporarily_unavailable', description, hint: undefined });
+  const wait = Number(response.headers.get('retry-after'));
+  expect(wait).toBeGreaterThan(0);
+  expect(wait).toBeLessThanOrEqual(maxSeconds);
+}
+
+export function expectUnavailable(response: TestResponse): void {
+  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+}

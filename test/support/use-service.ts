@@ -1,5 +1,5 @@
 import { DataSource, type ObjectLiteral, type Repository } from 'typeorm';
-import { afterAll, afterEach, beforeAll, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, onTestFinished, vi } from 'vitest';
 import type { TestServiceOptions } from '../../packages/conformance-kit/src/test-service.js';
 import { bearer } from './authorization-headers.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
@@ -37,10 +37,8 @@ export function useService(
 ): UsedService {
   const service = {} as UsedService;
   beforeAll(async () => {
-    const { environment, ...given } = typeof options === 'function' ? await options() : options;
-    const started = await startTestService({ ...given, environment: { ADMIN_TOKEN, ...environment } });
-    started.audit.length = 0;
-    Object.assign(service, started, requestsTo(started));
+    Object.assign(service, await start(typeof options === 'function' ? await options() : options));
+    service.audit.length = 0;
   });
   afterEach(() => {
     vi.restoreAllMocks();
@@ -49,6 +47,18 @@ export function useService(
   });
   afterAll(() => service.stop?.());
   return service;
+}
+
+/** Starts a service for the current test. It stops after the test and its `afterEach`. */
+export async function serviceOfTest(options: TestServiceOptions = {}): Promise<UsedService> {
+  const service = await start(options);
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+async function start({ environment, ...options }: TestServiceOptions): Promise<UsedService> {
+  const started = await startTestService({ ...options, environment: { ADMIN_TOKEN, ...environment } });
+  return { ...started, ...requestsTo(started) };
 }
 
 function requestsTo(service: TestService): Omit<UsedService, keyof TestService> {

@@ -7,9 +7,8 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
-import { startTestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
 
 const BRIEF = 'acme-brief';
 const LONG = 'acme-long';
@@ -83,7 +82,7 @@ describe('customer_token_ttl of a client', () => {
     const descendant = (await redeem(service, code, { client_id: LONG })).body;
     const { access_token } = (await service.post(TOKEN, cookieBody({ client_id: LONG }))).body;
     const environment = { CUSTOMER_TOKEN_TTL: '60', AGENT_TOKEN_TTL: '60', TRANSFER_TOKEN_TTL: '60' };
-    const after = await startTestService({ database, environment });
+    const after = await serviceOfTest({ database, environment });
     for (const ended of [customer.access_token, access_token])
       expect((await after.send('DELETE', TOKEN, bearer(ended))).status).toBe(200);
     for (const seconds of [30_000, 56_000]) {
@@ -91,6 +90,5 @@ describe('customer_token_ttl of a client', () => {
       await purge(after);
       for (const ended of [descendant.access_token, access_token]) expect(await infoStatus(after, ended)).toBe(401);
     }
-    await after.stop();
   });
 });

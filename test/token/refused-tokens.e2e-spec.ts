@@ -41,8 +41,7 @@ afterAll(async () => {
   await idp?.stop();
 });
 
-const admin = (method: string, path: string, body?: object) =>
-  manage(service, method, `/admin/${path}`, OPERATOR, body);
+const admin = (method: string, path: string, body?: object) => service.admin(method, `/admin/${path}`, body);
 
 /** Sends a request and returns its response with its log line. */
 async function logged(send: (headers: Record<string, string>) => Promise<TestResponse>) {
@@ -106,7 +105,7 @@ const SIGNED: [InactiveReason, () => Promise<string>][] = [
     'family_revoked',
     async () => {
       const { access_token, refresh_token } = await agentTokenPair(service);
-      await manage(service, 'POST', REVOKE, OPERATOR, { token: refresh_token });
+      await service.admin('POST', REVOKE, { token: refresh_token });
       return access_token;
     },
   ],

@@ -2,12 +2,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { INFO, redeem, transferToken } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const GROUP = 'Sales-1';
 const GROUP_TOKEN = `/v2/customer/${ACME}/${GROUP}/token`;
@@ -26,8 +25,7 @@ const cookieGrant = async (path = TOKEN): Promise<Token> => (await service.post(
 const agentGrant = async (more: object = {}): Promise<Token> =>
   (await service.post(TOKEN, agentTokenBody(more), bearer(agent))).body;
 const info = async ({ access_token }: Token) => (await service.send('GET', INFO, bearer(access_token))).body;
-const introspect = async (token: string) =>
-  (await manage(service, 'POST', '/oauth2/introspect', bearer(ADMIN_TOKEN), { token })).body;
+const introspect = async (token: string) => (await service.admin('POST', '/oauth2/introspect', { token })).body;
 
 describe('protocol §3.3: the claims gty, group_id and act of a customer token', () => {
   it('name the grant and, for a customer of a group, the group; info and introspection return them', async () => {

@@ -5,14 +5,13 @@ import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { endSessions } from '../support/end-sessions.js';
-import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET } from '../support/revocation-feed.js';
 import { decisionOf, registryWithServers, verifierOf } from '../support/service-verifier.js';
 import { ACME } from '../support/test-registry.js';
 import { request } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const service = useService({ registry: registryWithServers() });
 let ofCustomers: TokenVerifier;
@@ -27,7 +26,6 @@ afterAll(async () => {
   ofAgents?.close();
 });
 
-const admin = (method: string, path: string, body?: object) => manage(service, method, path, bearer(ADMIN_TOKEN), body);
 const verifierFor = (token: string) => (claimsOf(token).aud === 'agent-api' ? ofAgents : ofCustomers);
 const decision = (token: string) => decisionOf(verifierFor(token), token);
 
@@ -48,7 +46,7 @@ async function newAgent(): Promise<{ path: string; email: string }> {
   const email = `${randomUUID()}@acme.example`;
   const password = 'a password of the agent';
   const entry = { email, password, name: 'New', organization_id: ACME, scopes: ['customers:own'] };
-  const { body } = await admin('POST', '/admin/agents', entry);
+  const { body } = await service.admin('POST', '/admin/agents', entry);
   return { path: `/admin/agents/${body.id}`, email };
 }
 
@@ -56,7 +54,7 @@ async function newClient(): Promise<{ path: string; clientId: string }> {
   const clientId = `site-${randomUUID()}`;
   const entry = { client_id: clientId, name: 'New', client_type: 'web', organization_id: ACME };
   expect(
-    (await admin('POST', '/admin/clients', { ...entry, redirect_uris: ['https://acme.example/chat/'] })).status,
+    (await service.admin('POST', '/admin/clients', { ...entry, redirect_uris: ['https://acme.example/chat/'] })).status,
   ).toBe(201);
   return { path: `/admin/clients/${clientId}`, clientId };
 }
@@ -105,7 +103,7 @@ const CASES: Record<string, () => Promise<Case>> = {
     return {
       ended: [access_token],
       valid: [(await newCustomer(service)).access_token],
-      event: () => admin('DELETE', `/admin/identities/${entity_id}`),
+      event: () => service.admin('DELETE', `/admin/identities/${entity_id}`),
       reasons: ['customer_generation'],
     };
   },
@@ -116,7 +114,7 @@ const CASES: Record<string, () => Promise<Case>> = {
     return {
       ended: [agentToken, ofAgent, await descendantOf(ofAgent)],
       valid: [(await newCustomer(service)).access_token],
-      event: () => admin('PATCH', path, { password: 'a new password of the agent' }),
+      event: () => service.admin('PATCH', path, { password: 'a new password of the agent' }),
       reasons: ['agent_generation', 'agent_generation', 'agent_generation'],
     };
   },
@@ -126,7 +124,7 @@ const CASES: Record<string, () => Promise<Case>> = {
     return {
       ended: [agentToken, await customerTokenOf(agentToken)],
       valid: [await issueAgentToken(service)],
-      event: () => admin('DELETE', path),
+      event: () => service.admin('DELETE', path),
       reasons: [],
     };
   },
@@ -136,7 +134,7 @@ const CASES: Record<string, () => Promise<Case>> = {
     return {
       ended: [body.access_token],
       valid: [(await newCustomer(service)).access_token],
-      event: () => admin('DELETE', path),
+      event: () => service.admin('DELETE', path),
       reasons: ['client_revoked'],
     };
   },

@@ -19,7 +19,7 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import {
   codesOf,
   everythingIn,
@@ -29,7 +29,7 @@ import {
   transferBody,
   transferToken,
 } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const CHALLENGE = pkce().asked.code_challenge;
@@ -266,18 +266,14 @@ describe('protocol §4.4: the check of the bearer token', () => {
 describe('TRANSFER_TOKEN_TTL', () => {
   it('is the lifetime of transfer tokens and the one in the response', async () => {
     const environment = { TRANSFER_TOKEN_TTL: '90' };
-    const other = await startTestService({ environment });
-    try {
-      const { access_token } = await newCustomer(other);
-      const before = other.clock.now();
-      const response = await other.post(TRANSFER, transferBody(), bearer(access_token));
-      expect(response).toMatchObject({ status: 200, body: { expires_in: 90 } });
-      const [row] = await codesOf(other).find();
-      const expires = row?.expiresAt.getTime() ?? 0;
-      expect(expires).toBeGreaterThanOrEqual(before + 90_000);
-      expect(expires).toBeLessThanOrEqual(other.clock.now() + 90_000);
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest({ environment });
+    const { access_token } = await newCustomer(other);
+    const before = other.clock.now();
+    const response = await other.post(TRANSFER, transferBody(), bearer(access_token));
+    expect(response).toMatchObject({ status: 200, body: { expires_in: 90 } });
+    const [row] = await codesOf(other).find();
+    const expires = row?.expiresAt.getTime() ?? 0;
+    expect(expires).toBeGreaterThanOrEqual(before + 90_000);
+    expect(expires).toBeLessThanOrEqual(other.clock.now() + 90_000);
   });
 });

@@ -17,9 +17,9 @@ import { times, winnerOf } from '../support/races.js';
 import { type Move, moveOf } from '../support/remember.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
-import { startTestService, type TestResponse } from '../support/test-service.js';
+import { type TestResponse } from '../support/test-service.js';
 import { ageRedemption, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
@@ -120,11 +120,10 @@ describe('protocol §4.5: a request with remember=refresh_token that is rejected
     ['comes from a client that does not list the grant refresh_token', { grant_types: ['cookie', 'identity_token'] }],
     ['comes from a client without grant_types', { grant_types: undefined }],
   ])('%s', async (_, entry) => {
-    const other = await startTestService({ registry: refreshingRegistry(entry) });
+    const other = await serviceOfTest({ registry: refreshingRegistry(entry) });
     const moved = await moveOf(other, (await newCustomer(other)).access_token);
     expectError(await stay(other, moved), UNAUTHORIZED);
     expect((await redeem(other, moved.code, { code_verifier: moved.verifier })).status).toBe(200);
-    await other.stop();
   });
 
   it('has a code that was created without a code_challenge', async () => {

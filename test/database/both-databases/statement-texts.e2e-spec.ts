@@ -1,11 +1,9 @@
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { Statement } from '../../../src/platform/database/statement.js';
-import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
-import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE } from '../../support/test-registry.js';
@@ -68,7 +66,7 @@ describe('a statement with a list of values', () => {
       async (length) => {
         const { body } = await service.post(TOKEN, cookieBody());
         for (let family = 0; family < length; family++) await stayOf(service, body.access_token);
-        return () => manage(service, 'DELETE', `/admin/identities/${body.entity_id}`, bearer(ADMIN_TOKEN));
+        return () => service.admin('DELETE', `/admin/identities/${body.entity_id}`);
       },
     ],
     [
@@ -88,10 +86,7 @@ describe('a statement with a list of values', () => {
         return () => purge(service);
       },
     ],
-    [
-      'the operator lists clients',
-      async (length) => () => manage(service, 'GET', `/admin/clients?limit=${length}`, bearer(ADMIN_TOKEN)),
-    ],
+    ['the operator lists clients', async (length) => () => service.admin('GET', `/admin/clients?limit=${length}`)],
   ])('has at most four texts for lists of 1 to 10 values: %s', async (_, scenario) => {
     const textsByShape = new Map<string, Set<string>>();
     const composed = vi.spyOn(Statement.prototype, 'text');

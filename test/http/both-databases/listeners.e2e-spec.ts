@@ -9,7 +9,7 @@ import { exchange, rawRequest } from '../../support/raw-http.js';
 import { startTcpProxy } from '../../support/tcp-proxy.js';
 import { ACME } from '../../support/test-registry.js';
 import { request, startTestService } from '../../support/test-service.js';
-import { useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 @Controller('naked')
 class NakedController {
@@ -104,19 +104,15 @@ describe.runIf(hasIpv6)('protocol §9.4: HOST', () => {
     ['127.0.0.1', [true, false]],
     ['', [true, true]],
   ])('with the value %j listens on the expected addresses', async (HOST, [ipv4, ipv6]) => {
-    const service = await startTestService({ environment: { HOST } });
-    try {
-      const reaches = async (host: string, port: number, path: string) =>
-        (await request(`http://${host}:${port}${path}`, {}).catch(() => undefined))?.status === 200;
-      for (const [port, path] of [
-        [service.port, '/.well-known/jwks.json'],
-        [service.managementPort, '/health/live'],
-      ] as const) {
-        expect(await reaches('127.0.0.1', port, path)).toBe(ipv4);
-        expect(await reaches('[::1]', port, path)).toBe(ipv6);
-      }
-    } finally {
-      await service.stop();
+    const service = await serviceOfTest({ environment: { HOST } });
+    const reaches = async (host: string, port: number, path: string) =>
+      (await request(`http://${host}:${port}${path}`, {}).catch(() => undefined))?.status === 200;
+    for (const [port, path] of [
+      [service.port, '/.well-known/jwks.json'],
+      [service.managementPort, '/health/live'],
+    ] as const) {
+      expect(await reaches('127.0.0.1', port, path)).toBe(ipv4);
+      expect(await reaches('[::1]', port, path)).toBe(ipv6);
     }
   });
 });

@@ -13,6 +13,7 @@ import { PublicController } from '../../../src/platform/http/surfaces.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
 import { expectError } from '../../support/expect-error.js';
 import { request, startTestService, type TestService } from '../../support/test-service.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 class DocumentedResponse {
   @IsString()
@@ -236,17 +237,13 @@ describe('/docs on the public port', () => {
   );
 
   it('shows the public part with TRY_IT, and the document describes the page', async () => {
-    const tried = await startTestService({ environment: { TRY_IT: 'true' } });
-    try {
-      for (const path of ['/docs', '/docs/', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])
-        expect((await request(tried.url + path, {})).status, path).toBe(200);
-      expect((await request(`${tried.url}/docs/start.js`, {})).text).toContain("url: '/openapi.json'");
-      const { paths } = (await request(`${tried.url}/openapi.json`, {})).body;
-      expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/docs', '/docs/{file}']));
-      expect(Object.keys(paths)).not.toContain('/metrics');
-    } finally {
-      await tried.stop();
-    }
+    const tried = await serviceOfTest({ environment: { TRY_IT: 'true' } });
+    for (const path of ['/docs', '/docs/', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])
+      expect((await request(tried.url + path, {})).status, path).toBe(200);
+    expect((await request(`${tried.url}/docs/start.js`, {})).text).toContain("url: '/openapi.json'");
+    const { paths } = (await request(`${tried.url}/openapi.json`, {})).body;
+    expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/docs', '/docs/{file}']));
+    expect(Object.keys(paths)).not.toContain('/metrics');
   });
 });
 

@@ -18,8 +18,7 @@ import { expectError } from '../../support/expect-error.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { delaySelects } from '../../support/statements.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService } from '../../support/test-service.js';
-import { useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 
@@ -73,7 +72,7 @@ describe('the group of the customer that a grant returns', () => {
   });
 
   it('counts once against the limit identities if parallel requests create the customer of one stored id', async () => {
-    const limited = await startTestService({
+    const limited = await serviceOfTest({
       modules: [GroupCaseModule],
       environment: { RATE_LIMIT: 'identities=3/60' },
     });
@@ -91,7 +90,6 @@ describe('the group of the customer that a grant returns', () => {
     expect(await statuses(uuidv7(Date.now()), uuidv7(Date.now()))).toEqual([200, 200]);
     expect(await statuses(uuidv7(Date.now()))).toEqual([429]);
     vi.restoreAllMocks();
-    await limited.stop();
   });
 
   const ofSales = (identities: Identities) => identities.create({ organizationId: ACME, groupId: 'sales' });

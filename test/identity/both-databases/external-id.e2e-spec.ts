@@ -28,6 +28,7 @@ import { delaySelects, statementsOf } from '../../support/statements.js';
 import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import { everythingIn, infoStatus } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const REQUESTS_PER_RACE = 50;
 const OPERATOR = bearer('admin-token-of-the-tests-0123456789');
@@ -191,7 +192,7 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
   });
 
   it('counts against the limit of new customers only when it creates one, and inserts nothing beyond it', async () => {
-    const limited = await startTestService({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
+    const limited = await serviceOfTest({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
     beginWindow(limited);
     const [one, two, three] = [newUser(), newUser(), newUser()];
     const before = await rowsOf(OrganizationUser).count();
@@ -201,13 +202,12 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429, 200]);
     expect(await rowsOf(OrganizationUser).count()).toBe(before + 2);
-    await limited.stop();
   });
 });
 
 describe('protocol §2.14: parallel requests for one new external_id', () => {
   it('count as one new customer, and all get it', async () => {
-    const limited = await startTestService({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
+    const limited = await serviceOfTest({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
     beginWindow(limited);
     delaySelects(limited);
     const id = newUser();
@@ -219,7 +219,6 @@ describe('protocol §2.14: parallel requests for one new external_id', () => {
     ];
     expect(statuses).toEqual([200, 429]);
     vi.restoreAllMocks();
-    await limited.stop();
   });
 });
 

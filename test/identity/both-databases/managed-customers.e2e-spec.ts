@@ -26,6 +26,7 @@ import {
 } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { expectSameResponse, infoStatus, newCustomer } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const ADMIN_TOKEN = 'operator-of-managed-customers-0123';
 const UNKNOWN = '01890000-0000-7000-8000-000000000000';
@@ -249,7 +250,7 @@ describe('protocol §2.8 and §2.14: export and erase', () => {
   });
 
   it.each([EXPORT, ERASE])('%s counts against the limit tokens of the client of the agent', async (path) => {
-    const limited = await startTestService({
+    const limited = await serviceOfTest({
       registry: managingRegistry(),
       environment: { RATE_LIMIT: 'tokens=2/60' },
     });
@@ -260,6 +261,5 @@ describe('protocol §2.8 and §2.14: export and erase', () => {
     const response = await manageCustomer(limited, path, token, { customer_id: entity_id });
     expectError(response, { status: 429, error: 'temporarily_unavailable', hint: undefined });
     expect(await infoStatus(limited, access_token)).toBe(200);
-    await limited.stop();
   });
 });

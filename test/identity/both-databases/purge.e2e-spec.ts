@@ -19,14 +19,12 @@ import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { expectNoOrphans, identitiesOf, linksOfBrowser } from '../../support/identities.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { environmentOf, runCli } from '../../support/processes.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService } from '../../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
@@ -132,7 +130,7 @@ describe('the purge of idle browsers', () => {
     const deletedIds = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
     const remainingIds = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
     const { entity_id } = (await erased.visit()).body;
-    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    await service.admin('DELETE', `/admin/identities/${entity_id}`);
     await dataSource.getRepository(Revocation).clear();
 
     service.clock.advance({ seconds: 730 * DAY_SECONDS });
@@ -306,7 +304,7 @@ describe('the purge of idle browsers', () => {
       service.clock.advance({ seconds: 740 * DAY_SECONDS });
       const statuses: number[] = [];
       vi.spyOn(service.application.get(CustomerDataParticipants), hook).mockImplementationOnce(async () => {
-        const erased = await manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
+        const erased = await service.admin('DELETE', `/admin/identities/${entityId}`);
         statuses.push(erased.status);
         return [];
       });
@@ -322,16 +320,12 @@ describe('several processes that purge', () => {
   // No test below sends a bearer token: the service that was started last in a process verifies all of them.
   it('run one at a time: the second returns without a result', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
-    const other = await startTestService({ database: service.database });
-    try {
-      const done = await Promise.all([purge(service), purge(other)]);
-      expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
-      expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
-      expect(await purge(other)).toEqual(NO_ROWS);
-      expect(await purge(service)).toEqual(NO_ROWS);
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest({ database: service.database });
+    const done = await Promise.all([purge(service), purge(other)]);
+    expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
+    expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
+    expect(await purge(other)).toEqual(NO_ROWS);
+    expect(await purge(service)).toEqual(NO_ROWS);
   });
 
   it('wait a minute for a process that died during its purge', async () => {

@@ -3,17 +3,14 @@ import { DataSource } from 'typeorm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { type TestResponse } from '../../support/test-service.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 const LISTS = ['organizations', 'clients', 'agents', 'resource-servers'];
 const TENANT = randomUUID();
 
 const service = useService();
-const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
-  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const admin = (method: string, path: string, body?: object) => service.admin(method, `/admin/${path}`, body);
 const get = async (path: string) => (await admin('GET', path)).body;
 const create = async (list: string, entry: object) => {
   const response = await admin('POST', list, entry);

@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
-import { manage } from '../../support/management-api.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
-
-const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
+import { useService } from '../../support/use-service.js';
 
 describe("an operator's change that takes longer than 10 s", () => {
   const service = useService();
@@ -22,7 +19,7 @@ describe("an operator's change that takes longer than 10 s", () => {
       return result;
     });
     const entry = { id: '0d1b9f4e-6a52-4a0e-9a56-1f1f3c0a7d11', name: 'Late' };
-    const response = await manage(service, 'POST', '/admin/organizations', OPERATOR, entry);
+    const response = await service.admin('POST', '/admin/organizations', entry);
     expect(response.status).toBe(503);
     const changes = () =>
       service.audit.filter(({ event, actor }) => event === 'registry.changed' && actor.kind === 'operator');

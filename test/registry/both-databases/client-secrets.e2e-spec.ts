@@ -3,10 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { askToken } from '../../support/agent-tokens.js';
 import { expectError } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
 import { ACME } from '../../support/test-registry.js';
-import { type TestResponse } from '../../support/test-service.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -21,8 +19,7 @@ beforeEach(async () => {
   expect((await admin('POST', 'clients', { ...entry, organization_id: ACME })).status).toBe(201);
 });
 
-const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
-  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const admin = (method: string, path: string, body?: object) => service.admin(method, `/admin/${path}`, body);
 const requestSecret = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
 const newSecret = async (body: object = {}): Promise<string> => (await requestSecret(body)).body.client_secret;
 /** The secrets that authenticate the client. */

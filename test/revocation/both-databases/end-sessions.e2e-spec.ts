@@ -5,9 +5,8 @@ import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { startTestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
 
 const service = useService();
 let agent: string;
@@ -31,7 +30,7 @@ describe('protocol §4.14: ending all sessions of a customer', () => {
   });
 
   it('does not depend on the clocks of the processes, which may differ by 30 s', async () => {
-    const fast = await startTestService({ database: service.database, environment: { ADMIN_TOKEN } });
+    const fast = await serviceOfTest({ database: service.database, environment: { ADMIN_TOKEN } });
     for (const seconds of [30, -30]) {
       fast.clock.reset();
       fast.clock.advance({ seconds });
@@ -51,6 +50,5 @@ describe('protocol §4.14: ending all sessions of a customer', () => {
         expectInvalidGrant(await redeem(one, code));
       }
     }
-    await fast.stop();
   });
 });

@@ -14,6 +14,7 @@ import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-f
 import { testRegistry } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
@@ -70,21 +71,17 @@ const untilRead = (history: number) =>
 
 describe('a consumer of the revocation feed misses nothing', () => {
   it('with a cursor of another database, whose position is lower than that of this database', async () => {
-    const other = await startTestService({ registry });
-    try {
-      const missed = await endToken(one);
-      await new FeedConsumer([one]).find({ value: missed });
-      const consumer = new FeedConsumer([other]);
-      await consumer.find({ value: await endToken(other) });
-      const later = await endToken(one);
-      await new FeedConsumer([one]).find({ value: later });
-      const moved = new FeedConsumer(services);
-      moved.cursor = consumer.cursor;
-      await moved.catchUp();
-      expect(moved.has({ value: missed })).toBe(true);
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest({ registry });
+    const missed = await endToken(one);
+    await new FeedConsumer([one]).find({ value: missed });
+    const consumer = new FeedConsumer([other]);
+    await consumer.find({ value: await endToken(other) });
+    const later = await endToken(one);
+    await new FeedConsumer([one]).find({ value: later });
+    const moved = new FeedConsumer(services);
+    moved.cursor = consumer.cursor;
+    await moved.catchUp();
+    expect(moved.has({ value: missed })).toBe(true);
   });
 
   it('after the database was restored from a backup while processes ran, even if its position caught up again', async () => {

@@ -19,6 +19,7 @@ import {
   redeem,
   transferToken,
 } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const ADMIN_TOKEN = 'operator-of-the-revocations-test';
 const SHORT_LIFETIMES = {
@@ -44,7 +45,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const chain = (await exchangeCode(before, replayed)).body;
     await before.stop();
 
-    const after = await startTestService({ database, environment: { ...SHORT_LIFETIMES, ADMIN_TOKEN } });
+    const after = await serviceOfTest({ database, environment: { ...SHORT_LIFETIMES, ADMIN_TOKEN } });
     expect((await after.send('DELETE', TOKEN, bearer(customer.access_token))).status).toBe(200);
     expect((await after.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
     const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
@@ -60,7 +61,6 @@ describe('lifetimes that are lowered after tokens were issued', () => {
       expect((await after.post(TOKEN, agentTokenBody(), bearer(pair.access_token))).status).toBe(401);
       for (const { refresh_token } of [pair, chain]) expectInvalidGrant(await refresh(after, refresh_token));
     }
-    await after.stop();
   });
 
   it('leave a descendant revoked that lives longer than its revoked ancestor', async () => {
@@ -71,21 +71,18 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const descendant = (await redeem(before, await transferToken(before, ancestor.access_token))).body;
     await before.stop();
 
-    const after = await startTestService({ database, environment: SHORT_LIFETIMES });
+    const after = await serviceOfTest({ database, environment: SHORT_LIFETIMES });
     expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
     after.clock.advance({ seconds: 20_000 }); // The ancestor has expired, and the descendant has not.
     await purge(after);
     expect(await infoStatus(after, descendant.access_token)).toBe(401);
-    await after.stop();
   });
 
   it('do not lower the recorded longest lifetime, whichever process starts last', async () => {
-    const long = await startTestService({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
-    const short = await startTestService({ database, environment: SHORT_LIFETIMES });
+    await serviceOfTest({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
+    const short = await serviceOfTest({ database, environment: SHORT_LIFETIMES });
     const recorded = short.application.get(DataSource).getRepository(RecordedValue);
     expect(await recorded.findOneBy({ name: 'longest_access_token_life' })).toMatchObject({ value: 86_400 });
-    await short.stop();
-    await long.stop();
   });
 
   it.each(['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'])('cannot be longer than a day: %s', async (name) => {

@@ -40,6 +40,7 @@ import { statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { startTestService, type TestResponse } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_SIGN_IN_DAYS = 30;
@@ -192,38 +193,30 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
   it('is for clients whose entry has the value, and the assertion of another client stays usable', async () => {
     const registry = registryWithSignIn({ [ACME]: acme.settings() });
     registry.clients = registry.clients.map((client) => ({ ...client, grants: {} }));
-    const closed = await startTestService({ registry });
-    try {
-      const assertion = await assert({ sub: newUser() });
-      const response = await signIn(closed, assertion, REMEMBER, FROM_PAGE);
-      expectError(response, {
-        status: 400,
-        error: 'unauthorized_client',
-        hint: 'remember: browser is not for this client',
-      });
-      expect(response.cookies).toEqual([]);
-      expect((await signIn(closed, assertion)).status).toBe(200);
-    } finally {
-      await closed.stop();
-    }
+    const closed = await serviceOfTest({ registry });
+    const assertion = await assert({ sub: newUser() });
+    const response = await signIn(closed, assertion, REMEMBER, FROM_PAGE);
+    expectError(response, {
+      status: 400,
+      error: 'unauthorized_client',
+      hint: 'remember: browser is not for this client',
+    });
+    expect(response.cookies).toEqual([]);
+    expect((await signIn(closed, assertion)).status).toBe(200);
   });
 
   it('counts against the limit of the client only, and 429 leaves the assertion usable', async () => {
     const registry = registryWithSignIn({ [ACME]: acme.settings() });
-    const limited = await startTestService({ registry, environment: { RATE_LIMIT: 'identities=1/60,tokens=3/60' } });
-    try {
-      beginWindow(limited);
-      const assertions = await times(4, () => acme.assert(limited.clock.now(), { sub: newUser() }));
-      const send = (assertion: string) => signIn(limited, assertion, REMEMBER, FROM_PAGE);
-      for (const assertion of assertions.slice(0, 3)) expect((await send(assertion)).status).toBe(200);
-      const last = assertions[3] as string;
-      const response = await send(last);
-      expect({ status: response.status, cookies: response.cookies }).toEqual({ status: 429, cookies: [] });
-      limited.clock.advance({ seconds: 60 });
-      expect((await send(last)).status).toBe(200);
-    } finally {
-      await limited.stop();
-    }
+    const limited = await serviceOfTest({ registry, environment: { RATE_LIMIT: 'identities=1/60,tokens=3/60' } });
+    beginWindow(limited);
+    const assertions = await times(4, () => acme.assert(limited.clock.now(), { sub: newUser() }));
+    const send = (assertion: string) => signIn(limited, assertion, REMEMBER, FROM_PAGE);
+    for (const assertion of assertions.slice(0, 3)) expect((await send(assertion)).status).toBe(200);
+    const last = assertions[3] as string;
+    const response = await send(last);
+    expect({ status: response.status, cookies: response.cookies }).toEqual({ status: 429, cookies: [] });
+    limited.clock.advance({ seconds: 60 });
+    expect((await send(last)).status).toBe(200);
   });
 
   it('with a used assertion sets no cookies', async () => {

@@ -8,11 +8,12 @@ import { AnyOrigin, ApiRoute, PublicController } from '../../../src/public/grant
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { expectError } from '../../support/expect-error.js';
+import { expectInvalidToken } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { exchange, rawRequest } from '../../support/raw-http.js';
 import { ACME, ACME_SITE, RIVAL } from '../../support/test-registry.js';
 import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const INFO = '/v2/customer/info';
 const TTL_SECONDS = 28_800;
@@ -56,13 +57,9 @@ describe('protocol §3.1: the two kinds of token', () => {
   });
 
   it('are verified by the service that gets the request, also if another one runs in the same process', async () => {
-    const other = await startTestService();
-    try {
-      expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
-      expectInvalidToken(await other.post(TOKEN, agentTokenBody(), bearer(agentToken)));
-    } finally {
-      await other.stop();
-    }
+    const other = await serviceOfTest();
+    expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
+    expectInvalidToken(await other.post(TOKEN, agentTokenBody(), bearer(agentToken)));
     expect(await asCustomer(customerToken)).toMatchObject({ status: 200 });
   });
 
@@ -196,11 +193,6 @@ function asAgent(token: string): Promise<TestResponse> {
 
 function asCustomer(token: string): Promise<TestResponse> {
   return request(service.url + INFO, { headers: bearer(token) });
-}
-
-function expectInvalidToken(response: TestResponse): void {
-  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-  expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }
 
 function agentId(): string {

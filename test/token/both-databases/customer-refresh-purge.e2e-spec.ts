@@ -10,9 +10,8 @@ import { expectInvalidGrant } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
 import { purge } from '../../support/operator-commands.js';
 import { ACME } from '../../support/test-registry.js';
-import { startTestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
-import { DAY_SECONDS, useService } from '../../support/use-service.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const service = useService({ registry: refreshingRegistry() });
 
@@ -56,7 +55,7 @@ describe('the purge of customers’ refresh families', () => {
     registry.organizations = registry.organizations.map((entry) =>
       'id' in entry && entry.id === ACME ? { ...entry, idle_days: 10 } : entry,
     );
-    const idle = await startTestService({ registry });
+    const idle = await serviceOfTest({ registry });
     const isRetained = async ({ entity_id }: { entity_id: string }) =>
       (await identitiesOf(idle).countBy({ entityId: entity_id, erasedAt: IsNull() })) === 1;
     const [ended, live] = [await stayOf(idle), await stayOf(idle)];
@@ -64,6 +63,5 @@ describe('the purge of customers’ refresh families', () => {
     idle.clock.advance({ seconds: 20 * DAY_SECONDS });
     await purge(idle);
     expect([await isRetained(ended), await isRetained(live)]).toEqual([false, true]);
-    await idle.stop();
   });
 });

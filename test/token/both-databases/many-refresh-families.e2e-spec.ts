@@ -17,11 +17,10 @@ import {
 } from '../../support/customer-refresh.js';
 import { interceptTransactions } from '../../support/dying-transactions.js';
 import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { moveOf } from '../../support/remember.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 const service = useService({ registry: refreshingRegistry() });
 let dataSource: DataSource;
@@ -29,7 +28,7 @@ beforeAll(async () => {
   dataSource = service.application.get(DataSource);
 });
 
-const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
+const erase = (id: string) => service.admin('DELETE', `/admin/identities/${id}`);
 
 /** Inserts copies of the customer's family, each with a root of its own. Each was used a minute before the next one. */
 async function addFamilies(entityId: string, count: number): Promise<string[]> {
@@ -94,7 +93,7 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
     await service.application.get(Denylist).revokeToken(ancestor);
     await stayOf(service, access_token);
     expect(await idsOf(entity_id)).toContain(oldest);
-    const listed = await manage(service, 'GET', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    const listed = await service.admin('GET', `/admin/identities/${entity_id}`);
     expect(listed.body.refresh_families.map(({ id }: { id: string }) => id)).not.toContain(row.familyId);
   });
 

@@ -3,7 +3,6 @@ import { agentTokenBody, changePassword, claimsOf, refresh } from '../../support
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { ACME, ACME_AGENT, testRegistry } from '../../support/test-registry.js';
 import {
@@ -15,7 +14,7 @@ import {
   transferBody,
   transferToken,
 } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 const PASSWORD = 'a password of more than 8 characters';
 
@@ -32,9 +31,6 @@ const revoke = (token: string) => service.send('DELETE', TOKEN, bearer(token));
 const isValid = async (token: string) => (await infoStatus(service, token)) === 200;
 const byAgent = async (token: string, more: object = {}) =>
   (await service.post(TOKEN, agentTokenBody(more), bearer(token))).body;
-
-const asOperator = (method: string, path: string, body?: object) =>
-  manage(service, method, path, bearer(ADMIN_TOKEN), body);
 
 /** The tokens of a chain of transfers, the first token first. */
 async function chain(length: number, first = root.access_token): Promise<string[]> {
@@ -109,10 +105,10 @@ describe('a customer token that an agent obtained', () => {
     const { id, email } = await newAgent();
     const agent = await issueAgentToken(service, { email });
     const token = (await byAgent(agent)).access_token;
-    expect((await asOperator('DELETE', `/admin/agents/${id}`)).status).toBe(200);
+    expect((await service.admin('DELETE', `/admin/agents/${id}`)).status).toBe(200);
     const again = { email, name: 'Again', password: PASSWORD, organization_id: ACME, scopes: [] };
-    expectInvalidRequest(await asOperator('POST', '/admin/agents', { ...again, id }), /^id: /);
-    const created = await asOperator('POST', '/admin/agents', again);
+    expectInvalidRequest(await service.admin('POST', '/admin/agents', { ...again, id }), /^id: /);
+    const created = await service.admin('POST', '/admin/agents', again);
     expect(created.status).toBe(201);
     expect(created.body.id).not.toBe(id);
     expect(await isValid(token)).toBe(false);
@@ -128,6 +124,6 @@ describe('a customer token that an agent obtained', () => {
 async function newAgent(): Promise<{ id: string; email: string }> {
   const email = `agent-${service.clock.now()}-${Math.random()}@acme.example`;
   const entry = { email, name: 'New', password: PASSWORD, organization_id: ACME, scopes: ['customers:own'] };
-  const { body } = await asOperator('POST', '/admin/agents', entry);
+  const { body } = await service.admin('POST', '/admin/agents', entry);
   return { id: body.id, email };
 }

@@ -25,9 +25,9 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../../support/test-registry.js';
-import { startTestService, type TestResponse } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
-import { useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const FORGET = '/v2/customer/forget';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
@@ -348,7 +348,7 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
   });
 
   it('a request beyond the limit forgets of its network gets 429 and ends nothing', async () => {
-    const limited = await startTestService({ environment: { RATE_LIMIT: 'forgets=1/60' } });
+    const limited = await serviceOfTest({ environment: { RATE_LIMIT: 'forgets=1/60' } });
     beginWindow(limited);
     const known = await limited.post(TOKEN, cookieBody());
     const cookie = cookieHeader(known);
@@ -359,7 +359,6 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
     expect((await limited.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(known.body.entity_id);
     limited.clock.advance({ seconds: 61 });
     expect((await send({ cookie })).status).toBe(200);
-    await limited.stop();
   });
 
   it('the audit log names the browser and the organization', async () => {

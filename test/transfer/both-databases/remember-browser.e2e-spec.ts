@@ -8,9 +8,9 @@ import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../../support/test-registry.js';
-import { startTestService, type TestResponse } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 
@@ -111,13 +111,12 @@ describe('protocol §4.5: a request with remember=browser that is rejected', () 
   };
 
   it('comes from a client whose entry does not list it', async () => {
-    const other = await startTestService();
+    const other = await serviceOfTest();
     const { access_token } = await newCustomer(other);
     const moved = await moveOf(other, access_token);
     const response = await remember(other, moved);
     expectError(response, { status: 400, error: 'unauthorized_client', hint: /^remember: / });
     expect((await redeem(other, moved.code, { code_verifier: moved.verifier })).status).toBe(200);
-    await other.stop();
   });
 
   it('has a code that was created without a code_challenge', async () => {

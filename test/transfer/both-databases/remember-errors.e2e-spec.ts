@@ -15,6 +15,7 @@ import { moveOf, remember, rememberedPair, rememberingRegistry } from '../../sup
 import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_ORIGIN, PUBLIC_SITE } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { ageRedemption, newCustomer } from '../../support/transfers.js';
+import { serviceOfTest } from '../../support/use-service.js';
 
 const ADMIN_TOKEN = 'operator-of-remember-errors-0123456789';
 const FORGET = '/v2/customer/forget';
@@ -151,7 +152,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
 describe('protocol §2.14: the limit of new identities', () => {
   it('counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
     const environment = { RATE_LIMIT: 'identities=2/60' };
-    const limited = await startTestService({ registry: rememberingRegistry(), environment });
+    const limited = await serviceOfTest({ registry: rememberingRegistry(), environment });
     beginWindow(limited);
     const { access_token } = await newCustomer(limited);
     const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
@@ -159,7 +160,6 @@ describe('protocol §2.14: the limit of new identities', () => {
     expectError(await remember(limited, moves[1]), { status: 429, error: 'temporarily_unavailable', hint: undefined });
     limited.clock.advance({ seconds: 61 });
     expect((await remember(limited, moves[1])).status).toBe(200);
-    await limited.stop();
   });
 });
 

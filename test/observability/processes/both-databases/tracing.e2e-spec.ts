@@ -6,6 +6,7 @@ import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { environmentOf, startServiceProcess } from '../../../support/processes.js';
 import { startTestService, type TestService } from '../../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../../support/transfers.js';
+import { serviceOfTest } from '../../../support/use-service.js';
 
 interface Span {
   traceId: string;
@@ -109,10 +110,9 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     await new Promise((resolve) => silent.once('listening', resolve));
     for (const port of [9, (silent.address() as AddressInfo).port]) {
       const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
-      const untraced = await startTestService({ environment });
+      const untraced = await serviceOfTest({ environment });
       const responses = await Promise.all(Array.from({ length: 50 }, () => untraced.post(TOKEN, cookieBody())));
       expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-      await untraced.stop();
     }
     silent.close();
     silent.closeAllConnections();
