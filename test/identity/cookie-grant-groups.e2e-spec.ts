@@ -91,14 +91,6 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect(entityOf(second)).toBe(entityOf(first));
   });
 
-  it.each([RIVAL, `${ACME} `])(
-    'refuses an organization_id in the body that differs from the path: %j',
-    async (organization_id) => {
-      const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
-      await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
-    },
-  );
-
   it.each([SHARED_SITE, PUBLIC_SITE])(
     'refuses an application without identities per group as unauthorized_client: %s',
     async (client_id) => {
@@ -118,10 +110,6 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
       expect(row.groupId).toBe(decodeURIComponent(group));
     },
   );
-
-  it.each(['x'.repeat(65), 'a.b', 'a%2Fb', '%C3%A4'])('refuses any other group_id: %s', async (group) => {
-    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, group), cookieBody()), 'group_id');
-  });
 
   it.each(['.', '..', '%2e%2e'])(
     'does not find a route for a group_id of dots, which HTTP clients remove from the path: %s',

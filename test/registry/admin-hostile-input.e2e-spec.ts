@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import { bearer } from '../support/authorization-headers.js';
+import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_BACKEND } from '../support/test-registry.js';
 import { request } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
 import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
 const KEYS = [
@@ -53,6 +56,13 @@ async function routesWithBody(): Promise<[method: string, path: string][]> {
 }
 
 describe('each route of the admin API', SLOW, () => {
+  it('responds with 401 to a request without the token of the operator', async () => {
+    const { access_token } = await newCustomer(service);
+    for (const [method, path] of routes)
+      for (const headers of [{}, bearer('wrong-admin-token'), bearer(access_token)])
+        expectInvalidToken(await manage(service, method, path.replaceAll(/\{\w+\}/g, 'x'), headers));
+  });
+
   it('responds with 404 or 400 to a hostile key, of any length', async () => {
     const withKey = routes.filter(([, path]) => path.includes('{'));
     expect(withKey.length).toBeGreaterThan(13);

@@ -33,15 +33,6 @@ describe('the cursor of a list', () => {
     );
   });
 
-  it('is rejected in another list', () => {
-    fc.assert(
-      fc.property(lists, lists, keys, (list, other, key) => {
-        fc.pre(list !== other);
-        expect(keyOfCursor(other, cursorAfter(list, key))).toBeUndefined();
-      }),
-    );
-  });
-
   it('is rejected for any text that no list has returned', () => {
     const texts = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 300 }),

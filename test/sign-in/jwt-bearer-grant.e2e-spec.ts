@@ -223,12 +223,6 @@ describe('the header of an assertion', () => {
 });
 
 describe('the single use of an assertion', () => {
-  it('is enforced in every process', async () => {
-    const assertion = await assert({ sub: newUser() });
-    expect((await signIn(service, assertion)).status).toBe(200);
-    for (const at of [service, other]) await expectInvalidGrantWithoutCustomer(() => signIn(at, assertion));
-  });
-
   it('leaves the token of the first use valid when the assertion is sent again', async () => {
     const assertion = await assert({ sub: newUser() });
     const { body } = await signIn(service, assertion);

@@ -52,18 +52,6 @@ describe('keys at a jwks_uri', () => {
     expect(acme.issuer.requests).toBe(0);
   });
 
-  it('may be rotated: a new key is found, and a withdrawn key is no longer accepted', async () => {
-    expect((await send()).status).toBe(200);
-    await acme.issuer.addKey();
-    moveTime(61);
-    expect((await send()).status).toBe(200);
-    expect((await send({}, keyAt(0))).status).toBe(200);
-    const withdrawn = acme.issuer.keys.shift();
-    moveTime(700);
-    expectInvalidGrant(await send({}, withdrawn));
-    expect((await send()).status).toBe(200);
-  });
-
   it('cause 503 for an assertion while the issuer fails', async () => {
     acme.issuer.broken = (_, response) => void response.writeHead(500).end();
     expectUnavailable(await send());

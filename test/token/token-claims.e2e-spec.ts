@@ -3,8 +3,7 @@ import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { statementsOf } from '../support/statements.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { ACME } from '../support/test-registry.js';
 import { INFO, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
@@ -73,16 +72,5 @@ describe('protocol §3.3: the claims gty, group_id and act of a customer token',
 
   it('are absent from agent tokens', () => {
     for (const name of ['gty', 'group_id', 'act']) expect(claimsOf(agent)).not.toHaveProperty(name);
-  });
-
-  it('cost no further statement', async () => {
-    const first = await service.post(GROUP_TOKEN, cookieBody());
-    const cookie = cookieHeader(first);
-    expect(await statementsOf(service, () => service.post(GROUP_TOKEN, cookieBody(), { cookie }))).toEqual(['SELECT']);
-    const code = await transferToken(service, first.body.access_token);
-    expect(await statementsOf(service, () => redeem(service, code, { client_id: ACME_SITE }))).toEqual([
-      'SELECT',
-      'UPDATE',
-    ]);
   });
 });

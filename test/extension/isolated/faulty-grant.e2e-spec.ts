@@ -1,4 +1,4 @@
-import { Module, type Type } from '@nestjs/common';
+import { Injectable, Module, Scope, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
@@ -29,6 +29,10 @@ class LoudLottoGrant extends SecondLottoGrant {}
 @GrantType('lotto_two', { body: LottoBody, responds: ['expires_in'] })
 class ShortLottoGrant extends SecondLottoGrant {}
 
+@Injectable({ scope: Scope.REQUEST })
+@GrantType('fleeting', { body: LottoBody })
+class FleetingGrant extends SecondLottoGrant {}
+
 const REJECTED_AT_START: [rule: string, grant: Type, message: string][] = [
   [
     'whose name another grant has',
@@ -44,6 +48,11 @@ const REJECTED_AT_START: [rule: string, grant: Type, message: string][] = [
     'that responds with a reserved field',
     ShortLottoGrant,
     'ShortLottoGrant: may not respond with "expires_in", which has a meaning of its own; rename it',
+  ],
+  [
+    'that is request-scoped',
+    FleetingGrant,
+    'FleetingGrant: a grant must be a singleton; remove the injection scope REQUEST or TRANSIENT from it and from its dependencies',
   ],
 ];
 

@@ -65,6 +65,15 @@ describe('protocol §2.4: the request body', () => {
     expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
   });
 
+  it.each(['br', 'GZIP', 'identity, gzip', 'Identity'])('is rejected with Content-Encoding %s', async (encoding) => {
+    const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': encoding });
+    expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
+  });
+
+  it('is read with Content-Encoding identity', async () => {
+    expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'identity' })).status).toBe(200);
+  });
+
   it('may contain any UTF-8, also split between two packets', async () => {
     const bytes = Buffer.from(withMembers('"note":"€ 漢字 😀 \\ud800"'));
     const half = bytes.indexOf(0xf0) + 2;

@@ -279,11 +279,6 @@ describe('protocol §9.2: GET /admin/identities', () => {
   ])('responds with invalid_request to %j', async (query, hint) => {
     expectInvalidRequest(await lookUp(query), new RegExp(`^${hint}`));
   });
-
-  it('requires the operator token', async () => {
-    const query = new URLSearchParams({ organization_id: ACME, external_id: 'user' });
-    expect((await manage(service, 'GET', `/admin/identities?${query}`)).status).toBe(401);
-  });
 });
 
 describe.runIf(onMariadb)('a database response that is lost while the customer of an external_id is created', () => {

@@ -47,6 +47,7 @@ class RaffleGrant implements Grant<GrantBody> {
 class RaffleModule {}
 
 const MARKER = 'MARKED-secret-of-at-least-32-characters';
+const SHORT_SECRET = 'MARKED-secret-of-31-characters.';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const NEW_ID = '00000000-0000-4000-8000-000000000001';
 
@@ -137,6 +138,12 @@ describe('protocol §8.1: the registry file', () => {
       ['clients[0].grants', { clients: [client({ grants: [] })] }],
       ['agents[0].email', { agents: [agent({ email: MARKER })] }],
       ['agents[0].password', { agents: [agent({ password: 12_345_678 })] }],
+      ['agents[0].password', { agents: [agent({ password: 'MARK-7!' })] }],
+      ['agents[0].password', { agents: [agent({ password: '😀'.repeat(7) })] }],
+      ['clients[0].client_secret', { clients: [client({ client_secret: SHORT_SECRET })] }],
+      ['clients[0].client_secret', { clients: [client({ client_secret: 'x'.repeat(257) })] }],
+      ['resource_servers[0].secret', { resource_servers: [server({ secret: SHORT_SECRET })] }],
+      ['resource_servers[0].secret', { resource_servers: [server({ secret: 'x'.repeat(257) })] }],
     ])('%s of %j', async (path, document) => expect(new Set(await pathsOf(document))).toEqual(new Set([path])));
 
     it.each(['- organizations', 'text', '42', 'true'])('a file that is not a mapping: %s', async (text) => {
@@ -348,9 +355,10 @@ describe('protocol §8.1: the registry file', () => {
       expect(await verify(passwordHash, 'a pass phrase')).toBe(true);
     });
 
-    it('are rejected when they are given twice, or when their file is unreadable or empty', async () => {
+    it('are rejected when they are given twice, or when their file is unreadable, empty or too short', async () => {
       file(MARKER, 'secret.txt');
       file('\n', 'empty.txt');
+      file(`${SHORT_SECRET}\n`, 'short.txt');
       expect(
         await pathsOf({
           clients: [
@@ -358,13 +366,17 @@ describe('protocol §8.1: the registry file', () => {
             client({ client_id: 'b', client_secret_file: `${MARKER}.txt` }),
             client({ client_id: 'c', client_secret_file: 'empty.txt' }),
             client({ client_id: 'd', client_secret_file: '.' }),
+            client({ client_id: 'e', client_secret_file: 'short.txt' }),
           ],
+          resource_servers: [server({ secret: undefined, secret_file: 'short.txt' })],
         }),
       ).toEqual([
         'clients[0].client_secret',
         'clients[1].client_secret_file',
         'clients[3].client_secret_file',
         'clients[2].client_secret',
+        'clients[4].client_secret',
+        'resource_servers[0].secret',
       ]);
     });
 

@@ -11,7 +11,7 @@ import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '
 import { delaySelects } from '../../support/statements.js';
 import { ACME, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
 import type { TestResponse } from '../../support/test-service.js';
-import { everythingIn, infoStatus, newCustomer } from '../../support/transfers.js';
+import { everythingIn, newCustomer } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
@@ -197,13 +197,6 @@ describe('protocol §3.10: a browser link', () => {
     expect(next).not.toBe(id);
     expect(await service.idOf(pair), 'the new customer stays').toBe(next);
     expect(await ancestors()).toBe(before);
-  });
-
-  it('goes on when only the access token that came with it ends', async () => {
-    const { pair, id, response } = await linked((await newCustomer(service)).access_token);
-    expect((await service.send('DELETE', TOKEN, bearer(response.body.access_token))).status).toBe(200);
-    expect(await infoStatus(service, response.body.access_token)).toBe(401);
-    expect(await service.idOf(pair)).toBe(id);
   });
 
   it('stores neither the secret nor a code', async () => {
