@@ -60,14 +60,6 @@ describe('an agent whose password attackers guess from many networks', () => {
     vi.restoreAllMocks();
     expect((await browser.signIn()).status).toBe(303);
   });
-
-  it('signs in on a device that it has used before', async () => {
-    const ip = '198.51.100.1';
-    const device = newBrowser(ip);
-    expect((await device.signIn()).status).toBe(303);
-    for (let n = 0; n < 5; n++) await newBrowser(ip).signIn(WRONG);
-    expect((await device.signIn(ACME_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(303);
-  });
 });
 
 describe('the queue of password checks', () => {
