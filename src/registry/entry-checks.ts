@@ -1,6 +1,6 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { withPauses } from '../platform/with-pauses.js';
 import { type Entry, fieldPath, fileKeyOf, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
 import type { RegistryResource } from './resources/registry-resource.js';
@@ -16,23 +16,30 @@ export interface CheckedEntries {
   invalidPaths: ReadonlySet<string>;
 }
 
-type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[] | Promise<string[]>;
+/** The path of the first entry with each key of the registry file. */
+type FirstPaths = Map<RegistryResource, Map<string | undefined, string>>;
 
-/** Entries that are checked at once. The event loop serves requests between two portions. */
-const ENTRIES_PER_PORTION = 100;
+type EntryCheck = (
+  resource: RegistryResource,
+  entry: PathAndEntry,
+  checked: CheckedEntries & { firstPaths: FirstPaths },
+) => string[];
 
 const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
 
-/** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
-const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, requiredSecrets];
-
 /** The violations of entries against each other and against the registry of the database. */
 export async function entryViolations(checked: CheckedEntries): Promise<string[]> {
   const violations: string[] = [];
+  const firstPaths: FirstPaths = new Map();
+  for (const resource of REGISTRY_RESOURCES) {
+    const paths = checked.entriesOf(resource).map(([path, entry]) => [fileKeyOf(resource, entry), path] as const);
+    firstPaths.set(resource, new Map(paths.reverse()));
+  }
   for (const check of CHECKS) {
     for (const resource of REGISTRY_RESOURCES) {
-      for (const violation of await check(resource, checked)) violations.push(violation);
+      for await (const entry of withPauses(checked.entriesOf(resource)))
+        violations.push(...check(resource, entry, { ...checked, firstPaths }));
     }
   }
   return violations;
@@ -102,82 +109,51 @@ async function isStored(manager: EntityManager, resource: RegistryResource, key:
   return row?.[fileKey.column] === key;
 }
 
-function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): string[] {
-  const seen = new Set<string>();
-  return entriesOf(resource).flatMap(([path, entry]) => {
-    const key = fileKeyOf(resource, entry);
-    if (key === undefined) return [];
-    const isRepeated = seen.has(key);
-    seen.add(key);
-    return isRepeated ? [`${fieldPath(path, resource.fileKey.field)}: given more than once`] : [];
-  });
-}
+const uniqueKeys: EntryCheck = (resource, [path, entry], { firstPaths }) => {
+  const key = fileKeyOf(resource, entry);
+  if (key === undefined || firstPaths.get(resource)?.get(key) === path) return [];
+  return [`${fieldPath(path, resource.fileKey.field)}: given more than once`];
+};
 
 /** The class that a grant declares validates its settings. */
-async function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
-  const owner = resource.auditKind as SettingsOwner;
-  return inPortions(resource.grantSettings, entriesOf(resource), (path, settings) =>
-    isMapping(settings)
-      ? Object.entries(settings).flatMap(([name, value]) =>
-          settingsViolations(`${path}.${name}`, name, value, owner, settingsClasses),
-        )
-      : [],
-  );
-}
-
-function settingsViolations(
-  path: string,
-  name: string,
-  value: unknown,
-  owner: SettingsOwner,
-  classes: GrantSettingsClasses,
-): string[] {
-  if (!classes.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
-  const settings = classes.settings(name, owner);
-  if (!settings) return [`${path}: ${NO_SETTINGS}`];
-  return isMapping(value) ? validated(settings, value, path)[1] : [`${path}: must be a mapping`];
-}
+const grantSettings: EntryCheck = (resource, [path, entry], { settingsClasses }) => {
+  const { grantSettings: field = '', auditKind } = resource;
+  const settings = entry[field];
+  if (!isMapping(settings)) return [];
+  return Object.entries(settings).flatMap(([name, value]) => {
+    const settingsPath = `${fieldPath(path, field)}.${name}`;
+    if (!settingsClasses.has(name)) return [`${settingsPath}: ${UNKNOWN_GRANT}`];
+    const type = settingsClasses.settings(name, auditKind as SettingsOwner);
+    if (!type) return [`${settingsPath}: ${NO_SETTINGS}`];
+    return isMapping(value) ? validated(type, value, settingsPath)[1] : [`${settingsPath}: must be a mapping`];
+  });
+};
 
 /** Items that are no strings are left to the class of the entry. */
-async function grantTypes(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
-  return inPortions(resource.grantTypes, entriesOf(resource), (path, names) =>
-    (Array.isArray(names) ? names : []).flatMap((name, index) =>
-      typeof name !== 'string' || settingsClasses.has(name) ? [] : [`${path}[${index}]: ${UNKNOWN_GRANT}`],
-    ),
+const grantTypes: EntryCheck = ({ grantTypes: field = '' }, [path, entry], { settingsClasses }) => {
+  const names = entry[field];
+  return (Array.isArray(names) ? names : []).flatMap((name, index) =>
+    typeof name !== 'string' || settingsClasses.has(name)
+      ? []
+      : [`${fieldPath(path, field)}[${index}]: ${UNKNOWN_GRANT}`],
   );
-}
+};
 
-function references(resource: RegistryResource, checked: CheckedEntries): string[] {
+const references: EntryCheck = (resource, [path, entry], checked) => {
   return resource.references.flatMap(({ field, resource: target }) => {
-    const listed = new Set(checked.entriesOf(target).map(([, entry]) => fileKeyOf(target, entry)));
-    return checked
-      .entriesOf(resource)
-      .map(([path, entry]) => ({ path: fieldPath(path, field), key: entry[field] }))
-      .filter(({ path, key }) => typeof key === 'string' && !checked.invalidPaths.has(path) && !listed.has(key))
-      .filter(({ key }) => !checked.isStored(target, String(key)))
-      .map(({ path }) => `${path}: not a registered ${target.noun}`);
+    const [key, referencePath] = [entry[field], fieldPath(path, field)];
+    if (typeof key !== 'string' || checked.invalidPaths.has(referencePath)) return [];
+    const isKnown = checked.firstPaths.get(target)?.has(key) || checked.isStored(target, key);
+    return isKnown ? [] : [`${referencePath}: not a registered ${target.noun}`];
   });
-}
+};
 
-function requiredSecrets(resource: RegistryResource, { entriesOf, isStored }: CheckedEntries): string[] {
+const requiredSecrets: EntryCheck = (resource, [path, entry], { isStored }) => {
   const { secret, noun } = resource;
-  if (!secret?.isRequired) return [];
-  return entriesOf(resource)
-    .filter(([, entry]) => entry[secret.field] === undefined && !isStored(resource, String(fileKeyOf(resource, entry))))
-    .map(([path]) => `${fieldPath(path, secret.field)}: required for a new ${noun}`);
-}
+  if (!secret?.isRequired || entry[secret.field] !== undefined) return [];
+  if (isStored(resource, String(fileKeyOf(resource, entry)))) return [];
+  return [`${fieldPath(path, secret.field)}: required for a new ${noun}`];
+};
 
-/** The violations of one field of each entry, in portions. */
-async function inPortions(
-  field: string | undefined,
-  entries: PathAndEntry[],
-  violationsOf: (path: string, value: unknown) => string[],
-): Promise<string[]> {
-  const violations: string[] = [];
-  if (field === undefined) return violations;
-  for (const [index, [path, entry]] of entries.entries()) {
-    for (const violation of violationsOf(fieldPath(path, field), entry[field])) violations.push(violation);
-    if (index % ENTRIES_PER_PORTION === ENTRIES_PER_PORTION - 1) await nextTick();
-  }
-  return violations;
-}
+/** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
+const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, requiredSecrets];

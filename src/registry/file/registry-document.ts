@@ -1,5 +1,5 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { IsArray, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { withPauses } from '../../platform/with-pauses.js';
 import { isMapping, type PathAndEntry, validated } from '../entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
@@ -7,9 +7,6 @@ import type { PlainDocument } from './yaml-document.js';
 
 /** The maximum of the MySQL type `INT`. */
 const MAX_REVISION = 2_147_483_647;
-
-/** Entries that are validated at once. The event loop serves requests between two portions. */
-const ENTRIES_PER_PORTION = 100;
 
 /** The registry file as an object (protocol §8.1), with a list for each resource. */
 export class RegistryDocument {
@@ -33,7 +30,7 @@ for (const { list } of REGISTRY_RESOURCES) {
 }
 
 /**
- * Validates a document and its entries by their classes, in portions. The violations are unknown fields and wrong types.
+ * Validates a document and its entries by their classes. The violations are unknown fields and wrong types.
  *
  * @returns the document and its violations
  */
@@ -44,12 +41,11 @@ export async function validateDocument(plain: PlainDocument): Promise<[RegistryD
   for (const { list, entry: type } of lists) {
     const entries: unknown[] = [];
     document[list] = entries;
-    for (const [index, value] of (plain[list] as unknown[]).entries()) {
-      const path = `${list}[${index}]`;
+    for await (const value of withPauses(plain[list] as unknown[])) {
+      const path = `${list}[${entries.length}]`;
       const [entry, found] = isMapping(value) ? validated(type, value, path) : [value, [`${path}: must be a mapping`]];
       entries.push(entry);
-      for (const violation of found) violations.push(violation);
-      if (index % ENTRIES_PER_PORTION === ENTRIES_PER_PORTION - 1) await nextTick();
+      violations.push(...found);
     }
   }
   return [document, violations];

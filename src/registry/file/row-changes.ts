@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { type EntityManager, In, type ObjectLiteral } from 'typeorm';
+import { portionsOf } from '../../platform/database/value-list.js';
+import { withPauses } from '../../platform/with-pauses.js';
 import { withRetainedFields } from '../entry.js';
 import type { EntryChange } from '../registry-transactions.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
@@ -20,8 +21,6 @@ interface ListedRow extends AppliedEntry {
   row: ObjectLiteral;
   /** The columns that changed. */
   changes: string[];
-  /** The row before; `undefined` if the entry is created. */
-  current: ObjectLiteral | undefined;
   endsTokens: boolean;
 }
 
@@ -33,12 +32,8 @@ export interface RowChanges {
   released: ObjectLiteral[];
 }
 
-/** Entries that are compared at once. The event loop serves requests between two portions. */
-const ENTRIES_PER_PORTION = 250;
-
-const MAX_ROWS_PER_STATEMENT = 200;
-/** Far below `max_allowed_packet`, which is 16 MB by default in MariaDB. */
-const MAX_CHARACTERS_PER_STATEMENT = 1_000_000;
+/** A row of a client has at most 5 lists of 64 KB. The statement is below `max_allowed_packet`, 16 MB in MariaDB. */
+const ROWS_PER_INSERT = 40;
 
 /**
  * Compares the rows of a file with the stored rows. A merged file owns no entries and releases none (protocol §8.10).
@@ -50,10 +45,9 @@ export async function compareRows(
 ): Promise<RowChanges> {
   const { column: key } = resource.fileKey;
   const entries: ListedRow[] = [];
-  for (const [index, row] of rows.entries()) {
+  for await (const row of withPauses(rows)) {
     const listed = { ...row, ownedByFile: !merge };
     entries.push(compareRow(resource, listed, stored.rowWithKey(resource, String(row[key]))));
-    if (index % ENTRIES_PER_PORTION === 0) await nextTick();
   }
   const kept = new Set(rows.map((row) => row[key]));
   const released = merge ? [] : stored.ownedByFile(resource).filter((row) => !kept.has(row[key]));
@@ -74,40 +68,22 @@ export function entryChanges({ resource, entries, released }: RowChanges): Entry
   return [...changed, ...given];
 }
 
-/** Writes the rows that changed, hundreds of them in each statement. */
+/** Writes the rows that changed. */
 export async function writeChanges(manager: EntityManager, { resource, entries, released }: RowChanges): Promise<void> {
   const { entity, fileKey, columnsOnTokenEnd } = resource;
   const created = entries.filter(({ outcome }) => outcome === 'created');
-  for (const values of inStatements(created.map(({ row }) => withRetainedFields(resource, row))))
+  const rows = created.map(({ row }) => withRetainedFields(resource, row));
+  for (const values of portionsOf(rows, ROWS_PER_INSERT))
     await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
-  const changed = entries.filter(({ outcome }) => outcome === 'changed');
-  const isRaised = ({ endsTokens }: ListedRow) => endsTokens && columnsOnTokenEnd !== undefined;
-  for (const { row, changes } of changed.filter(isRaised)) {
-    // one by one, because another transaction may raise the generation meanwhile
+  for (const { row, changes, endsTokens } of entries.filter(({ outcome }) => outcome === 'changed')) {
+    // only the columns that changed, because another transaction may change the others meanwhile
     const columns = Object.fromEntries(changes.map((column) => [column, row[column]]));
-    await manager.update(entity, { [fileKey.column]: row[fileKey.column] }, { ...columns, ...columnsOnTokenEnd });
+    const where = { [fileKey.column]: row[fileKey.column] };
+    await manager.update(entity, where, { ...columns, ...(endsTokens && columnsOnTokenEnd) });
   }
-  await updateRows(
-    manager,
-    resource,
-    changed.filter((entry) => !isRaised(entry)),
-  );
-  for (const rows of inStatements(released)) {
-    const keys = rows.map((row) => row[fileKey.column]);
+  for (const some of portionsOf(released)) {
+    const keys = some.map((row) => row[fileKey.column]);
     await manager.update(entity, { [fileKey.column]: In(keys) }, { ownedByFile: false });
-  }
-}
-
-/** Updates the columns that changed in any of the rows. The other columns of a row may change meanwhile. */
-async function updateRows(manager: EntityManager, { entity }: RegistryResource, changed: ListedRow[]): Promise<void> {
-  const { columns } = manager.connection.getMetadata(entity);
-  const names = columns.filter(({ propertyName }) => changed.some(({ changes }) => changes.includes(propertyName)));
-  const primaryKey = columns.filter(({ isPrimary }) => isPrimary);
-  const [updated, conflicting] = [names, primaryKey].map((some) => some.map(({ databaseName }) => databaseName));
-  for (const values of inStatements(changed.map(wholeRow))) {
-    const insert = manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false);
-    // this never inserts: the rows were read under the lock on the registry, so none was deleted since
-    await insert.orUpdate(updated ?? [], conflicting).execute();
   }
 }
 
@@ -116,7 +92,7 @@ function compareRow(resource: RegistryResource, listed: ObjectLiteral, current: 
   // the generated key is chosen only here, because another process may have created the row since the file was read
   const generated = key.isGenerated && { [key.column]: current?.[key.column] ?? randomUUID() };
   const row: ObjectLiteral = { ...generated, ...listed };
-  const entry = { kind: noun, id: String(row[fileKey.column]), row, current };
+  const entry = { kind: noun, id: String(row[fileKey.column]), row };
   if (!current) return { ...entry, changes: [], outcome: 'created', endsTokens: false };
   const changes = Object.keys(row).filter(
     (column) => row[column] !== undefined && !isSame(row[column], current[column]),
@@ -127,25 +103,4 @@ function compareRow(resource: RegistryResource, listed: ObjectLiteral, current: 
 
 function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
-}
-
-function wholeRow({ row, current }: ListedRow): ObjectLiteral {
-  return { ...current, ...Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined)) };
-}
-
-/** Splits rows into statements of limited size. */
-function* inStatements(rows: ObjectLiteral[]): Generator<ObjectLiteral[]> {
-  let some: ObjectLiteral[] = [];
-  let characters = 0;
-  for (const row of rows) {
-    const { length } = JSON.stringify(row);
-    const isFull = some.length === MAX_ROWS_PER_STATEMENT || characters + length > MAX_CHARACTERS_PER_STATEMENT;
-    if (isFull && some.length > 0) {
-      yield some;
-      [some, characters] = [[], 0];
-    }
-    some.push(row);
-    characters += length;
-  }
-  if (some.length > 0) yield some;
 }
