@@ -7,7 +7,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
-import { isValidAt, previousSecretsOf } from './previous-secrets.js';
+import { isValidAt } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
@@ -98,7 +98,7 @@ export class ClientAuthentication {
    */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
     const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);
-    const matching = (client ? previousSecretsOf(client) : []).filter((each) => equalInConstantTime(each.hash, hash));
+    const matching = (client?.previousSecrets ?? []).filter((each) => equalInConstantTime(each.hash, hash));
     return isCurrent || matching.some((each) => isValidAt(this.clock.now(), each));
   }
 }

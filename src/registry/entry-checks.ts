@@ -1,9 +1,9 @@
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { withPauses } from '../platform/with-pauses.js';
-import { type Entry, fieldPath, fileKeyOf, isMapping, type PathAndEntry, validated } from './entry.js';
+import { type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
-import type { RegistryResource } from './resources/registry-resource.js';
+import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
 /** Entries that are checked together, and the values that they are checked against. */

@@ -23,13 +23,6 @@ export function fieldPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** The key by which the registry file identifies an entry; `undefined` if it is no string. */
-export function fileKeyOf({ fileKey: { field, normalize } }: RegistryResource, entry: Entry): string | undefined {
-  const key = entry[field];
-  if (typeof key !== 'string') return undefined;
-  return normalize ? normalize(key) : key;
-}
-
 /** A value as an instance of the class that has its rules, with the violations of these rules. */
 export function validated<Value extends object>(type: Type<Value>, value: unknown, path = ''): [Value, string[]] {
   const instance = plainToInstance(type, value, { exposeDefaultValues: true });
@@ -50,15 +43,20 @@ export function withRetainedFields({ retainedFields = {} }: RegistryResource, ro
   return { ...row, ...Object.fromEntries(missing) };
 }
 
-/** The columns of an entry's secret. If the secret matches the stored hash, the hash does not change. */
+/**
+ * The columns of an entry's secret. If the secret matches the stored hash, the hash does not change.
+ *
+ * @param isKnown whether the secret is known to match the stored hash
+ */
 export async function secretColumns(
   { secret }: RegistryResource,
   entry: Entry,
   stored?: ObjectLiteral,
+  isKnown = false,
 ): Promise<Columns<ObjectLiteral>> {
   const text = secret && entry[secret.field];
   if (!secret || typeof text !== 'string') return {};
   const hash: unknown = stored?.[secret.column];
-  const isUnchanged = typeof hash === 'string' && (await secret.kind.matches(hash, text));
-  return secret.columns(isUnchanged ? hash : await secret.kind.hash(text));
+  const isUnchanged = typeof hash === 'string' && (isKnown || (await secret.kind.matches(hash, text)));
+  return { [secret.column]: isUnchanged ? hash : await secret.kind.hash(text), ...secret.alsoSets };
 }

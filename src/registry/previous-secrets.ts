@@ -16,33 +16,20 @@ interface SecretColumns {
 /** At most this many replaced secrets of a client are valid at the same time. */
 const MAX_PREVIOUS_SECRETS = 5;
 
-/**
- * Written together with a `client_secret` that the operator chose: the secret in use and all earlier ones end at once.
- */
-export const NO_PREVIOUS_SECRETS = { previousSecrets: null } as const;
-
-/** The replaced secrets of a client, the latest one last. */
-export function previousSecretsOf({ previousSecrets }: Pick<SecretColumns, 'previousSecrets'>): PreviousSecret[] {
-  return previousSecrets ?? [];
-}
-
 export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean {
   return now < Date.parse(expires_at);
 }
 
-/** The time at which the last replaced secret of a client ends; `undefined` if none is valid. */
-export function lastSecretEnd(client: SecretColumns, now: number): string | undefined {
-  const ends = previousSecretsOf(client).filter((each) => isValidAt(now, each));
-  return ends
-    .map(({ expires_at }) => expires_at)
-    .sort()
-    .at(-1);
+/** The ends of the replaced secrets of a client that are valid, in their order. */
+export function secretEnds(previousSecrets: PreviousSecret[] | null, now: number): string[] {
+  const valid = (previousSecrets ?? []).filter((each) => isValidAt(now, each));
+  return valid.map(({ expires_at }) => expires_at).sort();
 }
 
 /**
  * The columns of a client with a generated secret, which may be its first. The replaced secret is valid for another
  * `oldValidForSeconds`. A new secret never shortens and never prolongs a secret that was replaced earlier. Setting
- * `client_secret` instead ends all of them (`NO_PREVIOUS_SECRETS`). So a caller who repeats the request after a lost
+ * `client_secret` instead ends all of them. So a caller who repeats the request after a lost
  * response neither ends a secret that is in use, nor prolongs a secret that may have leaked.
  *
  * @throws OAuthError `conflict` if too many replaced secrets are valid
@@ -55,12 +42,12 @@ export function withNewSecret(
 ): SecretColumns {
   const expires_at = new Date(now + oldValidForSeconds * 1000).toISOString();
   const replaced = client.secretHash === null ? [] : [{ hash: client.secretHash, expires_at }];
-  const previous = [...previousSecretsOf(client), ...replaced].filter((each) => isValidAt(now, each));
-  if (previous.length > MAX_PREVIOUS_SECRETS) {
-    const firstEnd = previous.map(({ expires_at }) => expires_at).sort()[0];
+  const previousSecrets = [...(client.previousSecrets ?? []), ...replaced].filter((each) => isValidAt(now, each));
+  if (previousSecrets.length > MAX_PREVIOUS_SECRETS) {
+    const [firstEnd] = secretEnds(previousSecrets, now);
     throw OAuthError.conflict(
       `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
     );
   }
-  return { secretHash: hash, previousSecrets: previous };
+  return { secretHash: hash, previousSecrets };
 }

@@ -60,9 +60,6 @@ class WebhookEntry {
 
 export const webhookResource = defineResource<WebhookEntry, Webhook>({
   noun: 'webhook',
-  auditKind: 'webhook',
-  list: 'webhooks',
-  path: 'webhooks',
   entry: WebhookEntry,
   entity: Webhook,
   key: { field: 'webhook_id', column: 'webhookId' },
@@ -71,22 +68,6 @@ export const webhookResource = defineResource<WebhookEntry, Webhook>({
     field: 'signing_secret',
     column: 'signingHash',
     kind: RANDOM_SECRET,
-    columns: (signingHash) => ({ signingHash }),
     isRequired: true,
   },
-  toRow: (entry, secret) => ({
-    webhookId: entry.webhook_id,
-    name: entry.name,
-    url: entry.url,
-    organizationId: entry.organization_id,
-    ...secret,
-    events: entry.events,
-  }),
-  toEntry: (webhook) => ({
-    webhook_id: webhook.webhookId,
-    name: webhook.name,
-    url: webhook.url,
-    organization_id: webhook.organizationId,
-    events: webhook.events,
-  }),
 });

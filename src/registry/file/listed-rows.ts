@@ -2,8 +2,8 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ObjectLiteral } from 'typeorm';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { EntityReader, type Reads } from '../entity-reader.js';
-import { type Entry, fileKeyOf, secretColumns } from '../entry.js';
-import { PASSWORD, type RegistryResource } from '../resources/registry-resource.js';
+import { type Entry, secretColumns } from '../entry.js';
+import { fileKeyOf, PASSWORD, type RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type ListedPassword, type PasswordGroups, passwordGroups, unchangedPasswords } from './password-groups.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
@@ -60,13 +60,8 @@ export async function rowsOf(
   return { listed, groups: await passwordGroups(passwordsIn(document, rowAt), known, unchanged) };
 
   async function rowOf(resource: RegistryResource, entry: Entry): Promise<ObjectLiteral> {
-    const current = stored.rowOf(resource, entry);
-    const { secret } = resource;
-    const isUnchanged = secret && current && unchanged.has(passwordKey(resource, entry));
-    const columns = isUnchanged
-      ? secret.columns(current[secret.column])
-      : await secretColumns(resource, entry, current);
-    return resource.toRow(entry, columns);
+    const isUnchanged = unchanged.has(passwordKey(resource, entry));
+    return resource.toRow(entry, await secretColumns(resource, entry, stored.rowOf(resource, entry), isUnchanged));
   }
 }
 

@@ -34,9 +34,6 @@ class AgentEntry {
 
 export const agentResource = defineResource<AgentEntry, Agent>({
   noun: 'agent',
-  auditKind: 'agent',
-  list: 'agents',
-  path: 'agents',
   entry: AgentEntry,
   entity: Agent,
   key: { field: 'id', column: 'id', isGenerated: true },
@@ -48,17 +45,8 @@ export const agentResource = defineResource<AgentEntry, Agent>({
     field: 'password',
     column: 'passwordHash',
     kind: PASSWORD,
-    columns: (passwordHash) => ({ passwordHash }),
     isRequired: true,
   },
   tokensEndWith: { password: 'passwordHash', organization_id: 'organizationId', scopes: 'scopes' },
   columnsOnTokenEnd: { generation: () => 'generation + 1' },
-  toRow: ({ email, name, organization_id: organizationId, scopes }, secret) => ({
-    email: email.toLowerCase(),
-    name,
-    ...secret,
-    organizationId,
-    scopes,
-  }),
-  toEntry: ({ email, name, organizationId, scopes }) => ({ email, name, organization_id: organizationId, scopes }),
 });

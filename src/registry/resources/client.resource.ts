@@ -6,7 +6,7 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { lastSecretEnd, NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
+import { secretEnds } from '../previous-secrets.js';
 import {
   AreOrigins,
   AreRedirectUris,
@@ -95,9 +95,6 @@ class ClientEntry {
 
 export const clientResource = defineResource<ClientEntry, ClientApplication>({
   noun: 'client',
-  auditKind: 'client',
-  list: 'clients',
-  path: 'clients',
   entry: ClientEntry,
   entity: ClientApplication,
   key: { field: 'client_id', column: 'clientId' },
@@ -110,7 +107,8 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     field: 'client_secret',
     column: 'secretHash',
     kind: RANDOM_SECRET,
-    columns: (secretHash) => ({ secretHash, ...NO_PREVIOUS_SECRETS }),
+    // the operator chose the secret: the secret in use and all earlier ones end at once
+    alsoSets: { previousSecrets: null },
     isRequired: false,
   },
   responseFields: {
@@ -123,36 +121,9 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
       ),
     },
     of(client, now) {
-      const end = lastSecretEnd(client, now);
+      const end = secretEnds(client.previousSecrets, now).at(-1);
       return { has_secret: client.secretHash !== null, ...(end !== undefined && { previous_secret_expires_at: end }) };
     },
   },
-  retainedFields: { client_secret: { secretHash: null, ...NO_PREVIOUS_SECRETS } },
-  toRow: (entry, secret) => ({
-    clientId: entry.client_id,
-    name: entry.name,
-    clientType: entry.client_type,
-    organizationId: entry.organization_id ?? null,
-    ...secret,
-    redirectUris: entry.redirect_uris,
-    redirectUriMatch: entry.redirect_uri_match,
-    origins: entry.origins,
-    grantTypes: entry.grant_types ?? null,
-    scopes: entry.scopes,
-    grants: entry.grants,
-    customerTokenTtl: entry.customer_token_ttl ?? null,
-  }),
-  toEntry: (client) => ({
-    client_id: client.clientId,
-    name: client.name,
-    client_type: client.clientType,
-    ...(client.organizationId !== null && { organization_id: client.organizationId }),
-    redirect_uris: client.redirectUris,
-    redirect_uri_match: client.redirectUriMatch,
-    origins: client.origins,
-    ...(client.grantTypes !== null && { grant_types: client.grantTypes }),
-    scopes: client.scopes,
-    grants: client.grants,
-    ...(client.customerTokenTtl !== null && { customer_token_ttl: client.customerTokenTtl }),
-  }),
+  retainedFields: { client_secret: { secretHash: null, previousSecrets: null } },
 });

@@ -58,9 +58,6 @@ class OrganizationEntry {
 
 export const organizationResource = defineResource<OrganizationEntry, Organization>({
   noun: 'organization',
-  auditKind: 'organization',
-  list: 'organizations',
-  path: 'organizations',
   entry: OrganizationEntry,
   entity: Organization,
   key: { field: 'id', column: 'id' },

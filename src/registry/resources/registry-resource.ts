@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { ObjectLiteral } from 'typeorm';
 import type { AuditParty } from '../../audit/audit-event.js';
 import { sha256 } from '../../platform/secret.js';
+import { declaredProperties } from '../../platform/validation.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 
 /** How secrets of one kind are hashed. */
@@ -45,8 +46,8 @@ type Reference<Field, Column> = ResourceKey<Field, Column> & { resource: Registr
  */
 interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
   kind: SecretKind;
-  /** The columns of a row with a new secret. */
-  columns(hash: string): Columns<Row>;
+  /** Further columns that a new secret sets. */
+  alsoSets?: Columns<Row>;
   /** Whether each entry has a secret: a new entry needs one, and none can be removed. */
   isRequired: boolean;
 }
@@ -70,11 +71,6 @@ interface ResponseFields<Row> {
 interface Description<Entry, Row, Field, Column> {
   /** The name of an entry in messages: `resource server`. */
   noun: string;
-  auditKind: AuditParty['kind'];
-  /** The list in the registry file and in responses. */
-  list: string;
-  /** The path below `/admin/`. */
-  path: string;
   /** The class that validates an entry. */
   entry: Type<Entry>;
   entity: Type<Row>;
@@ -101,17 +97,25 @@ interface Description<Entry, Row, Field, Column> {
   exampleChange?: Field & string;
   /** Fields that only the responses of the admin API have. No request may send them. */
   responseFields?: ResponseFields<Row>;
-  /** @param secret the columns of a new secret */
-  toRow(entry: Entry, secret: Columns<Row>): Columns<Row>;
-  /** An entry in the form of the registry file, without its secret. */
-  toEntry(row: Row): object;
+  /** By default, the column of each field has the name of the field in camel case, and NULL if it is omitted. */
+  toRow?(entry: Entry): Columns<Row>;
+  /** An entry in the form of the registry file, without its secret. By default the reverse of `toRow`. */
+  toEntry?(row: Row): object;
 }
 
 /** A resource whose classes are not known at compile time. */
 export interface RegistryResource extends Description<object, ObjectLiteral, string, string> {
+  auditKind: AuditParty['kind'];
+  /** The list in the registry file and in responses: `resource_servers`. */
+  list: string;
+  /** The path below `/admin/`: `resource-servers`. */
+  path: string;
   /** How the registry file identifies an entry. */
   fileKey: FileKey<string, string>;
   references: Reference<string, string>[];
+  /** @param secret the columns of a new secret */
+  toRow(entry: object, secret?: Columns<ObjectLiteral>): Columns<ObjectLiteral>;
+  toEntry(row: ObjectLiteral): object;
 }
 
 interface ResourceDefinition<Entry extends object, Row extends ObjectLiteral>
@@ -124,5 +128,38 @@ interface ResourceDefinition<Entry extends object, Row extends ObjectLiteral>
 export function defineResource<Entry extends object, Row extends ObjectLiteral>(
   definition: ResourceDefinition<Entry, Row>,
 ): RegistryResource {
-  return { references: [], fileKey: definition.key, ...definition };
+  const { noun, key, fileKey = key } = definition;
+  const auditKind = noun.replaceAll(' ', '_') as AuditParty['kind'];
+  const names = { auditKind, list: `${auditKind}s`, path: `${noun.replaceAll(' ', '-')}s` };
+  return { references: [], fileKey, ...names, ...mappingOf({ ...definition, fileKey }), ...definition };
+}
+
+const columnOf = (field: string) => field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+function mappingOf({ entry, fileKey, secret }: Pick<RegistryResource, 'entry' | 'fileKey' | 'secret'>) {
+  const fields = declaredProperties(entry);
+  return {
+    toRow(given: ObjectLiteral, secretColumns: ObjectLiteral = {}): ObjectLiteral {
+      const row: ObjectLiteral = {};
+      for (const field of fields) {
+        if (field === secret?.field) Object.assign(row, secretColumns);
+        else row[columnOf(field)] = given[field] ?? null;
+      }
+      return { ...row, [fileKey.column]: fileKeyOf({ fileKey }, given) };
+    },
+    toEntry(row: ObjectLiteral): object {
+      const shown = fields.filter((field) => field !== secret?.field && row[columnOf(field)] !== null);
+      return Object.fromEntries(shown.map((field) => [field, row[columnOf(field)]]));
+    },
+  };
+}
+
+/** The key by which the registry file identifies an entry; `undefined` if it is no string. */
+export function fileKeyOf(
+  { fileKey: { field, normalize } }: Pick<RegistryResource, 'fileKey'>,
+  entry: ObjectLiteral,
+): string | undefined {
+  const key: unknown = entry[field];
+  if (typeof key !== 'string') return undefined;
+  return normalize ? normalize(key) : key;
 }

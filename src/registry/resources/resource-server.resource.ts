@@ -27,9 +27,6 @@ class ResourceServerEntry {
 
 export const resourceServerResource = defineResource<ResourceServerEntry, ResourceServer>({
   noun: 'resource server',
-  auditKind: 'resource_server',
-  list: 'resource_servers',
-  path: 'resource-servers',
   entry: ResourceServerEntry,
   entity: ResourceServer,
   key: { field: 'id', column: 'id' },
@@ -39,7 +36,6 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
     field: 'secret',
     column: 'secretHash',
     kind: RANDOM_SECRET,
-    columns: (secretHash) => ({ secretHash }),
     isRequired: true,
   },
   // always true, because the secret is required; the field is that of a client
@@ -47,6 +43,4 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
     rules: { has_secret: applyDecorators(IsBoolean(), ApiProperty('Always `true`.', true)) },
     of: () => ({ has_secret: true }),
   },
-  toRow: ({ id, audiences }, secret) => ({ id, ...secret, audiences }),
-  toEntry: ({ id, audiences }) => ({ id, audiences }),
 });
