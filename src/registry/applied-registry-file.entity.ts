@@ -23,12 +23,8 @@ export class AppliedRegistryFile {
   appliedAt!: Date;
 
   /** The hash of the version of the service, and of the names of the grants, with which the file was checked. */
-  @Column('varchar', { name: 'grants_hash', length: 64, nullable: true })
-  grantsHash!: string | null;
-
-  /** The secret files that the text names, with their paths as they are written in the text. */
-  @Column('simple-json', { name: 'secret_files', nullable: true })
-  secretFiles!: string[] | null;
+  @Column('varchar', { name: 'grants_hash', length: 64 })
+  grantsHash!: string;
 
   /** The salted hashes of groups of passwords (password-groups.ts). */
   @Column('simple-json', { name: 'password_groups', nullable: true })

@@ -42,11 +42,6 @@ const READ_CHANGES = selectStatement<
     ORDER BY revision, resource, entry_key LIMIT ${ROWS_PER_PAGE}`,
 );
 
-const COUNT_REVISIONS = selectStatement<[validAt: Date, after: number, until: number], { revisions: number }>(
-  `SELECT COUNT(DISTINCT revision) AS revisions FROM registry_change
-    WHERE expires_at > ? AND revision > ? AND revision <= ?`,
-);
-
 /** The present revision of the registry in the database. */
 export async function readRevision(database: Database): Promise<number> {
   const [row] = await database.select(READ_REVISION, []);
@@ -64,9 +59,10 @@ export async function changesSince(
 ): Promise<ChangedKeys | undefined> {
   const changed: ChangedKeys = new Map();
   const revisions = new Set<number>();
+  const validAt = new Date(now + EXPIRY_MARGIN_MS);
   let count = 0;
   for (let cursor: Cursor = [after, LAST_KEY, LAST_KEY]; ; await nextTick()) {
-    const rows = await database.select(READ_CHANGES, [validAt(now), cursor[0], until, ...cursor]);
+    const rows = await database.select(READ_CHANGES, [validAt, cursor[0], until, ...cursor]);
     for (const { revision, resource, entry_key } of rows) {
       revisions.add(revision);
       changed.set(resource, (changed.get(resource) ?? new Set()).add(entry_key));
@@ -76,18 +72,4 @@ export async function changesSince(
     if (count > MAX_CHANGES) return undefined;
     if (rows.length < ROWS_PER_PAGE) return revisions.size === until - after ? changed : undefined;
   }
-}
-
-/** Whether the log has every change of these revisions. */
-export async function isLogComplete(
-  database: Database,
-  { after, until }: RevisionRange,
-  now: number,
-): Promise<boolean> {
-  const [row] = await database.select(COUNT_REVISIONS, [validAt(now), after, until]);
-  return row?.revisions === until - after;
-}
-
-function validAt(now: number): Date {
-  return new Date(now + EXPIRY_MARGIN_MS);
 }

@@ -7,15 +7,12 @@ import { sha256 } from '../../platform/secret.js';
 import { slowHash } from '../agent-password.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
-import { isLogComplete, readRevision } from '../registry-revision.js';
+import { changesSince, readRevision } from '../registry-revision.js';
 import type { PasswordGroups } from './password-groups.js';
 import type { RegistrySource } from './registry-source.js';
 
 /** Older applied files are deleted, so that the table stays small. */
 const MAX_REMEMBERED_FILES = 1_000;
-
-/** Longer lists do not fit into the column, so that the file is parsed at each start. */
-const MAX_SECRET_FILES_BYTES = 60_000;
 
 /** Another version of the service may check files by other rules. */
 const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package.json').version;
@@ -38,10 +35,8 @@ export interface FileContent {
 /** What is recorded about the file in force. */
 export interface AppliedState extends FileContent {
   passwordGroups: PasswordGroups | null;
-  /** What a process needs to recognize the file without parsing it; `undefined` if the file must be parsed. */
-  recognition: { secretFiles: string[]; grantsHash: string } | undefined;
-  /** The revision of the registry with the content of the file. */
-  registryRevision: number;
+  /** The revision of the registry with the content of the file; `null` if each start must check the file. */
+  registryRevision: number | null;
 }
 
 /** The registry file is older than the file in force. The registry is not changed. */
@@ -65,8 +60,8 @@ export async function contentOf({ text, secrets }: RegistrySource, revision?: un
 }
 
 /**
- * The registry files that were applied. A process recognizes the file in force by its bytes, so that a start with it has
- * no work.
+ * The registry files that were applied. A process recognizes the file in force by its bytes, so that a start with it
+ * checks nothing.
  */
 @Injectable()
 export class AppliedFiles {
@@ -81,13 +76,6 @@ export class AppliedFiles {
     return (await this.find(LATEST, manager))[0];
   }
 
-  /** The secret files that a text names, if it is the text of the file in force. */
-  async secretFilesOf(text: string): Promise<string[] | undefined> {
-    const latest = await this.latest();
-    if (!latest?.secretFiles || latest.textHash !== (await slowHash(text, SALT))) return undefined;
-    return latest.secretFiles;
-  }
-
   /**
    * Whether the registry of the database has the content of a file. The file was then applied last, without a warning,
    * and the log shows that no operator has changed the registry by SQL since. Only the file can change its entries
@@ -98,13 +86,7 @@ export class AppliedFiles {
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
     if (latest.contentHash !== (await contentOf(source)).contentHash) return false;
     const range = { after: latest.registryRevision, until: await readRevision(this.database) };
-    return isLogComplete(this.database, range, this.clock.now());
-  }
-
-  /** What is recorded about a file, so that it is recognized later; `undefined` if it must be parsed each time. */
-  recognitionOf({ secretFiles }: RegistrySource): AppliedState['recognition'] {
-    if (Buffer.byteLength(JSON.stringify(secretFiles)) > MAX_SECRET_FILES_BYTES) return undefined;
-    return { secretFiles, grantsHash: this.grantsHash() };
+    return (await changesSince(this.database, range, this.clock.now())) !== undefined;
   }
 
   /**
@@ -132,20 +114,14 @@ export class AppliedFiles {
   /** Records that a file is in force. The caller must hold the lock on the registry's revision. */
   async remember(manager: EntityManager, state: AppliedState): Promise<void> {
     const latest = await this.latest(manager);
-    const { contentHash, textHash, revision, passwordGroups, recognition, registryRevision } = state;
-    const columns = {
-      passwordGroups,
-      secretFiles: recognition?.secretFiles ?? null,
-      grantsHash: recognition?.grantsHash ?? null,
-      registryRevision: recognition ? registryRevision : null,
-    };
+    const { contentHash, textHash, revision, passwordGroups, registryRevision } = state;
+    const columns = { passwordGroups, registryRevision, grantsHash: this.grantsHash() };
     if (latest?.contentHash === contentHash) {
       await manager.update(AppliedRegistryFile, { contentHash }, columns);
       return;
     }
     // a superseded file needs only its hashes and its revision
-    const superseded = { contentHash: latest?.contentHash ?? '' };
-    await manager.update(AppliedRegistryFile, superseded, { passwordGroups: null, secretFiles: null });
+    await manager.update(AppliedRegistryFile, { contentHash: latest?.contentHash ?? '' }, { passwordGroups: null });
     const sequence = (latest?.sequence ?? 0) + 1;
     const highest = latest?.highestRevision ?? null;
     const highestRevision = revision === undefined ? highest : Math.max(revision, highest ?? revision);

@@ -55,6 +55,8 @@ interface FileToWrite {
   stored: StoredEntries;
   /** What is recorded about the file. */
   state: Omit<AppliedState, 'registryRevision'>;
+  /** Whether the file causes warnings. It is then checked at each start, so that the warnings are repeated. */
+  warns: boolean;
 }
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
@@ -77,8 +79,7 @@ export class RegistryFile {
    * @throws RegistryFileError if the file cannot be read
    */
   async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
-    const findSecretFiles = (text: string) => this.appliedFiles.secretFilesOf(text);
-    return RegistrySource.read(path, before, findSecretFiles).catch((error) => {
+    return RegistrySource.read(path, before).catch((error) => {
       throw (error as NodeJS.ErrnoException).syscall ? new RegistryFileError(['the file cannot be read']) : error;
     });
   }
@@ -120,16 +121,15 @@ export class RegistryFile {
     const before = await readStored();
     await this.assertValid(document, [...unreadable, ...invalid], before);
     const warnings = warningsOf(document, before);
-    // a file with a warning is parsed at each start, so that the warning is repeated
-    const recognition = warnings.length > 0 ? undefined : this.appliedFiles.recognitionOf(source);
     let stored: StoredEntries | undefined = before;
     return CONCURRENT_FILE.run(async () => {
       const current = stored ?? (await readStored());
       stored = undefined; // a retry must read what the other process has written
       const known = (await this.appliedFiles.latest())?.passwordGroups ?? null;
       const { listed, groups } = await rowsOf(document, current, known);
-      const state = { ...content, passwordGroups: groups, recognition };
-      const applied = await this.write({ document, listed, stored: current, state }, force, merge);
+      const state = { ...content, passwordGroups: groups };
+      const file = { document, listed, stored: current, state, warns: warnings.length > 0 };
+      const applied = await this.write(file, force, merge);
       for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
       return applied;
     });
@@ -182,7 +182,7 @@ export class RegistryFile {
    *   changed
    */
   private async write(file: FileToWrite, force: boolean, merge: boolean): Promise<AppliedEntry[]> {
-    const { document, listed, stored, state } = file;
+    const { document, listed, stored, state, warns } = file;
     let applied: AppliedEntry[] = [];
     await this.transactions.run(party('service'), async (manager): Promise<EntryChange[]> => {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(state, manager);
@@ -199,8 +199,8 @@ export class RegistryFile {
         for (const entry of compared.entries) applied.push(entry);
         for (const change of entryChanges(compared)) changes.push(change);
       }
-      const registryRevision = changes.length > 0 ? before + 1 : before;
-      if (!merge) await this.appliedFiles.remember(manager, { ...state, registryRevision });
+      const after = changes.length > 0 ? before + 1 : before;
+      if (!merge) await this.appliedFiles.remember(manager, { ...state, registryRevision: warns ? null : after });
       await this.transactions.endTokens(changes, manager);
       return changes;
     });

@@ -4,36 +4,29 @@ import { portionsOf } from '../../platform/database/value-list.js';
 import { secretFilesIn } from './registry-document.js';
 import { type PlainDocument, parseRegistryText } from './yaml-document.js';
 
-/** The paths of the secret files that a text names, if they are known without parsing the text. */
-export type FindSecretFiles = (text: string) => Promise<string[] | undefined>;
-
 const MAX_OPEN_FILES = 50;
 
 /** A registry file and the secret files that it names, as they were read. */
 export class RegistrySource {
+  /** The contents of the secret files; `null` if a file cannot be read. */
+  secrets: (string | null)[] = [];
+  /** The paths of the secret files as the text names them, in its order. */
+  private secretFiles: string[] = [];
   private document: Promise<PlainDocument> | undefined;
 
-  private constructor(
-    readonly bytes: Buffer,
-    /** The paths of the secret files as the text names them, in its order. */
-    readonly secretFiles: string[],
-    /** The contents of the secret files; `null` if a file cannot be read. */
-    readonly secrets: (string | null)[],
-  ) {}
+  private constructor(readonly bytes: Buffer) {}
 
   /**
    * Reads a file. If its bytes differ from those that were read before, and if it may name secret files, it is parsed.
    *
    * @throws Error if the file cannot be read
    */
-  static async read(path: string, before?: RegistrySource, findSecretFiles?: FindSecretFiles): Promise<RegistrySource> {
+  static async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
     const bytes = await readFile(path);
-    const isUnchanged = before?.bytes.equals(bytes) ?? false;
-    const first = new RegistrySource(bytes, [], []);
-    const secretFiles = isUnchanged && before ? before.secretFiles : await first.findSecretFiles(findSecretFiles);
-    const secrets = await readSecrets(dirname(path), secretFiles);
-    const source = new RegistrySource(isUnchanged && before ? before.bytes : bytes, secretFiles, secrets);
-    source.document = first.document;
+    const unchanged = before?.bytes.equals(bytes) ? before : undefined;
+    const source = new RegistrySource(unchanged?.bytes ?? bytes);
+    source.secretFiles = unchanged?.secretFiles ?? (await source.findSecretFiles());
+    source.secrets = await readSecrets(dirname(path), source.secretFiles);
     return source;
   }
 
@@ -57,12 +50,10 @@ export class RegistrySource {
     this.document = undefined;
   }
 
-  private async findSecretFiles(find: FindSecretFiles | undefined): Promise<string[]> {
+  private async findSecretFiles(): Promise<string[]> {
     const { text } = this;
     // YAML can hide a name by an escape with a backslash, and by nothing else
     if (!text.includes('_file') && !text.includes('\\')) return [];
-    const known = await find?.(text);
-    if (known) return known;
     // a text that is no YAML names no files; the error is reported when the file is applied
     return this.parse().then(secretFilesIn, () => []);
   }
