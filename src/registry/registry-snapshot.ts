@@ -12,45 +12,37 @@ import { resourceServerResource } from './resources/resource-server.resource.js'
 /** The registry of one revision in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistrySnapshot {
   revision = -1;
-  readonly organizations = new ResourceEntries(Organization, 'id');
-  readonly clients = new ResourceEntries(ClientApplication, 'clientId');
-  readonly resourceServers = new ResourceEntries(ResourceServer, 'id');
+  readonly organizations = new ResourceEntries(Organization, organizationResource);
+  readonly clients = new ResourceEntries(ClientApplication, clientResource);
+  readonly resourceServers = new ResourceEntries(ResourceServer, resourceServerResource);
   readonly origins = new RegistryOrigins();
 
   /**
-   * Reads the entries that differ from the database, in portions, and then replaces all of them at once.
+   * Reads the entries that differ from the database, and then replaces all of them at once.
    *
    * @param changed the changed entries; `undefined` if all entries must be read
    */
   async update(revision: number, changed: ChangedKeys | undefined, reads: Reads): Promise<void> {
-    const keysOf = ({ list }: RegistryResource) => (changed ? (changed.get(list) ?? new Set<string>()) : 'all');
-    const servers = await gathered(this.resourceServers.differences(reads, keysOf(resourceServerResource)));
+    const servers = await this.resourceServers.differences(reads, changed);
     // In a read of all entries, clients come before organizations, so that the organization of a client that is created
     // meanwhile is read too. A read of changes has all entries of its revisions in any order.
-    const clients: (Difference<ClientApplication> & { origins: string[] | undefined })[] = [];
-    for await (const differences of this.clients.differences(reads, keysOf(clientResource)))
-      for (const difference of differences) clients.push({ ...difference, origins: difference.entry?.allOrigins });
-    const organizations = await gathered(this.organizations.differences(reads, keysOf(organizationResource)));
+    const clients = await this.clients.differences(reads, changed, ({ allOrigins }) => allOrigins);
+    const organizations = await this.organizations.differences(reads, changed);
     for (const each of organizations) this.organizations.apply(each);
     for (const each of servers) this.resourceServers.apply(each);
-    for (const { origins, ...each } of clients) {
+    for (const each of clients) {
       this.clients.apply(each);
-      this.origins.set(each.key, origins);
+      this.origins.set(each.key, each.origins);
     }
     this.revision = revision;
   }
-}
-
-async function gathered<Item>(portions: AsyncIterable<Item[]>): Promise<Item[]> {
-  const all: Item[] = [];
-  for await (const portion of portions) for (const item of portion) all.push(item);
-  return all;
 }
 
 /** An entry that differs from the one in memory. `undefined` means that it was deleted. */
 interface Difference<Entity> {
   key: string;
   entry: Entity | undefined;
+  origins?: string[] | undefined;
 }
 
 /** The entries of one resource in memory, by their keys. */
@@ -59,37 +51,40 @@ class ResourceEntries<Entity extends object> extends Map<string, Entity> {
 
   constructor(
     entity: Type<Entity>,
-    private readonly key: keyof Entity & string,
+    private readonly resource: RegistryResource,
   ) {
     super();
-    this.reader = new EntityReader(entity, key);
+    this.reader = new EntityReader(entity, resource.key.column as keyof Entity & string);
   }
 
   /**
-   * The differences between the database and the entries in memory, in portions. Equal entries are not returned, so that
-   * a second copy of the registry never exists.
+   * The differences between the database and the entries in memory. Equal entries are not returned, so that a second
+   * copy of the registry never exists.
    *
-   * @param keys the keys of entries that may differ
+   * @param originsOf called for each page of entries, because the origins of all entries take long
    */
-  async *differences(reads: Reads, keys: 'all' | ReadonlySet<string>): AsyncGenerator<Difference<Entity>[], void> {
-    const found = new Set<string>();
-    const pages = keys === 'all' ? this.reader.inPages(reads) : this.reader.withKeys(reads, keys);
-    for await (const page of pages) {
-      const differing = page.filter((entry) => !isSame(entry, this.get(this.keyOf(entry))));
-      for (const entry of page) found.add(this.keyOf(entry));
-      yield differing.map((entry) => ({ key: this.keyOf(entry), entry }));
+  async differences(reads: Reads, changed?: ChangedKeys, originsOf?: (entry: Entity) => string[]) {
+    const {
+      key: { column },
+      list,
+    } = this.resource;
+    const keys = changed && (changed.get(list) ?? new Set<string>());
+    const missing = new Set(keys ?? this.keys());
+    const differences: Difference<Entity>[] = [];
+    for await (const page of keys ? this.reader.withKeys(reads, keys) : this.reader.inPages(reads)) {
+      for (const entry of page) {
+        const key = String(entry[column as keyof Entity]);
+        missing.delete(key);
+        if (!isSame(entry, this.get(key))) differences.push({ key, entry, origins: originsOf?.(entry) });
+      }
     }
-    const candidates = keys === 'all' ? [...this.keys()] : [...keys];
-    yield candidates.filter((key) => !found.has(key)).map((key) => ({ key, entry: undefined }));
+    for (const key of missing) differences.push({ key, entry: undefined });
+    return differences;
   }
 
   apply({ key, entry }: Difference<Entity>): void {
     if (entry === undefined) this.delete(key);
     else this.set(key, entry);
-  }
-
-  private keyOf(entry: Entity): string {
-    return String(entry[this.key]);
   }
 }
 

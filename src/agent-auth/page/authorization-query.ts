@@ -1,7 +1,6 @@
 import { OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { declaredProperties } from '../../platform/validation.js';
-import type { ClientApplication } from '../../registry/client-application.entity.js';
 
 /**
  * The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-request.ts.
@@ -45,35 +44,3 @@ export class AuthorizationQuery {
 }
 
 export const PARAMETER_NAMES = declaredProperties(AuthorizationQuery);
-
-/**
- * The parameters of the query string, and the values that the checks of authorization-request.ts set. A check can read
- * the values that the checks before it have set.
- */
-export class AuthorizationParameters {
-  client!: ClientApplication;
-  redirectUri!: string;
-  private readonly query: URLSearchParams;
-
-  constructor(query: string) {
-    this.query = new URLSearchParams(query);
-  }
-
-  /** The value of a parameter. A parameter without a value counts as omitted (RFC 6749 §3.1). */
-  value(name: string): string | undefined {
-    return this.query.get(name) || undefined;
-  }
-
-  values(name: string): string[] {
-    return this.query.getAll(name);
-  }
-
-  /** A web application gets its token at the page. Any other client gets a code. */
-  get expectedResponseType(): 'code' | 'token' {
-    return this.client.clientType === 'web' ? 'token' : 'code';
-  }
-
-  get prompts(): string[] {
-    return this.value('prompt')?.split(' ') ?? [];
-  }
-}

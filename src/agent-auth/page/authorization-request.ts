@@ -4,117 +4,9 @@ import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
-import { AuthorizationParameters, PARAMETER_NAMES } from './authorization-query.js';
+import { type AuthorizationQuery, PARAMETER_NAMES } from './authorization-query.js';
 
-/**
- * The checks whose failure is shown to the agent on an error page. Until they pass, the redirect URI may be an
- * attacker's, so the page does not redirect to it (RFC 6749 §4.1.2.1).
- */
-export const CLIENT_CHECKS: ((parameters: AuthorizationParameters, registry: Registry) => void)[] = [
-  identifyClient,
-  assertRedirectUriRegistered,
-];
-
-/**
- * The checks whose failure is reported to the client, as `invalid_request` with a hint. They run in this order, and the
- * first failure is reported. `Authorizer.decide` then makes the checks that depend on the agent.
- */
-export const REQUEST_CHECKS: ((parameters: AuthorizationParameters) => string | undefined)[] = [
-  repeatedParameter,
-  responseTypeViolation,
-  stateViolation,
-  pkceViolation,
-  promptViolation,
-  flowViolation,
-];
-
-/** @throws OAuthError `invalid_request` if the parameter is missing or repeated */
-function singleValue(parameters: AuthorizationParameters, name: string): string {
-  const [value, ...more] = parameters.values(name);
-  if (value === undefined || value === '') throw OAuthError.invalidRequest(`${name}: required`);
-  if (more.length > 0) throw OAuthError.invalidRequest(`${name}: given more than once`);
-  return value;
-}
-
-/** No parameter may be repeated (RFC 6749 §3.1). */
-function repeatedParameter(parameters: AuthorizationParameters): string | undefined {
-  const repeated = PARAMETER_NAMES.find((name) => parameters.values(name).length > 1);
-  return repeated && `${repeated}: given more than once`;
-}
-
-/** Finds the client with the requested `client_id`. */
-export function identifyClient(parameters: AuthorizationParameters, registry: Registry): void {
-  const client = registry.client(singleValue(parameters, 'client_id'));
-  if (!client) throw REQUEST_ERRORS.clientUnknown();
-  requestContext.set({ clientId: client.clientId });
-  parameters.client = client;
-}
-
-/**
- * The redirect URI must equal a registered one, character for character (RFC 9700 §2.1). `redirect_uri_match: prefix`
- * has no effect here. It is for the grants of customers, which never redirect to the URI.
- */
-export function assertRedirectUriRegistered(parameters: AuthorizationParameters): void {
-  const redirectUri = singleValue(parameters, 'redirect_uri');
-  if (!parameters.client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
-  parameters.redirectUri = redirectUri;
-}
-
-/** Whether a redirect URI has an origin. A URI with a private-use scheme has none. */
-export function hasOrigin(redirectUri: string): boolean {
-  return new URL(redirectUri).origin !== 'null';
-}
-
-/** Each type of client may use one response type only. */
-function responseTypeViolation(parameters: AuthorizationParameters): string | undefined {
-  const responseType = parameters.value('response_type');
-  const expected = parameters.expectedResponseType;
-  if (responseType === undefined) return 'response_type: required';
-  return responseType === expected ? undefined : `response_type: must be ${expected} for this type of client`;
-}
-
-/** RFC 6749 appendix A.5. */
-const VISIBLE_CHARACTERS = /^[\x20-\x7e]*$/;
-const MAX_STATE_CHARACTERS = 1000;
-
-function stateViolation(parameters: AuthorizationParameters): string | undefined {
-  const state = parameters.value('state') ?? '';
-  const isValid = state.length <= MAX_STATE_CHARACTERS && VISIBLE_CHARACTERS.test(state);
-  return isValid ? undefined : `state: must be at most ${MAX_STATE_CHARACTERS} visible characters`;
-}
-
-/** PKCE with S256 (RFC 7636). A native application must use it (RFC 8252 §8.1). */
-function pkceViolation(parameters: AuthorizationParameters): string | undefined {
-  const challenge = parameters.value('code_challenge');
-  const method = parameters.value('code_challenge_method');
-  if (challenge === undefined) {
-    if (method !== undefined) return REQUEST_ERRORS.challengeRequired().hint;
-    const isNative = parameters.client.clientType === 'native';
-    return isNative ? 'code_challenge: required for a native application' : undefined;
-  }
-  if (!CODE_CHALLENGE.test(challenge)) return 'code_challenge: must be 43 characters of base64url';
-  if (method !== 'S256') return 'code_challenge_method: must be S256';
-  return parameters.expectedResponseType === 'token' ? 'code_challenge: only with response_type=code' : undefined;
-}
-
-const PROMPTS = ['none', 'login', 'consent'];
-
-/** `prompt` as in OpenID Connect Core 1.0 §3.1.2.1: `none` excludes every other value. */
-function promptViolation({ prompts }: AuthorizationParameters): string | undefined {
-  if (!prompts.every((each) => PROMPTS.includes(each))) return `prompt: must be a list of ${PROMPTS.join(', ')}`;
-  return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
-}
-
-/** `flow=button` sends the response by postMessage, which needs the origin of the receiving page. */
-function flowViolation(parameters: AuthorizationParameters): string | undefined {
-  const flow = parameters.value('flow');
-  if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';
-  return flow === 'button' && !hasOrigin(parameters.redirectUri)
-    ? 'flow: button needs an http(s) redirect_uri'
-    : undefined;
-}
-
-/** A request to the authorization page whose client and redirect URI have passed `CLIENT_CHECKS`. */
+/** A request to the authorization page whose client and redirect URI were checked. */
 export interface AuthorizationRequest {
   client: ClientApplication;
   redirectUri: string;
@@ -138,34 +30,123 @@ export interface AuthorizationError {
   hint: string;
 }
 
+/** The first value of each parameter, and the client. A parameter without a value is omitted (RFC 6749 §3.1). */
+interface GivenParameters extends Partial<AuthorizationQuery> {
+  client: ClientApplication;
+  redirect_uri: string;
+}
+
 /**
  * Reads and checks the query of the authorization page (protocol §6.1).
  *
- * @throws OAuthError `invalid_request` if the client or its redirect URI fails a check
+ * A wrong client or redirect URI is shown to the agent on an error page. Until both are known to be right, the redirect
+ * URI may be an attacker's, so the page does not redirect to it (RFC 6749 §4.1.2.1).
+ *
+ * @throws OAuthError `invalid_request` if the client or its redirect URI is wrong
  */
 export function readAuthorizationRequest(query: string, registry: Registry): AuthorizationRequest {
-  const parameters = new AuthorizationParameters(query);
-  for (const check of CLIENT_CHECKS) check(parameters, registry);
-  const { client, redirectUri, expectedResponseType } = parameters;
-  const responseType = parameters.value('response_type');
+  const parameters = new URLSearchParams(query);
+  const client = registry.client(singleValue(parameters, 'client_id'));
+  if (!client) throw REQUEST_ERRORS.clientUnknown();
+  requestContext.set({ clientId: client.clientId });
+  const redirectUri = singleValue(parameters, 'redirect_uri');
+  // Character for character (RFC 9700 §2.1). `redirect_uri_match: prefix` has no effect here. It is for the grants of
+  // customers, which never redirect to the URI.
+  if (!client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
+  const values = PARAMETER_NAMES.map((name) => [name, parameters.get(name) || undefined]);
+  const given: GivenParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
+  const { response_type: responseType, flow } = given;
   return {
     client,
     redirectUri,
-    responseType: responseType === 'token' || responseType === 'code' ? responseType : expectedResponseType,
-    state: parameters.value('state'),
-    scope: parameters.value('scope'),
-    codeChallenge: parameters.value('code_challenge'),
-    prompt: parameters.prompts,
-    toOpener: parameters.value('flow') === 'button' && hasOrigin(redirectUri),
-    error: errorOf(parameters),
+    responseType: responseType === 'token' || responseType === 'code' ? responseType : expectedResponseType(client),
+    state: given.state,
+    scope: given.scope,
+    codeChallenge: given.code_challenge,
+    prompt: promptsOf(given),
+    toOpener: flow === 'button' && hasOrigin(redirectUri),
+    error: errorOf(parameters, given),
     query,
   };
 }
 
-function errorOf(parameters: AuthorizationParameters): AuthorizationError | undefined {
-  for (const check of REQUEST_CHECKS) {
-    const hint = check(parameters);
-    if (hint !== undefined) return { error: 'invalid_request', hint };
+/** @throws OAuthError `invalid_request` if the parameter is missing or repeated */
+function singleValue(parameters: URLSearchParams, name: string): string {
+  const [value, ...more] = parameters.getAll(name);
+  if (value === undefined || value === '') throw OAuthError.invalidRequest(`${name}: required`);
+  if (more.length > 0) throw OAuthError.invalidRequest(`${name}: given more than once`);
+  return value;
+}
+
+/** A web application gets its token at the page. Any other client gets a code. */
+function expectedResponseType({ clientType }: ClientApplication): 'code' | 'token' {
+  return clientType === 'web' ? 'token' : 'code';
+}
+
+function promptsOf({ prompt }: GivenParameters): string[] {
+  return prompt?.split(' ') ?? [];
+}
+
+/** Whether a redirect URI has an origin. A URI with a private-use scheme has none. */
+function hasOrigin(redirectUri: string): boolean {
+  return new URL(redirectUri).origin !== 'null';
+}
+
+/**
+ * The first failure of a check that is reported to the client. `Authorizer.decide` then makes the checks that depend on
+ * the agent.
+ */
+function errorOf(parameters: URLSearchParams, given: GivenParameters): AuthorizationError | undefined {
+  // no parameter may be repeated (RFC 6749 §3.1)
+  const repeated = PARAMETER_NAMES.find((name) => parameters.getAll(name).length > 1);
+  const hint = repeated
+    ? `${repeated}: given more than once`
+    : (responseTypeViolation(given) ??
+      stateViolation(given) ??
+      pkceViolation(given) ??
+      promptViolation(given) ??
+      flowViolation(given));
+  return hint === undefined ? undefined : { error: 'invalid_request', hint };
+}
+
+/** Each type of client may use one response type only. */
+function responseTypeViolation({ response_type, client }: GivenParameters): string | undefined {
+  const expected = expectedResponseType(client);
+  if (response_type === undefined) return 'response_type: required';
+  return response_type === expected ? undefined : `response_type: must be ${expected} for this type of client`;
+}
+
+/** RFC 6749 appendix A.5. */
+const VISIBLE_CHARACTERS = /^[\x20-\x7e]*$/;
+const MAX_STATE_CHARACTERS = 1000;
+
+function stateViolation({ state = '' }: GivenParameters): string | undefined {
+  const isValid = state.length <= MAX_STATE_CHARACTERS && VISIBLE_CHARACTERS.test(state);
+  return isValid ? undefined : `state: must be at most ${MAX_STATE_CHARACTERS} visible characters`;
+}
+
+/** PKCE with S256 (RFC 7636). A native application must use it (RFC 8252 §8.1). */
+function pkceViolation({ client, code_challenge, code_challenge_method }: GivenParameters): string | undefined {
+  if (code_challenge === undefined) {
+    if (code_challenge_method !== undefined) return REQUEST_ERRORS.challengeRequired().hint;
+    return client.clientType === 'native' ? 'code_challenge: required for a native application' : undefined;
   }
-  return undefined;
+  if (!CODE_CHALLENGE.test(code_challenge)) return 'code_challenge: must be 43 characters of base64url';
+  if (code_challenge_method !== 'S256') return 'code_challenge_method: must be S256';
+  return expectedResponseType(client) === 'token' ? 'code_challenge: only with response_type=code' : undefined;
+}
+
+const PROMPTS = ['none', 'login', 'consent'];
+
+/** `prompt` as in OpenID Connect Core 1.0 §3.1.2.1: `none` excludes every other value. */
+function promptViolation(given: GivenParameters): string | undefined {
+  const prompts = promptsOf(given);
+  if (!prompts.every((each) => PROMPTS.includes(each))) return `prompt: must be a list of ${PROMPTS.join(', ')}`;
+  return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
+}
+
+/** `flow=button` sends the response by postMessage, which needs the origin of the receiving page. */
+function flowViolation({ flow, redirect_uri }: GivenParameters): string | undefined {
+  if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';
+  return flow === 'button' && !hasOrigin(redirect_uri) ? 'flow: button needs an http(s) redirect_uri' : undefined;
 }
