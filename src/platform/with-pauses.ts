@@ -1,12 +1,12 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
-const ITEMS_BETWEEN_PAUSES = 100;
+const ITEMS_BETWEEN_PAUSES_COUNT = 100;
 
 /** The items in their order. The event loop serves requests after every 100 of them. */
 export async function* withPauses<Item>(items: Iterable<Item>): AsyncGenerator<Item, void> {
   let count = 0;
   for (const item of items) {
     yield item;
-    if (++count % ITEMS_BETWEEN_PAUSES === 0) await nextTick();
+    if (++count % ITEMS_BETWEEN_PAUSES_COUNT === 0) await nextTick();
   }
 }
