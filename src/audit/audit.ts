@@ -99,27 +99,13 @@ export class AuditLog implements AuditSink {
     this.logger = logger.child({ stream: 'audit' }, { level: 'info' });
   }
 
-  write({
-    event,
-    outcome,
-    actor,
-    subject,
-    organizationId,
-    clientId,
-    grant,
-    reason,
-    details,
-    requestId,
-  }: AuditEntry): void {
+  write(entry: AuditEntry): void {
+    const { event, outcome, actor, subject, grant, reason, details } = entry;
     if (this.omitsCreatedEntries && actor.kind === 'service' && details?.change === 'created') return;
-    const about = {
-      organization_id: organizationId,
-      client_id: clientId,
-      grant,
-      reason,
-      details,
-      request_id: requestId,
-    };
-    this.logger.info({ event, outcome, actor, subject, ...about });
+    const ids = { organization_id: entry.organizationId, client_id: entry.clientId };
+    this.logger.info({
+      ...{ event, outcome, actor, subject, ...ids, grant, reason, details },
+      request_id: entry.requestId,
+    });
   }
 }

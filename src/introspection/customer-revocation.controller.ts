@@ -53,9 +53,9 @@ export class CustomerRevocationController {
     const { client_id, client_secret } = body;
     const hasSecret = authorization !== undefined || client_secret !== undefined;
     if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
-    await this.revocation.revokeOfCustomer(body.token, client.clientId, () =>
-      hasSecret ? this.revocations.takeForClient(client.clientId) : this.revocations.take(),
-    );
+    const { clientId } = client;
+    const count = () => (hasSecret ? this.revocations.takeForClient(clientId) : this.revocations.take());
+    await this.revocation.revoke(body.token, { clientId, audience: 'customer-api', count });
     return {};
   }
 }

@@ -1,14 +1,29 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
+import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
+import { readParameters } from '../oauth/parameters.js';
+import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
+import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
-import type { ClientCredentials } from '../registry/client-authentication.js';
-import { ClientAuthentication } from '../registry/client-authentication.js';
+import {
+  ClientAuthentication,
+  type ClientCredentials,
+  ClientParameters,
+  readClientCredentials,
+} from '../registry/client-authentication.js';
 import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
-import { TokenBody, TokenRequests } from './token-requests.js';
 import { TokenRevocation } from './token-revocation.js';
+
+/** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
+class TokenBody extends ClientParameters {
+  @IsString()
+  @MaxLength(8192)
+  @ApiProperty('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
+  token!: string;
+}
 
 /** The examples of a body, for a caller with this id. */
 const tokenExamples = (client_id: string) => ({
@@ -30,7 +45,7 @@ export class IntrospectionController {
     private readonly introspection: TokenIntrospection,
     private readonly revocation: TokenRevocation,
     private readonly clients: ClientAuthentication,
-    private readonly requests: TokenRequests,
+    private readonly operator: OperatorCredentials,
   ) {}
 
   /** RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. */
@@ -62,8 +77,7 @@ export class IntrospectionController {
   })
   @HttpCode(200)
   async introspect(@Req() request: Request): Promise<IntrospectionResponse> {
-    const authenticate = (credentials: ClientCredentials) => this.clients.resourceServerWithSecret(credentials);
-    const { caller, token } = await this.requests.read(request, authenticate);
+    const { caller, token } = await this.read(request, (credentials) => this.clients.resourceServer(credentials));
     return this.introspection.introspect(token, caller?.audiences);
   }
 
@@ -81,9 +95,24 @@ export class IntrospectionController {
   })
   @HttpCode(200)
   async revoke(@Req() request: Request): Promise<object> {
-    const authenticate = (credentials: ClientCredentials) => this.clients.clientWithSecret(credentials);
-    const { caller, token } = await this.requests.read(request, authenticate);
-    await this.revocation.revoke(token, caller?.clientId);
+    const { caller, token } = await this.read(request, (credentials) => this.clients.clientWithSecret(credentials));
+    await this.revocation.revoke(token, { clientId: caller?.clientId });
     return {};
+  }
+
+  /**
+   * Reads a request and authenticates its caller (protocol §2.7). `caller` is `undefined` for the operator.
+   *
+   * @throws OAuthError `invalid_client`; `invalid_request` if the request authenticates in two ways
+   */
+  private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
+    const { authorization } = request.headers;
+    const isOperator = this.operator.match(authorization);
+    // a caller with wrong credentials in the header gets 401, also if its body is wrong
+    if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
+    const parameters = await readBody(request, { form: true });
+    if (isOperator && parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
+    const caller = isOperator ? undefined : authenticate(readClientCredentials(authorization, parameters));
+    return { caller, token: readParameters(TokenBody, parameters).token };
   }
 }

@@ -15,7 +15,6 @@ import { FeedWaiters, RevocationFeed } from './feed/revocation-feed.js';
 import { IntrospectionController } from './introspection.controller.js';
 import { TokenExplanation } from './token-explanation.js';
 import { TokenIntrospection } from './token-introspection.js';
-import { TokenRequests } from './token-requests.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /**
@@ -39,6 +38,6 @@ import { TokenRevocation } from './token-revocation.js';
     IntrospectionController,
     RevocationFeedController,
   ],
-  providers: [TokenIntrospection, TokenRevocation, TokenRequests, TokenExplanation, RevocationFeed, FeedWaiters],
+  providers: [TokenIntrospection, TokenRevocation, TokenExplanation, RevocationFeed, FeedWaiters],
 })
 export class IntrospectionModule {}

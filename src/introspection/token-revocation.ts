@@ -13,8 +13,11 @@ const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
 /** The caller, and the tokens that it may end. */
 interface Revoker {
+  /** The calling client; `undefined` means the operator, who may end any token. */
   clientId: string | undefined;
+  /** The only audience whose tokens the caller may end; all if omitted. */
   audience?: Audience;
+  /** Counts the revocation before it is written; throws if a limit is reached. */
   count?: () => void;
 }
 
@@ -33,23 +36,8 @@ export class TokenRevocation {
    * token causes no error (RFC 7009 §2.2). A token of another client causes no error either and stays valid.
    *
    * An expired token is ended too, because what descends from it may live longer.
-   *
-   * @param clientId the calling client; `undefined` means the operator, who may end any token
    */
-  async revoke(token: string, clientId: string | undefined): Promise<void> {
-    await this.end(token, { clientId });
-  }
-
-  /**
-   * The same for a client's tokens of customers alone.
-   *
-   * @param count counts the revocation before it is written; throws if a limit is reached
-   */
-  async revokeOfCustomer(token: string, clientId: string, count: () => void): Promise<void> {
-    await this.end(token, { clientId, audience: 'customer-api', count });
-  }
-
-  private async end(token: string, revoker: Revoker): Promise<void> {
+  async revoke(token: string, revoker: Revoker): Promise<void> {
     const { clientId, audience, count } = revoker;
     const { claims, inactiveReason } = this.tokens.inspect(token);
     if (!claims) return this.endFamily(token, revoker, inactiveReason as InactiveReason);

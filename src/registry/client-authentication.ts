@@ -61,20 +61,11 @@ export class ClientAuthentication {
   }
 
   /**
-   * Authenticates a resource server by an `Authorization: Basic` header.
-   *
-   * @throws OAuthError `invalid_client`
-   */
-  resourceServer(authorization: string | undefined): ResourceServer {
-    return this.resourceServerWithSecret(readBasicCredentials(authorization) ?? {});
-  }
-
-  /**
    * Authenticates a resource server by the credentials of its request.
    *
    * @throws OAuthError `invalid_client`
    */
-  resourceServerWithSecret({ id = '', secret = '' }: ClientCredentials): ResourceServer {
+  resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
     const server = this.registry.resourceServer(id);
     if (server) requestContext.set({ resourceServerId: server.id });
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));

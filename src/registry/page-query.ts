@@ -31,9 +31,19 @@ export const PAGE_ERRORS = () => [OAuthError.invalidRequest(`limit: ${LIMIT_RULE
 /** The first word of a cursor. A later release that reads cursors differently uses another version. */
 const VERSION = '1';
 
-/** A cursor for the part of a list after a key. Callers must not read its content, which may change. */
-export function cursorAfter(list: string, key: string): string {
-  return Buffer.from(`${VERSION} ${list} ${key}`).toString('base64url');
+/**
+ * A cursor for the part of a list after a position, such as the name of a list and a key. Callers must not read its
+ * content, which may change.
+ */
+export function cursorAfter(...words: (string | number)[]): string {
+  return Buffer.from([VERSION, ...words].join(' ')).toString('base64url');
+}
+
+/** The words of a cursor; `undefined` if `cursorAfter` cannot have returned this text. */
+export function wordsOf(cursor: string): string[] | undefined {
+  const [, ...words] = Buffer.from(cursor, 'base64url').toString().split(' ');
+  // base64url has several texts for the same bytes, so that the comparison must be with the whole text
+  return cursorAfter(...words) === cursor ? words : undefined;
 }
 
 /**
@@ -43,8 +53,7 @@ export function cursorAfter(list: string, key: string): string {
  */
 export function startOfPage(list: string, { cursor }: PageQuery): string {
   if (cursor === undefined) return '';
-  const key = Buffer.from(cursor, 'base64url').toString().split(' ')[2] ?? '';
-  // base64url has several texts for the same bytes, so that the comparison must be with the whole text
-  if (!IDENTIFIER.test(key) || cursorAfter(list, key) !== cursor) throw unknownCursor();
+  const [cursorList, key = '', ...more] = wordsOf(cursor) ?? [];
+  if (cursorList !== list || more.length > 0 || !IDENTIFIER.test(key)) throw unknownCursor();
   return key;
 }

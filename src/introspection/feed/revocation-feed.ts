@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { FeedPosition } from '../../access-token/feed/feed-history.js';
 import { type PublishedRevocation, RevocationPages } from '../../access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../access-token/feed/revocation-publisher.js';
+import { cursorAfter, wordsOf } from '../../registry/page-query.js';
 
 /** The part of the feed that a caller sees. The operator sees everything. */
 export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;
@@ -23,28 +24,23 @@ export function isVisibleIn(view: FeedView, { audience }: PublishedRevocation): 
   return view === 'customer-api' || audience !== 'customer-api';
 }
 
-/** The first word of a cursor. A later release that reads cursors differently uses another version. */
-const VERSION = '1';
-
-const CONTENT = new RegExp(`^${VERSION} ([1-9]\\d{0,9}) (0|[1-9]\\d{0,14}) (${FEED_VIEWS.join('|')})$`);
+const CURSOR_WORDS = new RegExp(`^([1-9]\\d{0,9}) (0|[1-9]\\d{0,14}) (${FEED_VIEWS.join('|')})$`);
 
 /** The content of a cursor: the view of its caller and the position up to which the caller has read. */
 interface FeedCursor extends FeedPosition {
   view: FeedView;
 }
 
-/** A cursor for the part of the feed after a position. Callers must not read its content, which may change. */
+/** A cursor for the part of the feed after a position. */
 export function cursorOf({ history, position, view }: FeedCursor): string {
-  return Buffer.from(`${VERSION} ${history} ${position} ${view}`).toString('base64url');
+  return cursorAfter(history, position, view);
 }
 
 /** Reads a cursor; `undefined` if `cursorOf` cannot have returned this text. */
 export function parseCursor(text: string): FeedCursor | undefined {
-  const [, history, position, view] = CONTENT.exec(Buffer.from(text, 'base64url').toString()) ?? [];
+  const [, history, position, view] = CURSOR_WORDS.exec(wordsOf(text)?.join(' ') ?? '') ?? [];
   if (view === undefined) return undefined;
-  const cursor = { history: Number(history), position: Number(position), view: view as FeedView };
-  // base64url has several texts for the same bytes, so that the comparison must be with the whole text
-  return cursorOf(cursor) === text ? cursor : undefined;
+  return { history: Number(history), position: Number(position), view: view as FeedView };
 }
 
 /** Below half of the connections of the management port, so that waiting requests leave room for probes. */
