@@ -1,9 +1,8 @@
-import { ErrorBody } from '../oauth/error-body.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
-import { responseSchemaOf, type Schema } from './schemas.js';
+import type { Schema } from './schemas.js';
 
 /** The error statuses (protocol §2.12). */
 const DESCRIPTIONS: Record<number, string> = {
@@ -36,11 +35,6 @@ const DEFAULT_ERRORS = [
   OAuthError.serverError(undefined),
   OAuthError.unavailable(),
 ];
-
-/** The schema of all error responses, under the component name that `errorResponse` refers to. */
-export function errorComponent(): Schema {
-  return { Error: responseSchemaOf(ErrorBody) };
-}
 
 /** Collects the components that the error responses of all routes refer to. */
 export class ErrorComponents {

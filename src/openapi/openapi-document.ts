@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
+import { ErrorBody } from '../oauth/error-body.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { mountedRoute, pathOn, type Surface } from '../platform/http/surfaces.js';
 import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
-import { ErrorComponents, errorComponent } from './error-responses.js';
+import { ErrorComponents } from './error-responses.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
-import type { Schema } from './schemas.js';
+import { responseSchemaOf, type Schema } from './schemas.js';
 
 /** The operations of a path by their methods, and the ports that serve the path. */
 type PathItem = Schema & { servers: Schema[] };
@@ -34,7 +35,6 @@ const TAGS: Record<Surface, string> = {
  */
 @Injectable()
 export class OpenApiDocument {
-  private readonly documents = new Map<Surface, Schema>();
   private readonly texts = new Map<Surface, string>();
 
   constructor(
@@ -43,16 +43,17 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  /** The document of one port. It is built at the first request, and does not change while the process runs. */
+  /** The document of one port. */
   read(port: Surface = 'management'): Schema {
-    const document = this.documents.get(port) ?? this.build(port);
-    this.documents.set(port, document);
-    return document;
+    return JSON.parse(this.text(port));
   }
 
-  /** The document as JSON. It is written once, because the public port has no limit for its requests. */
+  /**
+   * The document as JSON. It is written once, because the public port has no limit for its requests. It does not change
+   * while the process runs.
+   */
   text(port: Surface): string {
-    const text = this.texts.get(port) ?? JSON.stringify(this.read(port));
+    const text = this.texts.get(port) ?? JSON.stringify(this.build(port));
     this.texts.set(port, text);
     return text;
   }
@@ -86,7 +87,7 @@ export class OpenApiDocument {
       tags: surfaces.map((name) => ({ name, description: TAGS[name] })),
       paths,
       components: {
-        schemas: { ...errorComponent(), ...grantComponents(grants) },
+        schemas: { Error: responseSchemaOf(ErrorBody), ...grantComponents(grants) },
         responses: errors.responses,
         examples: errors.examples,
         securitySchemes: securitySchemesOf(paths),

@@ -13,13 +13,10 @@ import { OpenApiDocument } from './openapi-document.js';
 const BUILT = new URL('swagger-ui/', import.meta.url);
 
 /** The files of the page. Swagger UI is served from here, so that the page needs no other server. */
-const FILES: Record<string, { type: string; url: string }> = {
-  'swagger-ui.css': { type: 'text/css; charset=utf-8', url: swaggerUiFile('swagger-ui.css') },
-  'swagger-ui-bundle.js': {
-    type: 'text/javascript; charset=utf-8',
-    url: swaggerUiFile('swagger-ui-bundle.js'),
-  },
-  'start.js': { type: 'text/javascript; charset=utf-8', url: new URL('views/start.js', import.meta.url).href },
+const FILES: Record<string, string> = {
+  'swagger-ui.css': swaggerUiFile('swagger-ui.css'),
+  'swagger-ui-bundle.js': swaggerUiFile('swagger-ui-bundle.js'),
+  'start.js': new URL('views/start.js', import.meta.url).href,
 };
 /** Swagger UI needs icons from `data:` URLs. Nothing inline runs or styles. */
 const CONTENT_SECURITY_POLICY =
@@ -68,10 +65,10 @@ export class OpenApiController {
     errors: () => [OAuthError.notFound()],
   })
   async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
-    const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
-    if (!file) throw OAuthError.notFound();
-    response.setHeader('Content-Type', file.type);
-    return readFile(fileURLToPath(file.url), 'utf8');
+    const url = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
+    if (!url) throw OAuthError.notFound();
+    response.setHeader('Content-Type', `text/${name.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`);
+    return readFile(fileURLToPath(url), 'utf8');
   }
 }
 

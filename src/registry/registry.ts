@@ -27,7 +27,9 @@ const RENEWAL_INTERVAL_MS = 2_000;
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
   private readonly snapshot = new RegistrySnapshot();
-  private readonly metrics: RegistryMetrics;
+  private readonly reads: Counter<'kind'>;
+  /** When the registry was last known to be that of the database, by performance.now(). */
+  private renewedAt = performance.now();
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
@@ -42,7 +44,20 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
-    this.metrics = new RegistryMetrics(metrics, this.snapshot);
+    metrics.gauge(
+      'cas_registry_age_seconds',
+      'Seconds since the process last compared its registry with the database.',
+      () => (performance.now() - this.renewedAt) / 1000,
+    );
+    metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.snapshot.revision);
+    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => this.snapshot.clients.size);
+    this.reads = new Counter({
+      name: 'cas_registry_reads_total',
+      help: 'Reads of the registry after its revision had changed: only the changes, or the full registry.',
+      labelNames: ['kind'],
+      registers: [metrics],
+    });
+    for (const kind of ['changes', 'full']) this.reads.inc({ kind }, 0);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -124,9 +139,9 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       const isBehind = known >= 0 && known < revision;
       const changed = isBehind ? await changesSince(this.database, range, this.clock.now()) : undefined;
       await this.snapshot.update(revision, changed, this.database);
-      this.metrics.count(changed ? 'changes' : 'full');
+      this.reads.inc({ kind: changed ? 'changes' : 'full' });
     }
-    this.metrics.renewedAt = performance.now();
+    this.renewedAt = performance.now();
   }
 
   /** At most one renewal waits, so that renewals do not accumulate while the database is slow. */
@@ -136,33 +151,5 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
         `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
       ),
     );
-  }
-}
-
-/** The metrics of the registry in memory. */
-class RegistryMetrics {
-  /** When the registry was last known to be that of the database, by performance.now(). */
-  renewedAt = performance.now();
-  private readonly reads: Counter<'kind'>;
-
-  constructor(metrics: MetricsRegistry, snapshot: RegistrySnapshot) {
-    metrics.gauge(
-      'cas_registry_age_seconds',
-      'Seconds since the process last compared its registry with the database.',
-      () => (performance.now() - this.renewedAt) / 1000,
-    );
-    metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => snapshot.revision);
-    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => snapshot.clients.size);
-    this.reads = new Counter({
-      name: 'cas_registry_reads_total',
-      help: 'Reads of the registry after its revision had changed: only the changes, or the full registry.',
-      labelNames: ['kind'],
-      registers: [metrics],
-    });
-    for (const kind of ['changes', 'full'] as const) this.reads.inc({ kind }, 0);
-  }
-
-  count(kind: 'changes' | 'full'): void {
-    this.reads.inc({ kind });
   }
 }
