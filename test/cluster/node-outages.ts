@@ -12,7 +12,8 @@ import { CustomerLoad } from './customer-load.js';
 const MAX_OUTAGE_MS = 10_000;
 /** The time within which every caller has a response (protocol §2.12). */
 const MAX_WAIT_MS = 4_000;
-const RECOVERY_TIMEOUT_MS = 60_000;
+/** A MySQL group removed a killed member after 67 s while two cores did other work, and its members wrote nothing before. */
+const RECOVERY_TIMEOUT_MS = 180_000;
 const CONCURRENT_CUSTOMER_COUNT = 20;
 /** The time of normal operation before and after the outage. */
 const NORMAL_OPERATION_MS = 1_000;

@@ -40,19 +40,30 @@ export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
   override install(): void {
     initializeMysql(this.plan.command, this.path('data'));
     // Each member creates the account without a binary log, so that all have it before they form a group.
-    writeFileSync(this.path('init.sql'), `SET SQL_LOG_BIN=0;\n${accountSql(this.plan)}`);
+    // Then the server rejects writes until it is a member. A restarted server would else accept those of its pod first,
+    // and the group does not admit a server with writes of its own.
+    const sql = `SET SQL_LOG_BIN=0;\n${accountSql(this.plan)}SET GLOBAL super_read_only=ON;\n`;
+    writeFileSync(this.path('init.sql'), sql);
   }
 
   override async start({ isFirst = false } = {}): Promise<void> {
     const server = this.spawnServer([...asRoot(), ...this.serverOptions()]);
     await this.waitUntil(() => this.query('SELECT 1').then(() => true), server);
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = ON');
-    await this.query(`START GROUP_REPLICATION USER='app', PASSWORD='${this.plan.password}'`);
+    await this.waitUntil(() => this.join(), server);
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = OFF');
-    await this.waitUntil(
-      async () => (await this.members()).some((each) => each.isItself && each.state === 'ONLINE'),
-      server,
-    );
+  }
+
+  /**
+   * Joins the group unless the server is a member. Says whether it is one now. The attempt to join fails while the
+   * group still counts the killed server of the same address, so it needs repeating.
+   */
+  private async join(): Promise<boolean> {
+    const own = (await this.members()).find(({ isItself }) => isItself)?.state;
+    if (own === 'ONLINE' || own === 'RECOVERING') return own === 'ONLINE';
+    await this.query('STOP GROUP_REPLICATION'); // ends a failed attempt; does nothing before the first one
+    await this.query(`START GROUP_REPLICATION USER='app', PASSWORD='${this.plan.password}'`);
+    return false;
   }
 
   /** A healthy node is `ONLINE ONLINE ONLINE`. */
