@@ -20,7 +20,6 @@ import {
   lockBrowser,
   raiseVersions,
   unlink,
-  withoutEndedAgents,
 } from './links.js';
 
 /** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
@@ -123,7 +122,7 @@ export class BrowserCreation {
 
   private async leadingLinks(manager: EntityManager, browserId: string, today: number): Promise<LinkRow[]> {
     const links = (await linksOf(manager, [browserId], today)).filter(({ leads }) => leads !== 0);
-    return withoutEndedAgents(links, this.denylist, manager);
+    return this.denylist.withoutEndedAgents(links, manager);
   }
 
   private async replaceOldestCopies(manager: EntityManager, copies: LinkRow[]): Promise<void> {

@@ -22,7 +22,6 @@ import {
   type LinkRow,
   raiseVersions,
   unlink,
-  withoutEndedAgents,
 } from './links.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
@@ -135,7 +134,7 @@ export class CustomerBrowsers {
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
     const found = await this.database.select(FIND_BROWSER, [entityId, this.today(), browserId]);
-    if ((await withoutEndedAgents(found, this.denylist)).length === 0) return false;
+    if ((await this.denylist.withoutEndedAgents(found)).length === 0) return false;
     await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', [browserId]);
       await unlink(manager, [{ browser_id: browserId, entity_id: entityId }]);
@@ -168,7 +167,7 @@ export class CustomerBrowsers {
   }
 
   private async recordsOf(rows: FoundLink[]): Promise<BrowserRecord[]> {
-    const links = await withoutEndedAgents(rows, this.denylist);
+    const links = await this.denylist.withoutEndedAgents(rows);
     return links.map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
   }
 

@@ -8,7 +8,7 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { claimsOfLink, LINK_LEADS, unlinkCopies, withoutEndedAgents } from './links.js';
+import { claimsOfLink, LINK_LEADS, unlinkCopies } from './links.js';
 
 /** The number of live devices of one customer that descend from one token. */
 const MAX_DEVICES_PER_ROOT = 10;
@@ -78,7 +78,7 @@ export class CustomerDevices {
 
   private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
     const found = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
-    const rows = await withoutEndedAgents(found, this.denylist, manager);
+    const rows = await this.denylist.withoutEndedAgents(found, manager);
     return rows.map(({ began_in, root, seen_day, ...row }) => ({
       root,
       addedAt: timeOfUuid(began_in),

@@ -12,15 +12,7 @@ import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import {
-  entityIdsByBeginning,
-  LINK_LEADS,
-  linksOf,
-  raiseVersions,
-  removeSecrets,
-  unlinkCopies,
-  withoutEndedAgents,
-} from './links.js';
+import { entityIdsByBeginning, LINK_LEADS, linksOf, raiseVersions, removeSecrets, unlinkCopies } from './links.js';
 
 /** An organization, or one of its groups. */
 interface ForgottenScope {
@@ -97,7 +89,7 @@ export class Forget {
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;
     const leadingRows = rows.filter(({ leads }) => leads === 1);
-    const leading = new Set((await withoutEndedAgents(leadingRows, this.denylist)).map(({ browser_id }) => browser_id));
+    const leading = new Set((await this.denylist.withoutEndedAgents(leadingRows)).map(({ browser_id }) => browser_id));
     const left = rows.filter((row) => row.is_left !== 0 && isIn(row, scope)) as FoundLink[];
     if (leading.size === browserIds.length && left.length === 0) return false;
     const unlinked = await this.end(browserIds, left, scope);
@@ -120,7 +112,7 @@ export class Forget {
         WHERE link.browser_id IN (${placeholdersFor(ids)}) AND ${LINK_LEADS}`,
     );
     const found = await selectIn(manager, findLeading, [...ids, this.today()]);
-    const leading = await withoutEndedAgents(found, this.denylist, manager);
+    const leading = await this.denylist.withoutEndedAgents(found, manager);
     const unlinked = new Set(browserIds);
     for (const { browser_id } of leading) unlinked.delete(browser_id);
     await removeSecrets(manager, [...unlinked]);

@@ -1,5 +1,4 @@
 import type { EntityManager } from 'typeorm';
-import type { Denylist } from '../access-token/denylist.js';
 import { revokedAmong } from '../access-token/ended-statement.js';
 import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -31,7 +30,7 @@ export const HAS_ENDED_FLAG = `CASE WHEN NOT ${LINK_HAS_ENDED} THEN 0 ELSE 1 END
 
 /**
  * Whether a link leads to its customer, for statements about many links. Its parameter is the day of today. Links whose
- * agent has ended remain (`withoutEndedAgents`).
+ * agent has ended remain (`Denylist.withoutEndedAgents`).
  */
 export const LINK_LEADS = `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
   AND ? <= ${LAST_DAY_OF_LINK}
@@ -80,17 +79,6 @@ export function claimsOfLink({
   // the redemption, so that a replay ends the link
   const jti = stored.ancestors?.at(-1) ?? '';
   return { jti, sub, client_id: '', iat: 0, aud: 'customer-api', gen, ...stored };
-}
-
-/** The links whose agent has not ended. @param manager of a transaction; by default, the statement is sent outside of one */
-export async function withoutEndedAgents<Link extends Pick<LinkRow, 'lineage'>>(
-  links: Link[],
-  denylist: Denylist,
-  manager?: EntityManager,
-): Promise<Link[]> {
-  const agentOf = ({ lineage }: Link) => (lineage === null ? undefined : (JSON.parse(lineage) as LinkLineage).act);
-  const ended = await denylist.endedAgents(links.map(agentOf), manager);
-  return links.filter((_, index) => !ended[index]);
 }
 
 type LinkContent = Pick<LinkRow, 'origin' | 'generation' | 'seen_day'> &

@@ -3,7 +3,7 @@ import type { EntityRow, NotNull } from '../platform/database/statement.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
 /** The origin of a code, stored as JSON in the column `made_with`. */
-interface StoredOrigin {
+export interface StoredOrigin {
   /** Of the bearer that created the code. */
   jti: string;
   lineage: TokenLineage;
@@ -11,13 +11,19 @@ interface StoredOrigin {
   issued_at: number;
 }
 
-/** A code that matches its proof and is not redeemed yet. */
+/** A code that matches its proof. */
 export interface RedeemableCode {
   /** The customer or agent. */
   subject: string;
   organizationId: string;
   clientId: string;
+  scope: string | null;
+  /** The group of the customer of a transfer token; the empty string if there is none. */
+  groupId: string;
+  /** The lineage of the token that the code gives. */
   lineage: TokenLineage;
+  /** When access was granted, in milliseconds since 1970. */
+  grantedAt: number;
   /** Whether the code was created with a `code_challenge`. */
   hasChallenge: boolean;
   /** The last day that is noted for a token of the customer; `null` if it needs no note. */
@@ -27,43 +33,23 @@ export interface RedeemableCode {
 /** The columns of a code that decide whether it has ended. */
 export type CodeOwner = NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>>;
 
-export function storedOrigin(bearer: RevocableClaims, lineage: TokenLineage, issuedAt: number): string {
-  const origin: StoredOrigin = { jti: bearer.jti, lineage, issued_at: issuedAt };
-  return JSON.stringify(origin);
-}
-
-/** The lineage of the token that a code gives. */
-export function lineageOf({ made_with }: CodeOwner): TokenLineage {
-  return readOrigin(made_with).lineage;
-}
-
-/** When access was granted, in milliseconds since 1970. */
-export function grantedAt({ made_with }: CodeOwner): number {
-  return readOrigin(made_with).issued_at * 1000;
-}
-
 /** The code as claims that the denylist can check, because a code ends with its origin. */
-export function revocableClaims(code: CodeOwner): RevocableClaims {
-  const { kind, subject: sub, client_id } = code;
-  const { jti } = readOrigin(code.made_with);
-  const aud = kind === 'transfer' ? 'customer-api' : 'agent-api';
-  return { jti, sub, client_id, iat: grantedAt(code) / 1000, aud, ...lineageOf(code) };
+export function revocableClaims({ kind, subject: sub, client_id, made_with }: CodeOwner): RevocableClaims {
+  const { jti, lineage, issued_at: iat }: StoredOrigin = JSON.parse(made_with);
+  return { jti, sub, client_id, iat, aud: kind === 'transfer' ? 'customer-api' : 'agent-api', ...lineage };
 }
 
 export function redeemableCode(
-  code: CodeOwner & EntityRow<OneTimeCode, 'organization_id' | 'code_challenge'> & { token_day: number | null },
+  row: CodeOwner &
+    EntityRow<OneTimeCode, 'organization_id' | 'scope' | 'code_challenge'> & {
+      group_id: string | null;
+      token_day: number | null;
+    },
 ): RedeemableCode {
-  const { subject, organization_id: organizationId, client_id: clientId, code_challenge, token_day: tokenDay } = code;
+  const { subject, organization_id: organizationId, client_id: clientId, scope, token_day: tokenDay } = row;
+  const { lineage, issued_at }: StoredOrigin = JSON.parse(row.made_with);
   return {
-    subject,
-    organizationId,
-    clientId,
-    lineage: lineageOf(code),
-    hasChallenge: code_challenge !== null,
-    tokenDay,
+    ...{ subject, organizationId, clientId, scope, groupId: row.group_id ?? '', lineage, tokenDay },
+    ...{ grantedAt: issued_at * 1000, hasChallenge: row.code_challenge !== null },
   };
-}
-
-function readOrigin(madeWith: string): StoredOrigin {
-  return JSON.parse(madeWith);
 }

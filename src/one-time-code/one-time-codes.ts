@@ -16,14 +16,7 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
-import {
-  grantedAt,
-  lineageOf,
-  type RedeemableCode,
-  redeemableCode,
-  revocableClaims,
-  storedOrigin,
-} from './code-origin.js';
+import { type RedeemableCode, redeemableCode, revocableClaims, type StoredOrigin } from './code-origin.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
@@ -46,15 +39,7 @@ export interface CodeContent {
   lineage: TokenLineage;
 }
 
-export interface RedeemedCode {
-  subject: string;
-  organizationId: string;
-  scope: string | null;
-  /** The group of the customer of a transfer token; the empty string if there is none. */
-  groupId: string;
-  lineage: TokenLineage;
-  /** When access was granted, in milliseconds since 1970. */
-  grantedAt: number;
+export interface RedeemedCode extends RedeemableCode {
   /** The `jti` of the new token. A replay of the code ends the token by this id. */
   attempt: string;
 }
@@ -63,12 +48,12 @@ export interface RedeemedCode {
 export interface RedemptionSteps {
   /** Reads and checks before the redemption. */
   prepare?(code: RedeemableCode): Promise<void>;
-  /** Whether `begin` writes for the code of `prepare`, although there is no `store`. */
-  mustBegin?(): boolean;
+  /** Whether `begin` writes, although there is no `store`. */
+  mustBegin?(code: RedeemableCode): boolean;
   /** The first statements of the transaction of the redemption. */
-  begin?(manager: EntityManager): Promise<void>;
+  begin?(manager: EntityManager, code: RedeemableCode): Promise<void>;
   /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
-  store?(manager: EntityManager, attempt: string): Promise<void>;
+  store?(manager: EntityManager, code: RedeemedCode): Promise<void>;
 }
 
 /**
@@ -91,7 +76,7 @@ export class OneTimeCodes {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
     const now = this.clock.now();
-    const origin = storedOrigin(content.bearer, content.lineage, now / 1000);
+    const origin: StoredOrigin = { jti: content.bearer.jti, lineage: content.lineage, issued_at: now / 1000 };
     const expires = new Date(now + ttlSeconds * 1000);
     await this.database.insert(INSERT_CODE, [
       sha256(code),
@@ -102,7 +87,7 @@ export class OneTimeCodes {
       scope,
       redirectUri,
       codeChallenge,
-      origin,
+      JSON.stringify(origin),
       expires,
     ]);
     this.record({ kind, client_id: clientId, subject, organization_id: organizationId }, 'issued');
@@ -138,25 +123,24 @@ export class OneTimeCodes {
     kind: CodeKind,
     hash: string,
     proof: CodeProof,
-    steps: RedemptionSteps | undefined,
+    steps: RedemptionSteps = {},
   ): Promise<RedeemedCode> {
     const row = await this.find(hash);
     assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);
     if (row.consumed_for !== null) return this.rejectReuse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    await steps?.prepare?.(redeemableCode(row));
     const attempt = randomUUID();
-    if (!(await this.markRedeemed(hash, row, { attempt, network }, steps))) {
+    const code: RedeemedCode = { ...redeemableCode(row), attempt };
+    await steps.prepare?.(code);
+    if (!(await this.markRedeemed(hash, row, code, network, steps))) {
       const current = (await this.find(hash)) ?? row;
       // A redemption by this attempt, whose response was lost, is not a first use by another caller.
       if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
       return this.rejectReuse(current, network);
     }
     this.record(row, 'redeemed', attempt);
-    const { subject, organization_id: organizationId, scope, group_id } = row;
-    const granted = { lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
-    return { subject, organizationId, scope, groupId: group_id ?? '', ...granted };
+    return code;
   }
 
   /**
@@ -166,18 +150,20 @@ export class OneTimeCodes {
   private async markRedeemed(
     hash: string,
     row: CodeRow,
-    { attempt, network }: { attempt: string; network: string | null },
-    steps: RedemptionSteps | undefined,
+    code: RedeemedCode,
+    network: string | null,
+    steps: RedemptionSteps,
   ): Promise<boolean> {
     const { condition, parameters } = endedCondition(revocableClaims(row));
     const statement = redeemStatement(condition);
+    const { attempt } = code;
     const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt, ...parameters] as const;
-    if (!steps?.store && !steps?.mustBegin?.())
+    if (!steps.store && !steps.mustBegin?.(code))
       return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
     return this.database.transaction(async (manager) => {
-      await steps.begin?.(manager);
+      await steps.begin?.(manager, code);
       if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
-      await steps.store?.(manager, attempt);
+      await steps.store?.(manager, code);
       return true;
     });
   }

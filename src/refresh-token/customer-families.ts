@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { clientEndedSince, ofExpiredRevocations, revokedAmong } from '../access-token/ended-statement.js';
-import { MAX_ANCESTORS, type RevocableClaims } from '../access-token/token-lineage.js';
+import { MAX_ANCESTORS } from '../access-token/token-lineage.js';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -14,53 +14,44 @@ import { isOfCurrentGeneration } from '../identity/customer-statements.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
-import {
-  type EntityRow,
-  type SelectStatement,
-  selectStatement,
-  writeStatement,
-} from '../platform/database/statement.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import { type SqlValue, timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
+import { type EntityRow, type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { CONTENT_COLUMNS, claimsOfFamily } from './family-statements.js';
-import type { RefreshFamily } from './refresh-family.entity.js';
-
-/** A refresh family that leads to a customer. Times are in milliseconds since 1970. */
-interface CustomerFamily {
-  id: string;
-  clientId: string;
-  root: string | null;
-  begunAt: number;
-  lastUsedAt: number;
-  expiresAt: number;
-  /** The claims with which the family ends. */
-  claims: RevocableClaims;
-}
+import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 
 /** Whether a family has not ended by its own row or by the generation of its customer. */
 const IS_USABLE = `ended_at IS NULL AND expires_at > ?
   AND ${isOfCurrentGeneration('refresh_family.customer_id', 'refresh_family.generation')}`;
 
 const COLUMNS = [...CONTENT_COLUMNS, 'root', 'rotated_at', 'expires_at'] as const;
-type UsableRow = EntityRow<RefreshFamily, (typeof COLUMNS)[number]>;
+type LiveFamily = EntityRow<RefreshFamily, (typeof COLUMNS)[number]>;
 
 /**
  * Also whether its client was deleted, or the family or one of its ancestors is revoked. Families whose agent has ended
- * remain (`Denylist.endedAgents`).
+ * remain (`Denylist.withoutEndedAgents`).
  */
 const IS_LIVE = `${IS_USABLE}
   AND NOT ${clientEndedSince('refresh_family.client_id', 'refresh_family.begun_at')}
   AND NOT ${revokedAmong('refresh_family own', 'own.id', 'own.id = refresh_family.id')}
   AND NOT ${revokedAmong('refresh_family_ancestor ancestor', 'ancestor.ancestor_id', 'ancestor.family_id = refresh_family.id')}`;
 
-const FIND_LIVE = selectStatement<[customerId: string, now: Date], UsableRow>(
+const FIND_LIVE = selectStatement<[customerId: string, now: Date], LiveFamily>(
   `SELECT ${COLUMNS.join(', ')} FROM refresh_family
     WHERE customer_id = ? AND ${IS_LIVE} ORDER BY rotated_at DESC, id`,
 );
 
 /** The number of families that one statement reads. */
 const FAMILIES_PER_STATEMENT = 500;
+/** The number of ended families of a customer that remain until they expire, so that reads of its families are bounded. */
+const MAX_ENDED_FAMILIES = 100;
+
+const FIND_OLD_ENDED = selectStatement<[customerId: string, now: Date], { id: string }>(
+  `SELECT id FROM refresh_family WHERE customer_id = ? AND NOT (${IS_LIVE})
+    ORDER BY begun_at DESC, id LIMIT ${FAMILIES_PER_STATEMENT} OFFSET ${MAX_ENDED_FAMILIES}`,
+);
+
 /** No statement deletes more than 1,000 ancestors. */
 const FAMILIES_PER_DELETION = Math.floor(1_000 / MAX_ANCESTORS);
 
@@ -105,26 +96,23 @@ export class CustomerFamilies implements CustomerDataParticipant {
   ) {
     participants.add(this);
     devices.add('refresh family', async (manager, entityId) => {
+      const ended = await selectIn(manager, FIND_OLD_ENDED, [entityId, new Date(this.clock.now())]);
+      await deleteIn(manager, ended);
       const families = await this.list(entityId, manager);
-      return families.map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
-        ...{ root, addedAt, usedAt, claims },
-        remove: (inManager) => this.deleteIn(inManager, [id]),
+      return families.map((family) => ({
+        ...{ root: family.root, addedAt: timeOf(family.begun_at), usedAt: timeOf(family.rotated_at) },
+        ...{ claims: claimsOfFamily(family), remove: (inManager) => deleteIn(inManager, [family]) },
       }));
     });
   }
 
   /** The families that lead to a customer, the one used last first. @param manager of a transaction */
-  async list(customerId: string, manager?: EntityManager): Promise<CustomerFamily[]> {
-    const parameters = [customerId, new Date(this.clock.now())] as const;
+  async list(customerId: string, manager?: EntityManager): Promise<LiveFamily[]> {
+    const parameters: [string, Date] = [customerId, new Date(this.clock.now())];
     const rows = await (manager
-      ? selectIn(manager, FIND_LIVE, [...parameters])
-      : this.database.select(FIND_LIVE, [...parameters]));
-    const families = rows.map(familyOf);
-    const ended = await this.denylist.endedAgents(
-      families.map(({ claims }) => claims.act),
-      manager,
-    );
-    return families.filter((_, index) => !ended[index]);
+      ? selectIn(manager, FIND_LIVE, parameters)
+      : this.database.select(FIND_LIVE, parameters));
+    return this.denylist.withoutEndedAgents(rows, manager);
   }
 
   exportRows(customerId: string, after?: string): Promise<ExportPage> {
@@ -133,11 +121,10 @@ export class CustomerFamilies implements CustomerDataParticipant {
 
   async refreshFamilies(customerId: string): Promise<RefreshFamilyRecord[]> {
     const families = await this.list(customerId);
-    return families.map(({ id, clientId, lastUsedAt, expiresAt }) => ({
-      id,
-      client_id: clientId,
-      last_used_at: new Date(lastUsedAt).toISOString(),
-      expires_at: new Date(expiresAt).toISOString(),
+    return families.map(({ id, client_id, rotated_at, expires_at }) => ({
+      ...{ id, client_id },
+      last_used_at: new Date(timeOf(rotated_at)).toISOString(),
+      expires_at: new Date(timeOf(expires_at)).toISOString(),
     }));
   }
 
@@ -153,12 +140,7 @@ export class CustomerFamilies implements CustomerDataParticipant {
 
   /** Deletes all families of a customer. */
   async onErase(customerId: string): Promise<void> {
-    let found = FAMILIES_PER_STATEMENT;
-    while (found === FAMILIES_PER_STATEMENT) {
-      const rows = await this.database.select(FIND_SOME, [customerId]);
-      found = rows.length;
-      if (found > 0) await this.delete(rows.map(({ id }) => id));
-    }
+    for await (const _ of this.deleteFound(FIND_SOME, [customerId]));
   }
 
   /** Returns those of the customers that have a family. `customerIds` has at least one id. */
@@ -192,41 +174,28 @@ export class CustomerFamilies implements CustomerDataParticipant {
     const findExpired: FindFamilies = selectStatement(
       `SELECT id FROM refresh_family WHERE expires_at < ? ORDER BY expires_at LIMIT ${FAMILIES_PER_STATEMENT}`,
     );
-    for (const find of [findRevoked, findExpired]) {
-      let found = FAMILIES_PER_STATEMENT;
-      while (found === FAMILIES_PER_STATEMENT) {
-        const rows = await this.database.select(find, [now]);
-        found = rows.length;
-        if (found > 0) await this.delete(rows.map(({ id }) => id));
-        yield found;
-      }
-    }
+    for (const find of [findRevoked, findExpired]) yield* this.deleteFound(find, [now]);
   }
 
-  /** Deletes families without revoking them: their access tokens stay valid until they expire. */
-  private async deleteIn(manager: EntityManager, familyIds: string[]): Promise<void> {
-    for (const portion of portionsOf(familyIds, FAMILIES_PER_DELETION)) {
-      const list = valueList(portion);
-      for (const [table, column] of [
-        ['refresh_family_ancestor', 'family_id'],
-        ['refresh_family', 'id'],
-      ]) {
-        const deleteRows = writeStatement<string[]>(
-          `DELETE FROM ${table} WHERE ${column} IN (${placeholdersFor(list)})`,
-        );
-        await writeIn(manager, deleteRows, list);
-      }
+  private async *deleteFound<Parameters extends SqlValue[]>(
+    find: SelectStatement<Parameters, { id: string }>,
+    parameters: NoInfer<Parameters>,
+  ): AsyncGenerator<number, void> {
+    let found = FAMILIES_PER_STATEMENT;
+    while (found === FAMILIES_PER_STATEMENT) {
+      const rows = await this.database.select(find, parameters);
+      found = rows.length;
+      if (found > 0) await this.database.transaction((manager) => deleteIn(manager, rows));
+      yield found;
     }
-  }
-
-  private delete(familyIds: string[]): Promise<void> {
-    return this.database.transaction((manager) => this.deleteIn(manager, familyIds));
   }
 }
 
-function familyOf(row: UsableRow): CustomerFamily {
-  return {
-    ...{ id: row.id, clientId: row.client_id, root: row.root, begunAt: timeOf(row.begun_at) },
-    ...{ lastUsedAt: timeOf(row.rotated_at), expiresAt: timeOf(row.expires_at), claims: claimsOfFamily(row) },
-  };
+/** Deletes families without revoking them: their access tokens stay valid until they expire. */
+async function deleteIn(manager: EntityManager, families: { id: string }[]): Promise<void> {
+  for (const portion of portionsOf(families, FAMILIES_PER_DELETION)) {
+    const ids = In(valueList(portion.map(({ id }) => id)));
+    await manager.delete(RefreshFamilyAncestor, { familyId: ids });
+    await manager.delete(RefreshFamily, { id: ids });
+  }
 }

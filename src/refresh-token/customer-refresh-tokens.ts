@@ -7,7 +7,7 @@ import type { Customer } from '../identity/customer.js';
 import { CustomerDevices, rootOf } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { RedeemableCode } from '../one-time-code/code-origin.js';
+import type { RedeemedCode } from '../one-time-code/one-time-codes.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import { type RefreshContent, refreshEvent } from './family-statements.js';
@@ -15,6 +15,8 @@ import { RefreshTokens } from './refresh-tokens.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
+
+type RedeemedTransfer = Pick<RedeemedCode, 'subject' | 'clientId' | 'organizationId' | 'lineage' | 'attempt'>;
 
 /** A customer whose refresh token was used. */
 interface RefreshedCustomer extends Omit<Customer, 'generation'> {
@@ -41,13 +43,13 @@ export class CustomerRefreshTokens {
    *
    * @returns the first refresh token
    */
-  async beginIn(manager: EntityManager, code: RedeemableCode, redemption: string): Promise<string> {
+  async beginIn(manager: EntityManager, code: RedeemedCode): Promise<string> {
     await this.devices.makeRoom(manager, 'refresh family', code.subject, code.lineage);
-    return this.tokens.beginIn(manager, redemption, contentOf(code), rootOf(code.lineage));
+    return this.tokens.beginIn(manager, code.attempt, contentOf(code), { root: rootOf(code.lineage) });
   }
 
-  auditIssued(code: RedeemableCode, redemption: string): void {
-    this.audit.record(refreshEvent('issued', redemption, contentOf(code)));
+  auditIssued(code: RedeemedTransfer): void {
+    this.audit.record(refreshEvent('issued', code.attempt, contentOf(code)));
   }
 
   /**
@@ -73,6 +75,6 @@ export class CustomerRefreshTokens {
   }
 }
 
-function contentOf({ subject, clientId, organizationId, lineage }: RedeemableCode): RefreshContent {
+function contentOf({ subject, clientId, organizationId, lineage }: RedeemedTransfer): RefreshContent {
   return { owner: { kind: 'customer', id: subject }, clientId, organizationId, scope: '', lineage };
 }

@@ -2,14 +2,8 @@ import type { RevocableClaims, TokenLineage } from '../access-token/token-lineag
 import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import {
-  type ColumnValues,
-  type EntityRow,
-  insertStatement,
-  selectStatement,
-  writeStatement,
-} from '../platform/database/statement.js';
-import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
+import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
+import type { RefreshFamily } from './refresh-family.entity.js';
 
 /** The access that a refresh family gives. */
 export interface RefreshContent {
@@ -95,34 +89,6 @@ export const FIND_FAMILY = selectStatement<[familyHash: string], FamilyRow>({
   ],
   from: 'refresh_family WHERE family_hash = ?',
   batch: true,
-});
-
-const NEW_COLUMNS = [
-  'id',
-  'family_hash',
-  'client_id',
-  'agent_id',
-  'customer_id',
-  'organization_id',
-  'scope',
-  'lineage',
-  'root',
-  'generation',
-  'begun_at',
-  'current_hash',
-  'rotated_at',
-  'counted_since',
-  'rotations',
-  'expires_at',
-] as const;
-
-export type NewFamilyRow = ColumnValues<RefreshFamily, typeof NEW_COLUMNS>;
-
-export const INSERT_FAMILY = insertStatement({ into: RefreshFamily, columns: NEW_COLUMNS, batch: true });
-
-export const INSERT_ANCESTOR = insertStatement({
-  into: RefreshFamilyAncestor,
-  columns: ['family_id', 'ancestor_id'],
 });
 
 /**

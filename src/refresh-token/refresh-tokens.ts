@@ -8,7 +8,6 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { insertRowsIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
@@ -19,13 +18,11 @@ import {
   type FamilyRow,
   FIND_FAMILY,
   HOUR_MS,
-  INSERT_ANCESTOR,
-  INSERT_FAMILY,
-  type NewFamilyRow,
   type RefreshContent,
   ROTATE,
   refreshEvent,
 } from './family-statements.js';
+import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 
 /** A client that lost the response may retry for this time after a rotation, from any network (protocol §3.9). */
 const RETRY_FROM_ANY_NETWORK_MS = 30_000;
@@ -83,37 +80,33 @@ export class RefreshTokens {
     private readonly audit: Audit,
   ) {}
 
-  /**
-   * Creates a family and returns its first refresh token.
-   *
-   * @param grantedAt when access was granted, in milliseconds since 1970
-   */
-  async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
-    const { row, token } = this.newFamily(family, content, grantedAt);
-    await this.database.insert(INSERT_FAMILY, row);
-    return token;
+  /** Creates a family of an agent and returns its first refresh token. */
+  begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
+    return this.database.transaction((manager) => this.beginIn(manager, family, content, { grantedAt }));
   }
 
   /**
-   * The same in a transaction, for a customer.
+   * The same in a transaction, for an agent or a customer.
    *
-   * @param root the first token of the chain of transfers
+   * @param options `grantedAt`: when access was granted, in milliseconds since 1970. `root`: the first token of the chain
+   *   of transfers
    */
   async beginIn(
     manager: EntityManager,
-    family: string,
-    content: RefreshContent,
-    root: string | undefined,
+    id: string,
+    { owner, clientId, organizationId, scope, lineage: { gen, ...lineage } }: RefreshContent,
+    { grantedAt = this.clock.now(), root }: { grantedAt?: number; root?: string | undefined },
   ): Promise<string> {
-    const { row, token } = this.newFamily(family, content, this.clock.now(), root);
-    await writeIn(manager, INSERT_FAMILY, row);
-    const ancestors = [...new Set(content.lineage.ancestors)];
-    await insertRowsIn(
-      manager,
-      INSERT_ANCESTOR,
-      ancestors.map((id): [string, string] => [family, id]),
-    );
-    return token;
+    const [familyKey, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
+    await manager.insert(RefreshFamily, {
+      ...{ id, familyHash: sha256(familyKey), currentHash: sha256(secret), clientId, organizationId, scope },
+      ...(owner.kind === 'customer' ? { customerId: owner.id } : { agentId: owner.id }),
+      ...{ lineage: JSON.stringify(lineage), root: root ?? null, generation: gen, begunAt: new Date(grantedAt) },
+      ...{ rotatedAt: new Date(this.clock.now()), countedSince: NOT_COUNTED, rotations: 0, expiresAt: this.expiry() },
+    });
+    const ancestors = [...new Set(lineage.ancestors)].map((ancestorId) => ({ familyId: id, ancestorId }));
+    await manager.insert(RefreshFamilyAncestor, ancestors);
+    return this.tokenOf(familyKey, secret);
   }
 
   /**
@@ -171,20 +164,6 @@ export class RefreshTokens {
   async end({ id, ownerKind }: FamilyToEnd, isInFeed = true): Promise<void> {
     await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api', isInFeed);
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
-  }
-
-  private newFamily(family: string, content: RefreshContent, grantedAt: number, root?: string) {
-    const { owner, clientId, organizationId, scope } = content;
-    const { gen, ...lineage } = content.lineage;
-    const [familyKey, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
-    const ofOwner = owner.kind === 'customer' ? ([null, owner.id] as const) : ([owner.id, null] as const);
-    const now = new Date(this.clock.now());
-    const row: NewFamilyRow = [
-      ...([family, sha256(familyKey), clientId, ...ofOwner, organizationId, scope] as const),
-      ...([JSON.stringify(lineage), root ?? null, gen, new Date(grantedAt), sha256(secret)] as const),
-      ...([now, NOT_COUNTED, 0, this.expiry()] as const),
-    ];
-    return { row, token: this.tokenOf(familyKey, secret) };
   }
 
   private async find({ family }: TokenParts): Promise<FamilyRow | undefined> {

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
@@ -9,7 +8,6 @@ import { LastTokenDays } from '../identity/last-token-days.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
-import type { RedeemableCode } from '../one-time-code/code-origin.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes, type RedemptionSteps } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -90,20 +88,19 @@ export class Transfers {
     steps?: RedemptionSteps,
   ): Promise<TransferredIdentity> {
     const proof = { clientId: client.clientId, codeVerifier };
-    let [subject, tokenDay]: [string, number | null] = ['', null];
-    const prepare = async (redeemable: RedeemableCode) => {
-      ({ subject, tokenDay } = redeemable);
-      this.registry.organizationAdmitting(client, redeemable.organizationId);
-      await steps?.prepare?.(redeemable);
-    };
-    // The first statement of the transaction: an erasure, an end of sessions or a purge comes before it, or waits.
-    const begin = async (manager: EntityManager) => {
-      if (!(await this.lastTokenDays.noteIn(manager, subject)))
-        throw OAuthError.invalidGrant('code: its customer was erased');
-    };
-    const mustBegin = () => this.lastTokenDays.mustNote(tokenDay);
-    const all = { ...steps, prepare, begin, mustBegin };
-    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, all);
+    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, {
+      ...steps,
+      prepare: async (redeemable) => {
+        this.registry.organizationAdmitting(client, redeemable.organizationId);
+        await steps?.prepare?.(redeemable);
+      },
+      mustBegin: ({ tokenDay }) => this.lastTokenDays.mustNote(tokenDay),
+      // The first statement of the transaction: an erasure, an end of sessions or a purge comes before it, or waits.
+      begin: async (manager, { subject }) => {
+        if (!(await this.lastTokenDays.noteIn(manager, subject)))
+          throw OAuthError.invalidGrant('code: its customer was erased');
+      },
+    });
     const { organizationId, groupId, attempt, lineage } = redeemed;
     return { entityId, organizationId, groupId, attempt, lineage };
   }

@@ -138,7 +138,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
         const hasUser = await this.users.hasUser(code.subject);
         added = await this.remembering.prepare({ ...code, hasUser }, candidates, body.replace ?? false);
       },
-      store: (manager, attempt) => this.remembering.store(manager, added as RememberedBrowser, attempt),
+      store: (manager, { attempt }) => this.remembering.store(manager, added as RememberedBrowser, attempt),
     });
     const { browser: created } = added as unknown as RememberedBrowser;
     const { entityId, attempt } = granted;
@@ -149,18 +149,14 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
 
   /** The id of the redemption is also that of the refresh family. */
   private async rememberByRefreshToken(body: IdentityTokenBody, client: ClientApplication): Promise<GrantResult> {
-    let redeemed: RedeemableCode | undefined;
     let refreshToken = '';
     const granted = await this.transfers.redeem(client, transferOf(body), {
-      prepare: async (code) => {
-        assertHasChallenge(code);
-        redeemed = code;
-      },
-      store: async (manager, attempt) => {
-        refreshToken = await this.refreshTokens.beginIn(manager, redeemed as RedeemableCode, attempt);
+      prepare: async (code) => assertHasChallenge(code),
+      store: async (manager, code) => {
+        refreshToken = await this.refreshTokens.beginIn(manager, code);
       },
     });
-    this.refreshTokens.auditIssued(redeemed as unknown as RedeemableCode, granted.attempt);
+    this.refreshTokens.auditIssued({ ...granted, subject: granted.entityId, clientId: client.clientId });
     return { ...granted, attempt: `${granted.attempt}.${randomUUID()}`, refreshToken };
   }
 }

@@ -84,6 +84,16 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
     expect(ids).toContain(ended);
   });
 
+  it('includes at most 100 ended families: a further device deletes the older ones', async () => {
+    const { entity_id, access_token } = await stayOf(service);
+    const ids = await addFamilies(entity_id, 120);
+    const dates = (index: number) => ({ begunAt: new Date(index * 1000), endedAt: new Date(service.clock.now()) });
+    for (const [index, id] of ids.entries()) await dataSource.getRepository(RefreshFamily).update({ id }, dates(index));
+    const second = await stayOf(service, access_token);
+    const usable = [access_token, second.access_token].map(familyOf);
+    expect((await idsOf(entity_id)).sort()).toEqual([...ids.slice(20), ...usable].sort());
+  });
+
   it('does not count a family whose ancestor has ended, which so displaces no other device', async () => {
     const { entity_id, access_token } = await stayOf(service);
     const [oldest, ...others] = await addFamilies(entity_id, 99);
