@@ -4,6 +4,7 @@ import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 
 /** The scope that an agent needs to create customers and to act for them. */
 export const CUSTOMERS_OWN = 'customers:own';
@@ -70,6 +71,16 @@ export function principalOf(request: Request): Principal | undefined {
 /** The agent as the actor of an audit event. Agents of different issuers may have the same id. */
 export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPrincipal): AuditParty {
   return { ...party('agent', id), ...(isFromTrustedIssuer && { issuer: claims.iss }) };
+}
+
+/**
+ * The id of a customer, which may name itself in a request.
+ *
+ * @throws OAuthError `invalid_request` if it names another customer
+ */
+export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefined): string {
+  if (namedId === undefined || namedId === entityId) return entityId;
+  throw REQUEST_ERRORS.customerOfOther();
 }
 
 /** @throws OAuthError `invalid_token` if the bearer token is a customer's */

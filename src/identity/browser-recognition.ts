@@ -150,7 +150,7 @@ export class BrowserRecognition {
     if (row.has_ended !== 0 || this.lifetime.hasPassed(organizationId, seen_day as number, signed_in_until))
       return true;
     if (lineage === null) return false;
-    const link = { entity_id: entity_id as string, generation: generation_of_link as number, lineage };
+    const link = { entityId: entity_id as string, generation: generation_of_link as number, lineage };
     const claims = claimsOfLink(link);
     return claims !== undefined && this.denylist.hasEnded(claims);
   }

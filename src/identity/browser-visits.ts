@@ -7,6 +7,7 @@ import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition, type LinkedCustomer, type RecognizedBrowser } from './browser-recognition.js';
 import type { Customer, IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -27,10 +28,6 @@ const MAX_LINKS_PER_BROWSER_COUNT = 500;
 /** Matches no row if the link was ended or its customer was purged in the meantime. */
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
   'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ? AND organization_id = ?',
-);
-
-const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
-  'SELECT COUNT(*) AS count FROM browser_customer WHERE browser_id = ?',
 );
 
 /** The customer of the scope's link, ended or not, and whether `end_sessions` has ended the customer's browsers. */
@@ -122,18 +119,17 @@ export class BrowserVisits {
     // a parallel request has created the customer
     if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
       return { entityId: existing.entity_id, generation: existing.generation };
-    if (existing) await unlink(manager, [{ browser_id: browserId, entity_id: existing.entity_id }]);
+    if (existing) await unlink(manager, [{ browserId, entityId: existing.entity_id }]);
     // in place of `end_sessions`, which has not come to this browser yet
     if (existing?.browsers_ended && (await this.forgotten.removeSecretsOfUnlinked(manager, [browserId])).has(browserId))
       return undefined;
-    const [links] = await selectIn(manager, COUNT_LINKS, [browserId]);
-    if ((links?.count ?? 0) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
+    if ((await manager.countBy(BrowserLink, { browserId })) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
     takeLimit();
     const now = this.clock.now();
     const day = dayOf(now);
     await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
     await insertLinks(manager, [
-      newLink(browserId, { entityId, ...scope }, { origin: 'own', generation: 0, seen_day: day }),
+      newLink(browserId, { entityId, ...scope }, { origin: 'own', generation: 0, seenDay: day }),
     ]);
     return { entityId, generation: 0 };
   }

@@ -7,22 +7,15 @@ import { OptionalText, Text } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectStatement } from '../platform/database/statement.js';
+import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
+import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import { Forget } from './forget.js';
 import type { CandidateCredentials } from './identity-cookies.js';
-import {
-  LINK_HAS_ENDED,
-  LINK_LEADS,
-  LINKS_PER_STATEMENT_COUNT,
-  type LinkKey,
-  type LinkRow,
-  raiseVersions,
-  unlink,
-} from './links.js';
+import { LINK_HAS_ENDED, LINK_LEADS, LINKS_PER_STATEMENT_COUNT, type LinkKey, raiseVersions, unlink } from './links.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
@@ -46,7 +39,8 @@ export class BrowserPage {
   next_cursor?: string;
 }
 
-type FoundLink = Pick<LinkRow, 'browser_id' | 'organization_id' | 'group_id' | 'seen_day' | 'lineage'>;
+type FoundLink = NotNull<EntityRow<BrowserLink, 'browser_id' | 'organization_id' | 'group_id' | 'seen_day'>> &
+  EntityRow<BrowserLink, 'lineage'>;
 
 /** @param rest further conditions, the order and the limit */
 const linksWith = (
@@ -80,7 +74,7 @@ const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string, today: number], 
  * not among them. The index has the organization, so that unlinked rows are not read.
  */
 const FIND_ENDED = selectStatement<[entityId: string], LinkKey>(
-  `SELECT link.browser_id, link.entity_id FROM browser_customer link
+  `SELECT link.browser_id AS browserId, link.entity_id AS entityId FROM browser_customer link
     JOIN customer ON customer.entity_id = link.entity_id
     WHERE link.entity_id = ? AND link.organization_id IS NOT NULL AND ${LINK_HAS_ENDED}
     LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
@@ -137,7 +131,7 @@ export class CustomerBrowsers {
     if ((await this.denylist.withoutEndedAgents(found)).length === 0) return false;
     await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', [browserId]);
-      await unlink(manager, [{ browser_id: browserId, entity_id: entityId }]);
+      await unlink(manager, [{ browserId, entityId }]);
       await this.forgotten.removeSecretsOfUnlinked(manager, [browserId]);
     });
     const details = { browser: browserId };
@@ -156,7 +150,7 @@ export class CustomerBrowsers {
     let links: LinkKey[] = [];
     do {
       links = await this.database.select(FIND_ENDED, [entityId]);
-      const browserIds = links.map((link) => link.browser_id);
+      const browserIds = links.map((link) => link.browserId);
       if (links.length > 0)
         await this.database.transaction(async (manager) => {
           if (removesSecrets) await raiseVersions(manager, 'browser', browserIds);

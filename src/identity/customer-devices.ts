@@ -8,7 +8,7 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { claimsOfLink, LINK_LEADS, unlinkCopies } from './links.js';
+import { claimsOfLink, copiesOf, LINK_LEADS, unlink } from './links.js';
 
 /** The number of live devices of one customer that descend from one token. */
 const MAX_DEVICES_PER_ROOT = 10;
@@ -39,12 +39,12 @@ type DeviceReader = (manager: EntityManager, entityId: string) => Promise<Custom
 /** A link and its copies are one device. */
 const FIND_LINKS = selectStatement<
   [entityId: string, today: number],
-  EntityRow<BrowserLink, 'began_in' | 'entity_id' | 'generation' | 'seen_day' | 'root' | 'lineage'>
->(`SELECT link.began_in, link.entity_id, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
+  EntityRow<BrowserLink, 'began_in' | 'generation' | 'seen_day' | 'root' | 'lineage'>
+>(`SELECT link.began_in, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
       MIN(link.root) AS root, MIN(link.lineage) AS lineage
     FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
     WHERE link.entity_id = ? AND link.origin = 'transfer' AND ${LINK_LEADS}
-    GROUP BY link.began_in, link.entity_id`);
+    GROUP BY link.began_in`);
 
 /** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
 @Injectable()
@@ -79,12 +79,12 @@ export class CustomerDevices {
   private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
     const found = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
     const rows = await this.denylist.withoutEndedAgents(found, manager);
-    return rows.map(({ began_in, root, seen_day, ...row }) => ({
+    return rows.map(({ began_in: beganIn, root, seen_day, generation, lineage }) => ({
       root,
-      addedAt: timeOfUuid(began_in),
+      addedAt: timeOfUuid(beganIn),
       usedAt: seen_day,
-      claims: claimsOfLink(row) as RevocableClaims,
-      remove: async (inManager) => void (await unlinkCopies(inManager, [entityId], began_in)),
+      claims: claimsOfLink({ entityId, generation, lineage }) as RevocableClaims,
+      remove: async (inManager) => unlink(inManager, await copiesOf(inManager, [{ entityId, beganIn }])),
     }));
   }
 }

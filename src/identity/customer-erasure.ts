@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
@@ -10,6 +10,7 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants, type FindOwnRows } from './customer-data-participants.js';
+import { UnfinishedErasure } from './customer-identity.entity.js';
 
 const FIND_ORGANIZATION = selectStatement<[entityId: string], { organization_id: string }>(
   'SELECT organization_id FROM customer WHERE entity_id = ?',
@@ -72,13 +73,8 @@ export class CustomerErasure {
 
   /** Notes customers that the transaction has erased, so that the deletion of their data is finished. */
   async noteUnfinished(manager: EntityManager, entityIds: string[]): Promise<void> {
-    const list = valueList(entityIds);
-    const insert = writeStatement<string[]>(
-      ({ insertIgnore }) =>
-        `${insertIgnore} INTO unfinished_erasure (entity_id)
-          SELECT entity_id FROM customer WHERE entity_id IN (${placeholdersFor(list)})`,
-    );
-    await writeIn(manager, insert, list);
+    const rows = entityIds.map((entityId) => ({ entityId }));
+    await manager.createQueryBuilder().insert().into(UnfinishedErasure).values(rows).orIgnore().execute();
   }
 
   /**
@@ -136,10 +132,8 @@ export class CustomerErasure {
   }
 
   private async deleteUnfinished(entityIds: string[]): Promise<void> {
-    const list = valueList(entityIds);
-    const condition = `entity_id IN (${placeholdersFor(list)})`;
-    const statement = writeStatement<string[]>(`DELETE FROM unfinished_erasure WHERE ${condition}`);
-    await this.database.executeIdempotent(statement, list);
+    const rows = { entityId: In(valueList(entityIds)) };
+    await this.database.transaction((manager) => manager.delete(UnfinishedErasure, rows));
   }
 
   /** Those of the customers that have rows in the service's own tables. */

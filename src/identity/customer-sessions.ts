@@ -22,16 +22,18 @@ export class EndSessionsBody {
   browsers?: boolean;
 }
 
-/** Links from transfers end too, because they carry the generation of their transfer. */
-const END_SESSIONS = writeStatement<[entityId: string]>(
-  'UPDATE customer SET version = version + 1, generation = generation + 1 WHERE entity_id = ? AND erased_at IS NULL',
-);
+/**
+ * Links from transfers end too, because they carry the generation of their transfer. All links end if `link_generation`
+ * is raised. It comes first, because MySQL assigns from left to right.
+ */
+const endSessions = (linkGeneration: string) =>
+  writeStatement<[entityId: string]>(
+    `UPDATE customer SET version = version + 1, link_generation = ${linkGeneration}, generation = generation + 1
+      WHERE entity_id = ? AND erased_at IS NULL`,
+  );
 
-/** All links end. `link_generation` comes first, because MySQL assigns from left to right. */
-const END_SESSIONS_AND_LINKS = writeStatement<[entityId: string]>(
-  `UPDATE customer SET version = version + 1, link_generation = generation + 1, generation = generation + 1
-    WHERE entity_id = ? AND erased_at IS NULL`,
-);
+const END_SESSIONS = endSessions('link_generation');
+const END_SESSIONS_AND_LINKS = endSessions('generation + 1');
 
 /** The customer whose sessions end, and the caller that ends them. */
 interface SessionsToEnd {

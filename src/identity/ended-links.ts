@@ -26,7 +26,7 @@ export class EndedLinks {
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
     const findEnded = selectStatement<[now: Date], LinkKey>(
-      `SELECT DISTINCT ancestor.browser_id, ancestor.entity_id
+      `SELECT DISTINCT ancestor.browser_id AS browserId, ancestor.entity_id AS entityId
         FROM ${ofExpiredRevocations('link_ancestor ancestor', 'ancestor.ancestor_id')} LIMIT ${size}`,
     );
     let rows = await this.database.select(findEnded, [now]);
@@ -42,7 +42,7 @@ export class EndedLinks {
   /** `remember` raises the versions of the customers whose links it copies too, so that it copies none of these links. */
   private end(links: LinkKey[]): Promise<void> {
     return this.database.transaction(async (manager) => {
-      const ids = links.map(({ entity_id }) => entity_id);
+      const ids = links.map(({ entityId }) => entityId);
       await raiseVersions(manager, 'customer', ids);
       await unlink(manager, links);
     });

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
 import { Clock, dayOf } from '../platform/clock.js';
@@ -9,10 +9,10 @@ import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, type OrNull, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
-import type { BrowserLink, KnownBrowser } from './browser-link.entity.js';
+import { BrowserLink, type KnownBrowser } from './browser-link.entity.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import { entityIdsByBeginning, LINK_LEADS, linksOf, raiseVersions, removeSecrets, unlinkCopies } from './links.js';
+import { copiesOf, LINK_LEADS, raiseVersions, removeSecrets, unlink } from './links.js';
 
 /** An organization, or one of its groups. */
 interface ForgottenScope {
@@ -23,7 +23,7 @@ interface ForgottenScope {
 
 /** A link with its browser. A browser without links has one row without a link. */
 type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
-  OrNull<EntityRow<BrowserLink, 'entity_id' | 'began_in'>> &
+  OrNull<Pick<BrowserLink, 'entityId' | 'beganIn'>> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
     leads: number;
@@ -44,7 +44,7 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  * of it is left: otherwise a thief whose copies replaced the link would be out of reach of `forget`.
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
-  `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.began_in, customer.organization_id,
+  `SELECT browser.browser_id, browser.secret_hash, link.entity_id AS entityId, link.began_in AS beganIn, customer.organization_id,
       customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads, link.lineage,
       ${sqlFlag('link.organization_id IS NULL')} AS is_unlinked,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
@@ -121,41 +121,48 @@ export class Forget {
 
   /**
    * Ends links in transactions of few customers each, because a browser leads to 500 customers, each with 100 copies of
-   * the link. Each transaction removes the secrets of the browsers that then lead nowhere. So a repetition goes on after
-   * a failure. The last one ends what parallel requests have added. Links that have ended already end too, so that they
-   * cost no further request a transaction.
+   * the link. Each transaction removes the secrets of the other browsers that then lead nowhere. So a repetition goes on
+   * after a failure. The last one ends what parallel requests have added, and removes the secrets of the browsers of the
+   * request. Links that have ended already end too, so that they cost no further request a transaction.
    *
    * @returns the browsers of the request that lead to no customer
    */
   private async end(browserIds: string[], left: FoundLink[], scope: ForgottenScope): Promise<Set<string>> {
-    const endLinks = async (manager: EntityManager, links: Pick<FoundLink, 'entity_id' | 'began_in'>[]) => {
-      // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
-      const ids = links.map(({ entity_id }) => entity_id);
-      await raiseVersions(manager, 'customer', ids);
-      const affected = new Set<string>();
-      for (const [beganIn, entityIds] of entityIdsByBeginning(links))
-        for (const id of await unlinkCopies(manager, entityIds, beganIn)) affected.add(id);
-      const others = [...affected].filter((id) => !browserIds.includes(id));
-      await raiseVersions(manager, 'browser', others);
-      for (const portion of portionsOf(others)) await this.removeSecretsOfUnlinked(manager, portion);
-    };
     const portions = [...portionsOf(left, CUSTOMERS_PER_TRANSACTION_COUNT)];
     const last = portions.pop() ?? [];
     for (const portion of portions) {
-      await this.database.transaction(async (manager) => {
-        await raiseVersions(manager, 'browser', browserIds);
-        await endLinks(manager, portion);
-      });
+      await this.database.transaction((manager) => this.endLinks(manager, browserIds, portion));
       this.auditForgotten(portion, scope);
     }
     const unlinked = await this.database.transaction(async (manager) => {
-      await raiseVersions(manager, 'browser', browserIds);
-      const added = (await linksOf(manager, browserIds, this.today())).filter((link) => isIn(link, scope));
-      await endLinks(manager, [...last, ...added]);
+      await this.endLinks(manager, browserIds, last);
+      const { organizationId, groupId } = scope;
+      const ofScope = { organizationId, ...(groupId !== undefined && { groupId }) };
+      const added = await manager.findBy(BrowserLink, { browserId: In(valueList(browserIds)), ...ofScope });
+      if (added.length > 0) await this.endLinks(manager, browserIds, added);
       return this.removeSecretsOfUnlinked(manager, browserIds);
     });
     this.auditForgotten(last, scope);
     return unlinked;
+  }
+
+  /**
+   * Changes the rows of the customers, then those of the browsers, then the links, as `remember` does. `remember` changes
+   * the rows of the customers whose links it copies, so that no copy is missed.
+   */
+  private async endLinks(
+    manager: EntityManager,
+    browserIds: string[],
+    links: Pick<BrowserLink, 'entityId' | 'beganIn'>[],
+  ): Promise<void> {
+    const ids = links.map(({ entityId }) => entityId);
+    await raiseVersions(manager, 'customer', ids);
+    const copies = await copiesOf(manager, links);
+    const affected = new Set([...browserIds, ...copies.map(({ browserId }) => browserId)]);
+    await raiseVersions(manager, 'browser', [...affected]);
+    await unlink(manager, copies);
+    const others = [...affected].filter((id) => !browserIds.includes(id));
+    for (const portion of portionsOf(others)) await this.removeSecretsOfUnlinked(manager, portion);
   }
 
   private async find({ entityIds, secrets }: CandidateCredentials): Promise<FoundRow[]> {

@@ -99,11 +99,15 @@ export class IdentityCookies {
     return `; Max-Age=${maxAgeSeconds}${this.cookieScope}; Expires=${expires}${this.flags}`;
   }
 
+  /**
+   * The cookies of a header in its order (RFC 6265 §5.4). A space, a tab or a comma is part of a value, because browsers
+   * send them in values. Of joined `Set-Cookie` lines, the attributes are read as cookies too.
+   */
   private cookiesOf(header: string, origin: string | undefined): Cookie[] {
-    const cookies = parseCookies(header);
+    const cookies = header.split(';').map(parseCookie);
     const [first] = cookies;
     const mayBeJoined = origin === undefined && (first?.name === this.idName || first?.name === this.secretName);
-    return mayBeJoined && header.includes(',') ? parseJoinedSetCookies(header) : cookies;
+    return mayBeJoined && header.includes(',') ? header.split(/[;,]/).map(parseCookie) : cookies;
   }
 }
 
@@ -129,23 +133,6 @@ interface Cookie {
 
 const EQUALS = '=';
 const QUOTE = '"';
-
-/**
- * Parses a `Cookie` header in its order (RFC 6265 §5.4). The service splits a Cookie header at `;` only; the one
- * exception is in `IdentityCookies`. A space, a tab or a comma is part of the value, because browsers send them in
- * values.
- */
-function parseCookies(header: string): Cookie[] {
-  return header.split(';').map(parseCookie);
-}
-
-/**
- * Parses a `Cookie` header that a program built from `Set-Cookie` lines, joined by commas, with or without their
- * attributes. The result contains the attributes as cookies too.
- */
-function parseJoinedSetCookies(header: string): Cookie[] {
-  return header.split(/[;,]/).map(parseCookie);
-}
 
 /** A piece without `=` is a value without a name (RFC 6265bis §5.7). */
 function parseCookie(piece: string): Cookie {

@@ -28,7 +28,7 @@ import { LastTokenDays } from './last-token-days.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { NewCustomers } from './new-customers.js';
 import { Remember } from './remember.js';
-import { SignIn } from './sign-in.js';
+import { UserSignIns } from './sign-in.js';
 
 const ENTITIES = [CustomerIdentity, KnownBrowser, BrowserLink, LinkAncestor, UnfinishedErasure];
 
@@ -49,7 +49,7 @@ const EXPORTED = [
   IdleCustomers,
   LastTokenDays,
   Remember,
-  SignIn,
+  UserSignIns,
 ];
 
 /** Customers, and the browsers that lead to them. */

@@ -81,7 +81,7 @@ export class IdleBrowsers {
 async function removeSecretsOfIdle(manager: EntityManager, browserIds: string[], day: number): Promise<string[]> {
   await raiseVersions(manager, 'browser', browserIds);
   const list = valueList(browserIds);
-  await unlinkIdle(manager, 'browser_id', browserIds, day);
+  await unlinkIdle(manager, 'browserId', browserIds, day);
   const findSeen = selectStatement<(string | number)[], { browser_id: string }>(
     `SELECT DISTINCT browser_id FROM browser_customer WHERE browser_id IN (${placeholdersFor(list)}) AND seen_day >= ?`,
   );

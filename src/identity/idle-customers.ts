@@ -134,7 +134,7 @@ export class IdleCustomers {
   private async purgeOfOrganization(manager: EntityManager, ids: string[], firstDay: number): Promise<string[]> {
     const list = valueList(ids);
     const condition = `entity_id IN (${placeholdersFor(list)})`;
-    await unlinkIdle(manager, 'entity_id', ids, firstDay);
+    await unlinkIdle(manager, 'entityId', ids, firstDay);
     const findIdle = selectStatement<SqlValue[], { entity_id: string }>(
       `SELECT entity_id FROM customer WHERE ${condition} AND erased_at IS NULL AND COALESCE(last_token_day, 0) < ?
         AND NOT EXISTS (SELECT 1 FROM browser_customer link

@@ -5,6 +5,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { BrowserCreation, lastSeenOfEach, type NewBrowser, newBrowser } from './browser-creation.js';
+import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -12,7 +13,7 @@ import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
-import { type LinkLineage, type LinkRow, newLink } from './links.js';
+import { type LinkLineage, newLink } from './links.js';
 
 /** The transferred customer. */
 interface TransferredCustomer extends IdentityScope {
@@ -80,38 +81,46 @@ export class Remember {
    */
   async store(manager: EntityManager, remembered: RememberedBrowser, attempt: string): Promise<void> {
     const { customer, browser, replace, takeLimit } = remembered;
-    const leading = await this.newBrowsers.linksOfEarlier(manager, browser.earlier, browser.today);
+    const choose = (links: BrowserLink[]) => selectLinks(links, customer);
+    const { leading, copies } = await this.newBrowsers.linksOfEarlier(manager, browser, choose);
     const ofScope = leading.find((link) => isInScope(link, customer));
-    if (ofScope && ofScope.entity_id !== customer.entityId && !replace) throw OAuthError.identityConflict();
-    await this.newBrowsers.create(manager, browser, selectLinks(leading, customer), async (copies) => {
-      const known = copies.find(({ entity_id }) => entity_id === customer.entityId);
-      if (known) known.seen_day = browser.today;
-      else await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
-      takeLimit();
-      return known ? undefined : transferLink(customer, browser, attempt);
-    });
+    if (ofScope && ofScope.entityId !== customer.entityId && !replace) throw OAuthError.identityConflict();
+    const known = copies.find(({ entityId }) => entityId === customer.entityId);
+    if (known) known.seenDay = browser.today;
+    else await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
+    takeLimit();
+    await this.newBrowsers.create(
+      manager,
+      browser,
+      copies,
+      known ? undefined : transferLink(customer, browser, attempt),
+    );
   }
 }
 
 /** The link that a redemption gives. It ends with the redemption and with the tokens that the transfer descends from. */
-function transferLink(customer: TransferredCustomer, { browserId, today }: NewBrowser, redemption: string): LinkRow {
+function transferLink(
+  customer: TransferredCustomer,
+  { browserId, today }: NewBrowser,
+  redemption: string,
+): BrowserLink {
   const { gen: generation, ancestors = [], ...rest } = customer.lineage;
   const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
   return newLink(browserId, customer, {
-    ...{ origin: 'transfer', generation, seen_day: today, signed_in_until: customer.signedInUntil },
+    ...{ origin: 'transfer', generation, seenDay: today, signedInUntil: customer.signedInUntil },
     ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
   });
 }
 
-function isInScope(link: LinkRow, { organizationId, groupId }: IdentityScope): boolean {
-  return link.organization_id === organizationId && link.group_id === groupId;
+function isInScope(link: BrowserLink, { organizationId, groupId }: IdentityScope): boolean {
+  return link.organizationId === organizationId && link.groupId === groupId;
 }
 
 /**
  * The customer's own link, and the further links to copy. A link to the transferred customer is among them if it came in
  * another way than by a transfer: a replay or the end of an ancestor does not end it.
  */
-function selectLinks(leading: LinkRow[], customer: TransferredCustomer): LinkRow[] {
-  const own = leading.filter((link) => link.entity_id === customer.entityId && link.origin !== 'transfer');
+function selectLinks(leading: BrowserLink[], customer: TransferredCustomer): BrowserLink[] {
+  const own = leading.filter((link) => link.entityId === customer.entityId && link.origin !== 'transfer');
   return [...own, ...lastSeenOfEach(leading.filter((link) => !isInScope(link, customer)))];
 }

@@ -3,11 +3,12 @@ import type { EntityManager } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { BrowserCreation, cookieOf, lastSeenOfEach, newBrowser } from './browser-creation.js';
+import { BrowserCreation, cookieOf, type EarlierLinks, lastSeenOfEach, newBrowser } from './browser-creation.js';
+import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
-import { type LinkRow, newLink } from './links.js';
+import { newLink } from './links.js';
 
 const RENEW = writeStatement<[seenDay: number, signedInUntil: number, browserId: string, entityId: string]>(
   'UPDATE browser_customer SET seen_day = ?, signed_in_until = ? WHERE browser_id = ? AND entity_id = ?',
@@ -30,7 +31,7 @@ export interface SignedInBrowser {
 
 /** Lets browsers lead to the customers of the users who sign in (protocol §5.6). */
 @Injectable()
-export class SignIn {
+export class UserSignIns {
   constructor(
     private readonly clock: Clock,
     private readonly browsers: BrowserRecognition,
@@ -43,9 +44,23 @@ export class SignIn {
     return this.browsers.find(candidates, { organizationId, groupId: '' });
   }
 
-  /** The links with which the browser of the request leads to customers. Changes the row of the browser first. */
-  linksOf(manager: EntityManager, browser: RecognizedBrowser | undefined): Promise<LinkRow[]> {
-    return this.creation.linksOfEarlier(manager, browser, dayOf(this.clock.now()));
+  /**
+   * The links with which the browser of the request leads to customers, and those that a new browser copies: of other
+   * organizations, unless the browser is signed in already. The transaction has changed the rows of the customers.
+   *
+   * @param knownId the customer of a known user
+   */
+  linksOf(
+    manager: EntityManager,
+    earlier: RecognizedBrowser | undefined,
+    organizationId: string,
+    knownId: string | undefined,
+  ): Promise<EarlierLinks> {
+    return this.creation.linksOfEarlier(manager, { earlier, today: dayOf(this.clock.now()) }, (leading) =>
+      isSignedIn(leading, knownId)
+        ? []
+        : lastSeenOfEach(leading.filter((link) => link.organizationId !== organizationId)),
+    );
   }
 
   /**
@@ -54,26 +69,28 @@ export class SignIn {
    * the token.
    *
    * @param earlier the browser of the request
-   * @param leading the result of `linksOf`
+   * @param links the result of `linksOf`
    */
   async store(
     manager: EntityManager,
     earlier: RecognizedBrowser | undefined,
     { entityId, organizationId, generation }: UsersCustomer,
-    leading: LinkRow[],
+    { leading, copies }: EarlierLinks,
   ): Promise<SignedInBrowser> {
     const browser = newBrowser(earlier, this.clock.now());
     const { browserId, today } = browser;
     const signedInUntil = this.lifetime.signedInUntil(organizationId, today);
-    const isSignedIn = leading.some(({ entity_id, origin }) => entity_id === entityId && origin === 'sign-in');
-    if (earlier && isSignedIn) {
+    if (earlier && isSignedIn(leading, entityId)) {
       await writeIn(manager, RENEW, [today, signedInUntil, earlier.browserId, entityId]);
       return { secret: earlier.secret, createdId: undefined };
     }
-    const ofOthers = lastSeenOfEach(leading.filter((link) => link.organization_id !== organizationId));
-    const customer = { entityId, organizationId, groupId: '' };
-    const content = { origin: 'sign-in', generation, seen_day: today, signed_in_until: signedInUntil } as const;
-    await this.creation.create(manager, browser, ofOthers, async () => newLink(browserId, customer, content));
+    const content = { origin: 'sign-in', generation, seenDay: today, signedInUntil } as const;
+    const own = newLink(browserId, { entityId, organizationId, groupId: '' }, content);
+    await this.creation.create(manager, browser, copies, own);
     return { secret: cookieOf(browser), createdId: browserId };
   }
+}
+
+function isSignedIn(leading: BrowserLink[], customerId: string | undefined): boolean {
+  return leading.some(({ entityId, origin }) => entityId === customerId && origin === 'sign-in');
 }

@@ -9,6 +9,7 @@ import {
   agentActor,
   CUSTOMERS_OWN,
   type CustomerPrincipal,
+  ownId,
   type Principal,
 } from '../bearer/principal.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
@@ -80,7 +81,7 @@ export class EndSessionsController {
     const { organizationId, clientId } = principal;
     this.limits.take('tokens', clientId);
     const entityId =
-      principal.kind === 'customer' ? this.ownId(principal, body) : await this.idOfAgent(principal, body);
+      principal.kind === 'customer' ? this.idOfCustomer(principal, body) : await this.idOfAgent(principal, body);
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
     if (principal.kind === 'customer') this.revocations.take();
@@ -91,10 +92,9 @@ export class EndSessionsController {
     throw unknownCustomer(body);
   }
 
-  private ownId({ entityId }: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
+  private idOfCustomer(principal: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
     if (external_id !== undefined) throw externalIdOfCustomer();
-    if (customer_id === undefined || customer_id === entityId) return entityId;
-    throw REQUEST_ERRORS.customerOfOther();
+    return ownId(principal, customer_id);
   }
 
   private async idOfAgent(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {

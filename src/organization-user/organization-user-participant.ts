@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In, IsNull, Not } from 'typeorm';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -7,25 +7,16 @@ import {
 } from '../identity/customer-data-participants.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
-import { writeIn } from '../platform/database/in-transaction.js';
 import { withIsoTimes } from '../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import type { OrganizationUser } from './organization-user.entity.js';
-
-type UserRow = EntityRow<OrganizationUser, 'entity_id'>;
+import { type EntityRow, writeStatement } from '../platform/database/statement.js';
+import { portionsOf, valueList } from '../platform/database/value-list.js';
+import { OrganizationUser } from './organization-user.entity.js';
 
 /** The number of rows that one statement deletes. */
 const ROWS_PER_DELETE = 1_000;
 
 const DELETE = writeStatement<[entityId: string, customerId: string]>(({ deleteInOrder }) =>
   deleteInOrder('organization_user', 'entity_id = ? OR customer_id = ?', 'entity_id', ROWS_PER_DELETE),
-);
-
-const DELETE_OWN = writeStatement<[entityId: string]>('DELETE FROM organization_user WHERE entity_id = ?');
-
-const FIND_LINKED = selectStatement<[customerId: string, entityId: string], UserRow>(
-  'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
 
 /** The hash of a guessable user id shows the id, but the operator has the database, and the organization has the id. */
@@ -53,7 +44,7 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
 
   /** Deletes the external id of the customer. */
   async forgetIn(manager: EntityManager, entityId: string): Promise<void> {
-    await writeIn(manager, DELETE_OWN, [entityId]);
+    await manager.delete(OrganizationUser, { entityId });
   }
 
   /** Deletes the user whose customer is erased, and the links to the customer. */
@@ -63,19 +54,18 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
   }
 
   async mustRetain(entityIds: string[]): Promise<string[]> {
-    const found: string[] = [];
+    const found: OrganizationUser[] = [];
     for (const portion of portionsOf(entityIds)) {
-      const list = valueList(portion);
-      const findUsers = selectStatement<string[], UserRow>(`SELECT entity_id FROM organization_user
-        WHERE entity_id IN (${placeholdersFor(list)}) AND user_hash IS NOT NULL`);
-      found.push(...(await this.database.select(findUsers, list)).map(({ entity_id }) => entity_id));
+      const where = { entityId: In(valueList(portion)), userHash: Not(IsNull()) };
+      found.push(...(await this.database.read(OrganizationUser, { where })));
     }
-    return found;
+    return found.map(({ entityId }) => entityId);
   }
 
-  async linkedIds(entityId: string): Promise<string[]> {
-    const rows = await this.database.select(FIND_LINKED, [entityId, entityId]);
-    return rows.map(({ entity_id }) => entity_id);
+  async linkedIds(customerId: string): Promise<string[]> {
+    const where = { customerId, entityId: Not(customerId) };
+    const rows = await this.database.read(OrganizationUser, { where, order: { linkedAt: 'ASC' } });
+    return rows.map(({ entityId }) => entityId);
   }
 
   exportRows(entityId: string, after?: string): Promise<ExportPage> {

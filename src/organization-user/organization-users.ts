@@ -8,7 +8,7 @@ import { CustomerSessions } from '../identity/customer-sessions.js';
 import { joinCustomer } from '../identity/customer-statements.js';
 import { Identities } from '../identity/identities.js';
 import { LastTokenDays } from '../identity/last-token-days.js';
-import { type SignedInBrowser, SignIn } from '../identity/sign-in.js';
+import { type SignedInBrowser, UserSignIns } from '../identity/sign-in.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -24,20 +24,15 @@ type UserRow = EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_b
 type KnownUser = UserRow & { generation: number };
 
 /** The erasure of a customer deletes the row of its user in its first transaction. */
-const USER_ROWS = {
+const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
   columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'customer.generation'],
   from: `organization_user known ${joinCustomer('known.entity_id')}
     WHERE known.organization_id = ? AND known.user_hash = ?`,
-};
-
-const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
-  ...USER_ROWS,
   batch: true,
 });
 
-const FIND_USER_AND_VISITOR = selectStatement<[organizationId: string, userHash: string, visitorId: string], UserRow>(
-  `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
-    SELECT entity_id, NULL, linked_by, NULL FROM organization_user WHERE entity_id = ?`,
+const FIND_VISITOR = selectStatement<[visitorId: string], UserRow>(
+  'SELECT entity_id, NULL AS user_hash, linked_by, NULL AS generation FROM organization_user WHERE entity_id = ?',
 );
 
 const INSERT_USER = insertIgnoreStatement({
@@ -82,7 +77,7 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
-    private readonly signIns: SignIn,
+    private readonly signIns: UserSignIns,
     private readonly browsers: BrowserCreation,
     private readonly sessions: CustomerSessions,
     private readonly links: CustomerBrowsers,
@@ -129,10 +124,9 @@ export class OrganizationUsers {
     return (await this.database.select(FIND_USER_OF, [entityId])).length > 0;
   }
 
-  private rowsOf(organizationId: string, userHash: string, visitorId: string | undefined): Promise<UserRow[]> {
-    return visitorId === undefined
-      ? this.database.select(FIND_USER, [organizationId, userHash])
-      : this.database.select(FIND_USER_AND_VISITOR, [organizationId, userHash, visitorId]);
+  private async rowsOf(organizationId: string, userHash: string, visitorId: string | undefined): Promise<UserRow[]> {
+    const ofUser = await this.database.select(FIND_USER, [organizationId, userHash]);
+    return visitorId === undefined ? ofUser : [...ofUser, ...(await this.database.select(FIND_VISITOR, [visitorId]))];
   }
 
   /**
@@ -155,16 +149,16 @@ export class OrganizationUsers {
       const customerIds = [known?.entity_id, freeId].filter((id) => id !== undefined).sort();
       for (const id of customerIds)
         if (!(await this.lastTokenDays.noteIn(manager, id)) && id === known?.entity_id) return undefined;
-      const leading = await this.signIns.linksOf(manager, browser);
-      const visitor = leading.find(({ entity_id, origin }) => entity_id === freeId && origin === 'own');
+      const links = await this.signIns.linksOf(manager, browser, organizationId, known?.entity_id);
+      const visitorId = links.leading.find((link) => link.entityId === freeId && link.origin === 'own')?.entityId;
       let linkedId: string | undefined;
       if (known) {
-        if (visitor && (await insert(visitor.entity_id, null, known.entity_id))) linkedId = visitor.entity_id;
+        if (visitorId && (await insert(visitorId, null, known.entity_id))) linkedId = visitorId;
       } else {
-        const entityId = visitor?.entity_id ?? newId;
+        const entityId = visitorId ?? newId;
         if (!(await insert(entityId, userHash, entityId))) return undefined;
         // otherwise a person who has kept a pair, a token or a device of the visitor would lead to the user's customer
-        if (visitor) await this.sessions.endIn(manager, entityId, true);
+        if (visitorId) await this.sessions.endIn(manager, entityId, true);
         else {
           if (!signIn) takeLimit();
           await this.identities.createIn(manager, entityId, organizationId, creator);
@@ -174,7 +168,7 @@ export class OrganizationUsers {
       if (!user) return undefined;
       const stored = { ...storedUser(user), linkedId };
       const customer = { ...stored, organizationId };
-      return signIn ? { ...stored, signedIn: await this.signIns.store(manager, browser, customer, leading) } : stored;
+      return signIn ? { ...stored, signedIn: await this.signIns.store(manager, browser, customer, links) } : stored;
     });
   }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
-import { CUSTOMERS_OWN, type Principal } from '../bearer/principal.js';
+import { CUSTOMERS_OWN, ownId, type Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { LastTokenDays } from '../identity/last-token-days.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -112,10 +112,7 @@ export class Transfers {
     principal: Principal,
     customerId: string | undefined,
   ): Promise<{ subject: string; generation?: number }> {
-    if (principal.kind === 'customer') {
-      if (customerId === undefined || customerId === principal.entityId) return { subject: principal.entityId };
-      throw REQUEST_ERRORS.customerOfOther();
-    }
+    if (principal.kind === 'customer') return { subject: ownId(principal, customerId) };
     if (customerId === undefined) throw REQUEST_ERRORS.customerRequired();
     const customer = await this.identities.find(customerId, principal.organizationId);
     if (!customer) throw REQUEST_ERRORS.customerUnknown();

@@ -13,7 +13,7 @@ import { secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
-import { statementsOf } from '../../support/statements.js';
+import { statementsOf, statementTextsOf } from '../../support/statements.js';
 import {
   ACME,
   ACME_ORIGIN,
@@ -63,7 +63,25 @@ function expectNotCleared(response: TestResponse): void {
   expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
 }
 
+/** The tables whose rows a request changes by UPDATE: 0 for customers, 1 for browsers, 2 for links. */
+async function updatedTables(send: () => Promise<unknown>): Promise<number[]> {
+  const tables = ['customer', 'browser', 'browser_customer'];
+  const texts = await statementTextsOf(service, send);
+  const updated = texts.flatMap((sql) => /^UPDATE\W+(\w+)/.exec(sql)?.[1] ?? []);
+  return updated.map((table) => tables.indexOf(table)).filter((index) => index >= 0);
+}
+
 describe('protocol §4.13: forgetting a browser', () => {
+  it('changes customers, then browsers, then links, as `remember` does, so that neither waits for the other', async () => {
+    const { access_token } = await newCustomer(service);
+    const earlier = cookieHeader(await service.post(group('sales'), cookieBody()));
+    const remembered = await updatedTables(() => rememberedPair(service, access_token, earlier));
+    const pair = await rememberedPair(service, access_token, earlier);
+    const forgotten = await updatedTables(() => forget(pair));
+    expect([...new Set(forgotten)]).toEqual([0, 1, 2]);
+    expect([...new Set(remembered)]).toEqual([0, 1]);
+  });
+
   it('clears the cookies of a browser without other customers, and a copy of its cookies leads to no customer', async () => {
     const first = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(first);
