@@ -11,12 +11,13 @@ import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 const OPERATOR = bearer(ADMIN_TOKEN);
 
 let service: TestService;
+/** Runs after the service of the fixture has stopped. */
+afterAll(async () => {
+  await service?.stop();
+});
 const other = useService(async () => {
   service = await startTestService({ environment: { ADMIN_TOKEN } });
   return { database: service.database };
-});
-afterAll(async () => {
-  await service?.stop();
 });
 
 /** Renews the registry of the other process once, then makes its renewals wait until the returned function is called. */

@@ -535,6 +535,10 @@ describe('GET /.well-known/oauth-authorization-server', () => {
 describe.runIf(onMariadb)('while the database is unreachable', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
+  afterAll(async () => {
+    await proxy?.close();
+    await database?.remove();
+  });
   const serviceBehindProxy = useService(async () => {
     database = await createTestDatabase();
     proxy = await startTcpProxy(database.url);
@@ -545,10 +549,6 @@ describe.runIf(onMariadb)('while the database is unreachable', () => {
   beforeAll(async () => {
     const body = cookieBody({ client_id: ACME_BACKEND });
     token = (await serviceBehindProxy.post(TOKEN, body)).body.access_token;
-  });
-  afterAll(async () => {
-    await proxy?.close();
-    await database?.remove();
   });
 
   it.each<['cut' | 'freeze']>([['cut'], ['freeze']])(

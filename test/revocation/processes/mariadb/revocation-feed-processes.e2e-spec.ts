@@ -26,14 +26,15 @@ const environment = { ADMIN_TOKEN };
 
 let database: TestDatabase;
 let one: TestService;
+/** Runs after the service of the fixture has stopped. */
+afterAll(async () => {
+  await one?.stop();
+  await database?.remove();
+});
 const two = useService(async () => {
   database = await createTestDatabase();
   one = await startTestService({ registry, environment, database });
   return { registry, environment, database };
-});
-afterAll(async () => {
-  await one?.stop();
-  await database?.remove();
 });
 
 /** Ends a token. Returns its `jti`. */
