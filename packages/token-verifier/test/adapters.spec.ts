@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Controller, Get, Module, Req, UseGuards } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { Controller, Get, Req, UseGuards } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
 import express, { type ErrorRequestHandler, type Request } from 'express';
 import { requireToken } from 'token-verifier/express';
 import { TokenGuard } from 'token-verifier/nestjs';
@@ -38,9 +38,8 @@ async function nestApplication(verifier: Verifier) {
       return { customer: request.auth?.sub };
     }
   }
-  @Module({ controllers: [MeController] })
-  class ApplicationModule {}
-  const application = await NestFactory.create(ApplicationModule, { logger: false });
+  const module = await Test.createTestingModule({ controllers: [MeController] }).compile();
+  const application = module.createNestApplication({ logger: false });
   await application.listen(0, '127.0.0.1');
   return { server: application.getHttpServer() as Server, stop: () => application.close() };
 }
