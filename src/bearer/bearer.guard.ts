@@ -28,7 +28,8 @@ export interface CallerGuard<Authenticated extends Principal = Principal> extend
 export class BearerGuard implements CallerGuard {
   /** @internal */
   constructor(
-    private readonly authentication: BearerAuthGuard,
+    /** @internal */
+    protected readonly authentication: BearerAuthGuard,
     private readonly registry: Registry,
   ) {}
 
@@ -49,11 +50,6 @@ export class BearerGuard implements CallerGuard {
   /** @internal */
   protected authenticate(context: ExecutionContext): Promise<Principal> {
     return this.authentication.authenticate(context);
-  }
-
-  /** @internal */
-  protected identify(request: Request, claims: AccessTokenClaims): Principal {
-    return this.authentication.identify(request, claims);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -97,7 +93,7 @@ export class EndedCustomerGuard extends CustomerGuard {
     } catch (error) {
       const { token } = requestContext.required();
       if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
-      return this.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
+      return this.authentication.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
     }
   }
 }

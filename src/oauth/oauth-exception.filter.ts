@@ -27,8 +27,11 @@ export class OAuthExceptionFilter implements ExceptionFilter {
 }
 
 function asOAuthError(exception: unknown): OAuthError {
-  if (exception instanceof OAuthError)
-    return isOutsideOfGrant(exception) ? pollingOutsideOfGrant(exception) : exception;
+  if (exception instanceof OAuthError) {
+    // RFC 8628 §3.5 defines these errors for grants only
+    const isMisplaced = exception.isPollingError && requestContext.required().grant === undefined;
+    return isMisplaced ? OAuthError.serverError(new Error(`${exception.code}: only a grant may throw it`)) : exception;
+  }
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
   switch (exception.getStatus()) {
     case 400: // Express could not decode the path.
@@ -42,15 +45,6 @@ function asOAuthError(exception: unknown): OAuthError {
     default:
       return OAuthError.serverError(exception);
   }
-}
-
-/** Whether a route without a grant has thrown an error of RFC 8628 §3.5. */
-function isOutsideOfGrant(error: OAuthError): boolean {
-  return error.isPollingError && requestContext.required().grant === undefined;
-}
-
-function pollingOutsideOfGrant({ code }: OAuthError): OAuthError {
-  return OAuthError.serverError(new Error(`${code}: only a grant may throw it`));
 }
 
 /** Adds the details that only the log shows, under the request id that the caller sees too. */

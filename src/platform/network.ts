@@ -23,8 +23,7 @@ const PREFIX_48_FACTOR = 32;
 
 /** The network of one address holder, in any notation: an IPv4 address or an IPv6 /64. */
 export function networkOf(text: string): string {
-  const groups = ipv6Groups(text);
-  return groups ? narrowestOf(groups) : UNKNOWN;
+  return keysOfIp(text)[0].key;
 }
 
 /**
@@ -33,16 +32,20 @@ export function networkOf(text: string): string {
  *
  * @param account what the limit counts in these networks; by default all requests
  */
-export function keysOfIp(text: string, account = ''): LimitKey[] {
+export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] {
   const keyOf = (network: string, factor: number) => ({ key: account ? `${account} ${network}` : network, factor });
   const groups = ipv6Groups(text);
   if (!groups) return [keyOf(UNKNOWN, 1)];
-  const narrowest = keyOf(narrowestOf(groups), 1);
-  if (isMappedIpv4(groups)) return [narrowest];
+  const isIpv4 = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  if (isIpv4) return [keyOf(groups.join(':'), 1)];
   const [first, second, third, fourth] = groups;
   const prefix = `${first}:${second}:${third}`;
   const upperByte = (Number.parseInt(`${fourth}`, 16) & 0xff00).toString(16);
-  return [narrowest, keyOf(`${prefix}:${upperByte}/56`, PREFIX_56_FACTOR), keyOf(`${prefix}/48`, PREFIX_48_FACTOR)];
+  return [
+    keyOf(`${prefix}:${fourth}`, 1),
+    keyOf(`${prefix}:${upperByte}/56`, PREFIX_56_FACTOR),
+    keyOf(`${prefix}/48`, PREFIX_48_FACTOR),
+  ];
 }
 
 /**
@@ -50,7 +53,7 @@ export function keysOfIp(text: string, account = ''): LimitKey[] {
  * address and, with 4 times the limit, its /48. The networks of /64 inside one /56 share its limit.
  */
 export function keysOfSite(text: string): LimitKey[] {
-  const [narrowest, ...wider] = keysOfIp(text) as [LimitKey, ...LimitKey[]];
+  const [narrowest, ...wider] = keysOfIp(text);
   if (wider.length === 0) return [narrowest];
   return wider.map(({ key, factor }) => ({ key, factor: factor / PREFIX_56_FACTOR }));
 }
@@ -60,19 +63,7 @@ function ipv6Groups(text: string): string[] | undefined {
   const ip = ipOf(text);
   const ipv6 = isIPv4(ip) ? `::ffff:${ip}` : ip;
   if (!isIPv6(ipv6)) return undefined;
-  return groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
-}
-
-function narrowestOf(groups: string[]): string {
-  return groups.slice(0, isMappedIpv4(groups) ? 8 : 4).join(':');
-}
-
-function isMappedIpv4(groups: string[]): boolean {
-  return groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-}
-
-/** The eight numbers of an IPv6 address in its canonical spelling (RFC 5952). */
-function groupsOf(ipv6: string): string[] {
-  const [left = [], right = []] = ipv6.split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const canonical = new URL(`http://[${ipv6}]`).hostname.slice(1, -1); // RFC 5952
+  const [left = [], right = []] = canonical.split('::').map((half) => half.split(':').filter((group) => group !== ''));
   return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
 }

@@ -4,7 +4,7 @@ import type { Configuration } from './configuration/configuration.js';
 import { type Log, RequestLog } from './logging/log.js';
 import { MetricsRegistry } from './metrics.js';
 import type { FinishedRequest, RequestContext } from './request-context/request-context.js';
-import type { Tracing } from './tracing/tracing.js';
+import type { OtlpTracing } from './tracing/otlp-tracing.js';
 
 /** From the duration of one SELECT to the longest time that a caller waits. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -18,7 +18,7 @@ export class Telemetry {
 
   private constructor(
     log: Log,
-    private readonly tracing: Tracing | undefined,
+    private readonly tracing: OtlpTracing | undefined,
   ) {
     collectDefaultMetrics({ register: this.metrics });
     this.requestLog = new RequestLog(log.logger);
@@ -66,7 +66,7 @@ export class Telemetry {
 }
 
 /** `undefined` without OTEL_EXPORTER_OTLP_ENDPOINT. OpenTelemetry is then not even loaded. */
-async function startTracing({ OTEL_EXPORTER_OTLP_ENDPOINT }: Configuration): Promise<Tracing | undefined> {
+async function startTracing({ OTEL_EXPORTER_OTLP_ENDPOINT }: Configuration): Promise<OtlpTracing | undefined> {
   if (OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
   const { OtlpTracing } = await import('./tracing/otlp-tracing.js');
   return new OtlpTracing(OTEL_EXPORTER_OTLP_ENDPOINT);

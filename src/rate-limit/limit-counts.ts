@@ -49,7 +49,7 @@ export class LimitCounts {
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** Takes at most `limit` counts to send. The caller must call `recordSent` or `recordSendFailure` for each. */
+  /** Takes at most `limit` counts to send. The caller must call `recordSent` for each. */
   takeUnsent(limit: number): UnsentCount[] {
     const unsent: UnsentCount[] = [];
     for (const [key, count] of this.counts) {
@@ -65,23 +65,16 @@ export class LimitCounts {
   }
 
   /**
-   * Records that the store has added the count.
+   * Records that a count was sent.
    *
-   * @param shared the count of all processes
+   * @param shared the count of all processes, or 0 if sending has failed. The store may have added the count then, so it
+   * is not sent again. It still counts in this process.
    */
   recordSent({ key, window }: UnsentCount, shared: number): void {
     const count = this.counts.get(key);
     if (count?.window !== window) return;
     count.shared = Math.max(count.shared + count.sending, shared);
     count.sending = 0;
-  }
-
-  /**
-   * Records that sending has failed. The store may have added the count, so it is not sent again. It still counts in
-   * this process.
-   */
-  recordSendFailure(unsent: UnsentCount): void {
-    this.recordSent(unsent, 0);
   }
 
   private begin(key: string, window: number, windowMs: number): Count {

@@ -62,7 +62,7 @@ export class SharedCounts {
       if (!this.isUp) this.logger.log('REDIS_URL: reachable again; the processes share their counts');
       this.isUp = true;
     } catch {
-      for (const each of unsent) each.counts.recordSendFailure(each);
+      for (const each of unsent) each.counts.recordSent(each, 0);
       // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: unreachable; each process applies its own counts');
       this.isUp = false;

@@ -144,7 +144,7 @@ describe('the counts of a rate limit', () => {
   it('continue from the local count if an exchange fails, and are not sent twice', () => {
     const counts = new LimitCounts();
     for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE_MS);
-    for (const unsent of counts.takeUnsent(10)) counts.recordSendFailure(unsent);
+    for (const unsent of counts.takeUnsent(10)) counts.recordSent(unsent, 0);
     expect(counts.takeUnsent(10)).toEqual([]);
     expect(counts.add('key', 1, MINUTE_MS)).toBe(4);
     for (const unsent of counts.takeUnsent(10)) counts.recordSent(unsent, 1);

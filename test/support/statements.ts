@@ -37,7 +37,7 @@ export function sqlOf(database: Database, statement: Statement): string {
 export async function statementTextsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
   const database = service.application.get(Database);
   const client = clientOf(service);
-  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'insert'), vi.spyOn(client, 'execute')];
+  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'write')];
   const together = vi.spyOn(client, 'executeTogether');
   const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
   const attempts = vi.spyOn(database as unknown as Sender, 'sendWithRetries');

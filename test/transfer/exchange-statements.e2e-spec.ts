@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
@@ -20,7 +21,7 @@ describe('an exchange of a transfer token', () => {
     const { access_token } = await newCustomer(service);
     const code = await transferToken(service, access_token);
     const { dialect } = clientOf(service);
-    const spies = (['select', 'insert', 'execute'] as const).map((name) => vi.spyOn(clientOf(service), name));
+    const spies = (['select', 'write'] as const).map((name) => vi.spyOn(clientOf(service), name));
     expect((await redeem(service, code)).status).toBe(200);
     const texts = spies.flatMap(({ mock }) => mock.calls.map(([statement]) => statement.text(dialect)));
     for (const spy of spies) spy.mockRestore();
@@ -48,7 +49,7 @@ describe('an exchange of a transfer token', () => {
     const code = await transferToken(service, access_token);
     const move = await moveOf(service, access_token);
     await end(access_token);
-    const insert = vi.spyOn(clientOf(service), 'insert');
+    const insert = vi.spyOn(service.application.get(Database), 'insert');
     expectInvalidGrant(await stay(service, move));
     expectInvalidGrant(await redeem(service, code));
     expect(insert).not.toHaveBeenCalled();

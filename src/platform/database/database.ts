@@ -2,12 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics.js';
-import { traced } from '../tracing/tracing.js';
+import { traced } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
   isUnavailable,
   remainingMs,
-  STATEMENT_TIMEOUT_MS,
   TABLE_TIMEOUT_MS,
   withinDeadline,
   withTimeout,
@@ -48,7 +47,12 @@ export class Database {
 
   /** @internal */
   static async open(dataSource: DataSource, metrics: MetricsRegistry): Promise<Database> {
-    return new Database(dataSource, await sqlClientOf(dataSource), metrics);
+    const isFile = dataSource.options.type === 'better-sqlite3';
+    return new Database(
+      dataSource,
+      isFile ? await SqliteClient.open(dataSource) : new MysqlClient(dataSource),
+      metrics,
+    );
   }
 
   /** NestJS calls this method when the application stops. @internal */
@@ -75,7 +79,7 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<void> {
     this.assertOutsideOfTransaction();
-    return this.send(statement, () => this.client.insert(statement, parameters));
+    await this.send(statement, () => this.client.write(statement, parameters));
   }
 
   /**
@@ -88,7 +92,7 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
     this.assertOutsideOfTransaction();
-    return this.send(statement, () => this.client.execute(statement, parameters));
+    return this.send(statement, () => this.client.write(statement, parameters));
   }
 
   /**
@@ -199,10 +203,4 @@ export class Database {
 
 function unavailable(error: unknown): ServiceUnavailableException {
   return new ServiceUnavailableException(`the database is unavailable: ${(error as Error).message}`, { cause: error });
-}
-
-/** A client that shares the connections of a data source. */
-async function sqlClientOf(dataSource: DataSource): Promise<SqlClient> {
-  if (dataSource.options.type === 'better-sqlite3') return SqliteClient.open(dataSource);
-  return new MysqlClient(dataSource, STATEMENT_TIMEOUT_MS);
 }

@@ -2,7 +2,7 @@ import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
-import { DeadlineExceededError, isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable, STATEMENT_TIMEOUT_MS } from './database-errors.js';
 import { asSent, runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
@@ -25,20 +25,17 @@ export class MysqlClient implements SqlClient {
     split: splitRows,
     copy: copyRows,
   });
-  private readonly inserts = new StatementBatcher<number>({
+  private readonly writes = new StatementBatcher<number>({
     dialect: MYSQL_DIALECT,
     mayPad: false,
-    send: (sql, parameters) => this.write(sql, parameters),
+    send: async (sql, parameters) => ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows,
     split: splitInserts,
   });
 
   private readonly pool: Pool;
   private readonly transactions: BoundedQueue;
 
-  constructor(
-    private readonly dataSource: DataSource,
-    private readonly timeoutMs: number,
-  ) {
+  constructor(private readonly dataSource: DataSource) {
     this.pool = mysqlPool(dataSource);
     const { limit } = poolState(this.pool);
     // a transaction may wait for the locks of others; the other half of the pool serves all other requests meanwhile
@@ -49,12 +46,8 @@ export class MysqlClient implements SqlClient {
     return this.selects.send(statement, parameters);
   }
 
-  async insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void> {
-    await this.inserts.send(statement, parameters);
-  }
-
-  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
-    return this.write(statement.text(MYSQL_DIALECT), parameters);
+  write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
+    return this.writes.send(statement, parameters);
   }
 
   async executeTogether(writes: BoundWrite[]): Promise<number[]> {
@@ -80,10 +73,6 @@ export class MysqlClient implements SqlClient {
     return { ...poolState(this.pool), rejected: this.rejected };
   }
 
-  private async write(sql: string, parameters: SqlValue[]): Promise<number> {
-    return ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows;
-  }
-
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return this.withConnection((connection, done) => connection.execute(sql, asSent(parameters), done));
   }
@@ -99,13 +88,13 @@ export class MysqlClient implements SqlClient {
         if (isDone) return;
         isAbandoned = true;
         connection?.destroy(); // a late response must not reach the next statement
-        reject(new DeadlineExceededError(this.timeoutMs));
+        reject(new DeadlineExceededError(STATEMENT_TIMEOUT_MS));
       };
       // setImmediate lets node read the sockets once more: the response may have arrived while the process was paused
       const timer = setTimeout(() => {
         isTimeOver = true;
         setImmediate(abandon);
-      }, this.timeoutMs);
+      }, STATEMENT_TIMEOUT_MS);
       const finish = () => {
         isDone = true;
         clearTimeout(timer);

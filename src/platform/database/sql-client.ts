@@ -19,10 +19,8 @@ export interface SqlClient {
 
   select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]>;
 
-  insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void>;
-
-  /** Resolves to the number of rows that the statement matched. */
-  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number>;
+  /** Resolves to the number of rows that the statement inserted or matched. */
+  write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number>;
 
   /** Sends writes as one transaction. Resolves to the numbers of rows that they matched. */
   executeTogether(writes: BoundWrite[]): Promise<number[]>;

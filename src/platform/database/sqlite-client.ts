@@ -50,12 +50,9 @@ export class SqliteClient implements SqlClient {
     return this.reads.select(textOf(statement), parameters);
   }
 
-  async insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void> {
-    await this.write(statement, parameters);
-  }
-
-  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
-    return this.write(statement, parameters);
+  write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
+    const text = textOf(statement);
+    return this.run((prepared) => prepared.write(text, parameters), remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
   }
 
   executeTogether(writes: BoundWrite[]): Promise<number[]> {
@@ -107,11 +104,6 @@ export class SqliteClient implements SqlClient {
     this.isClosed = true;
     await this.lastWrite;
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
-  }
-
-  private write(statement: Statement, parameters: SqlValue[]): Promise<number> {
-    const text = textOf(statement);
-    return this.run((prepared) => prepared.write(text, parameters), remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
   }
 
   private get connection(): SqliteConnection {

@@ -141,13 +141,16 @@ export class Listener {
   /** Without this listener, node closes the connection of a CONNECT without a response. */
   private rejectTunnel(socket: Socket): void {
     socket.on('error', () => socket.destroy()); // node has removed its own listeners
-    const broken = brokenRequestOf('CONNECT');
-    endBrokenConnection(socket, broken, this.limits.lingerMs, () => this.writeError(socket, broken));
+    this.endBroken(socket, 'CONNECT');
   }
 
   private onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy();
-    const broken = brokenRequestOf(error.code ?? error.message);
+    this.endBroken(socket, error.code ?? error.message);
+  }
+
+  private endBroken(socket: Socket, reason: string): void {
+    const broken = brokenRequestOf(reason);
     endBrokenConnection(socket, broken, this.limits.lingerMs, () => this.writeError(socket, broken));
   }
 

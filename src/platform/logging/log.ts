@@ -26,7 +26,13 @@ export function serviceLog(configuration: Configuration): Log {
     get lost() {
       return stdout.lost;
     },
-    flush: () => ignoringErrors(() => stdout.flush()),
+    flush: () => {
+      try {
+        stdout.flush();
+      } catch {
+        // a log that cannot be written, for example to a closed pipe, must not prevent the end of the process
+      }
+    },
   };
 }
 
@@ -49,31 +55,7 @@ function readableLog(configuration: Configuration, fileDescriptor: 1 | 2): Log {
 
 function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logger {
   const formatters = { level: (level: string) => ({ level }) };
-  return pino({ level: LOG_LEVEL, base: null, timestamp: timestamps(), formatters }, stream);
-}
-
-/**
- * ISO 8601 in UTC. Lines of one millisecond share the text, because formatting it costs as much as the rest of a line.
- * The times come from `Date.now` instead of `Clock`, because the log exists before the application with its providers.
- */
-function timestamps(): () => string {
-  let last = 0;
-  let text = '';
-  return () => {
-    const now = Date.now();
-    if (now !== last) text = `,"time":"${new Date(now).toISOString()}"`;
-    last = now;
-    return text;
-  };
-}
-
-/** A log that cannot be written must not prevent the end of a process. */
-function ignoringErrors(act: () => void): void {
-  try {
-    act();
-  } catch {
-    // for example because the reader has closed the pipe
-  }
+  return pino({ level: LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
 }
 
 /** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */

@@ -113,6 +113,16 @@ type RequestFacts = Partial<
   >
 >;
 
+/** Runs work in a span of the current request. Without tracing, it runs the work alone. */
+export function traced<Result>(
+  name: string,
+  attributes: Record<string, string>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const trace = storage.getStore()?.trace;
+  return trace ? trace.span(name, attributes, work) : work();
+}
+
 /** Time for all statements of one request together, so that a caller waits at most 3 s for the database. */
 export const STATEMENTS_TIMEOUT_MS = 2_800;
 
@@ -160,8 +170,8 @@ export const requestContext = {
  * Request ids that are accepted from callers: long enough for a UUID or a trace id, too short for markup or a log line.
  */
 const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
-/** `traceparent` of W3C Trace Context. Its second part is the trace id. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** `traceparent` of W3C Trace Context, with the trace id, the parent id and the flags. */
+export const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The id of a request: from `X-Request-Id`, else the id of its trace, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {

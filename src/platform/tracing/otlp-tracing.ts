@@ -14,18 +14,16 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { FinishedRequest, RequestTrace } from '../request-context/request-context.js';
-import type { Tracing } from './tracing.js';
+import { type FinishedRequest, type RequestTrace, TRACEPARENT } from '../request-context/request-context.js';
 
 /** How long a stop waits for a receiver that does not respond. */
 const STOP_TIMEOUT_MS = 1_000;
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The span that the running code belongs to. */
 const contexts = new AsyncLocalStorage<Context>();
 
 /** Sends traces by OTLP over HTTP, in the background. Spans that the receiver does not take in time are discarded. */
-export class OtlpTracing implements Tracing {
+export class OtlpTracing {
   private readonly provider: TracerProvider;
   private readonly tracer: Tracer;
 
@@ -39,12 +37,14 @@ export class OtlpTracing implements Tracing {
     this.tracer = this.provider.getTracer('customer-authorization-service');
   }
 
+  /** Begins the span of a request, in the trace of its `traceparent` (W3C Trace Context) or in a new trace. */
   begin(request: IncomingMessage): RequestTrace {
     const parent = contextOf(request.headers.traceparent);
     const span = this.tracer.startSpan(`${request.method}`, { kind: SpanKind.SERVER }, parent);
     return new OtlpRequestTrace(this.tracer, span, trace.setSpan(parent, span));
   }
 
+  /** Sends the spans that are still buffered. */
   async stop(): Promise<void> {
     const shutdown = this.provider.shutdown().catch(() => undefined);
     await Promise.race([shutdown, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);

@@ -167,7 +167,7 @@ describe('a returning customer of a client with a longer lifetime', () => {
     const first = await service.post(TOKEN, cookieBody({ client_id: LONG }));
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     const again = () => service.post(TOKEN, cookieBody({ client_id: LONG }), { cookie });
-    const writes = vi.spyOn(clientOf(service), 'execute');
+    const writes = vi.spyOn(clientOf(service), 'write');
     expect(await statementsOf(service, again)).toEqual(['SELECT']);
     const { dialect } = clientOf(service);
     expect(writes.mock.calls.filter(([each]) => each.text(dialect).includes('recorded_value'))).toEqual([]);
