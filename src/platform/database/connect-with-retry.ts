@@ -3,7 +3,7 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { Clock } from '../clock.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { assertUniqueTables } from './entity-checks.js';
-import { EarlierSchemaError, hasPendingMigrations, migrate } from './migrate.js';
+import { hasPendingMigrations, migrate } from './migrate.js';
 import { databaseAtStart } from './retry-policy.js';
 
 const logger = new Logger('Database');
@@ -17,12 +17,7 @@ const logger = new Logger('Database');
 export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
   const isFile = options.type === 'better-sqlite3';
-  const retries = new RetryLog();
-  await databaseAtStart(isFile ? 0 : maxWaitMs).run(
-    async () => void (await dataSource.initialize()),
-    (error) => retries.failed(error),
-  );
-  retries.succeeded();
+  await untilUsable(isFile ? 0 : maxWaitMs, async () => void (await dataSource.initialize()));
   try {
     assertUniqueTables(dataSource);
   } catch (error) {
@@ -47,35 +42,20 @@ export async function awaitCurrentSchema(
     if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
     return;
   }
-  const retries = new RetryLog();
-  let earlierSchema: EarlierSchemaError | undefined;
-  await databaseAtStart(maxWaitMs).run(
-    async () => {
-      const isPending = await hasPendingMigrations(dataSource).catch((error) => {
-        if (!(error instanceof EarlierSchemaError)) throw error;
-        earlierSchema = error;
-        return false;
-      });
-      if (isPending) throw new Error('migrations are pending; run: node dist/cli.js migrate');
-    },
-    (error) => retries.failed(error),
-  );
-  if (earlierSchema) throw earlierSchema;
-  retries.succeeded();
+  await untilUsable(maxWaitMs, async () => {
+    if (await hasPendingMigrations(dataSource))
+      throw new Error('migrations are pending; run: node dist/cli.js migrate');
+  });
 }
 
 /** Logs why the database is not usable, again when the reason changes, and when it is usable. */
-class RetryLog {
-  private logged = '';
-
-  failed(error: unknown): void {
+async function untilUsable(maxWaitMs: number, work: () => Promise<void>): Promise<void> {
+  let logged = '';
+  await databaseAtStart(maxWaitMs).run(work, (error) => {
     const { message } = error as Error;
-    if (message !== this.logged)
+    if (message !== logged)
       logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
-    this.logged = message;
-  }
-
-  succeeded(): void {
-    if (this.logged !== '') logger.log('the database is usable now');
-  }
+    logged = message;
+  });
+  if (logged !== '') logger.log('the database is usable now');
 }

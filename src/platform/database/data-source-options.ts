@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
-import type { PoolConnection } from 'mysql2';
-import mysql, { type Pool, type PoolOptions } from 'mysql2';
+import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
@@ -13,13 +12,6 @@ import { prepareFile } from './sqlite-statements.js';
 /** `stream` of mysql2's options, which mysql2 declares as `any`. */
 type StreamFactory = (options: { config: { host: string; port: number } }) => Socket;
 
-/** The part of a connection's options that TLS needs. */
-interface TlsOptions {
-  ssl: { ca: string | undefined; verifyIdentity: true; minVersion: string };
-  /** Opens the TCP connection in place of mysql2. */
-  stream?: StreamFactory;
-}
-
 /**
  * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the
  * host that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
@@ -27,9 +19,9 @@ interface TlsOptions {
  * The trusted authorities are those in the file of `ssl_ca`. With `ssl=true` alone they are Node's own, and those of
  * NODE_EXTRA_CA_CERTS.
  */
-export function tlsOptionsOf(host: string, searchParams: URLSearchParams): TlsOptions | undefined {
+function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
   const file = searchParams.get('ssl_ca');
-  if (file === null && searchParams.get('ssl') !== 'true') return undefined;
+  if (file === null && searchParams.get('ssl') !== 'true') return {};
   const ca = file === null ? undefined : readFileSync(file, 'utf8');
   const ssl = { ca, verifyIdentity: true, minVersion: 'TLSv1.2' } as const;
   return isIP(host) === 0 ? { ssl } : { ssl, stream: connectToIp };
@@ -66,7 +58,7 @@ const SETTINGS = [
 const UNKNOWN_VARIABLE_ERRNO = 1193;
 
 /** Configures the session of a new connection. A server may lack some of the variables. */
-export function configureSession(connection: PoolConnection): void {
+function configureSession(connection: PoolConnection): void {
   for (const setting of SETTINGS)
     connection.query(`SET SESSION ${setting}`, (error) => {
       if (!error) {
@@ -122,7 +114,7 @@ export function dataSourceOptions(
   }
   const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const { ssl, stream } = tlsOptionsOf(host, searchParams) ?? {};
+  const { ssl, stream } = tlsOptionsOf(host, searchParams);
   return {
     ...schema,
     // the two report different column types: with the wrong type, TypeORM finds differences in a correct schema

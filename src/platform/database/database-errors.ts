@@ -34,6 +34,15 @@ export class DeadlineExceededError extends Error {
   }
 }
 
+/** The schema is of a build before 1.0, which no migration changes. */
+export class EarlierSchemaError extends Error {
+  constructor() {
+    super(
+      'the database has the schema of a build before 1.0, which this build cannot use and does not change; delete var/ if it is the embedded database, or use an empty database',
+    );
+  }
+}
+
 /** Whether the statement can be sent again because nothing of it remains. */
 export function isRolledBack(error: unknown): boolean {
   return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0) || isLocked(error);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
 import { migrationName, migrations } from '../../migrations/migrations.js';
 import type { Clock } from '../clock.js';
+import { EarlierSchemaError } from './database-errors.js';
 import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js';
 import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
 
@@ -22,26 +23,24 @@ const LEASE_POLL_MS = 250;
 /** A table that each build before 1.0 had, also if the rows of its migrations were lost. */
 const EARLIER_TABLE = 'customer_identity';
 
-/** The schema is of a build before 1.0, which no migration changes. */
-export class EarlierSchemaError extends Error {
-  constructor() {
-    super(
-      'the database has the schema of a build before 1.0, which this build cannot use and does not change; delete var/ if it is the embedded database, or use an empty database',
-    );
-  }
-}
-
 /**
  * Whether the schema is older than this build.
  *
  * @throws EarlierSchemaError
  */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
-  const applied = await appliedMigrations(dataSource);
-  const [first] = migrations.map(migrationName);
-  const isEarlier = applied.size > 0 ? !applied.has(first as string) : await hasTable(dataSource, EARLIER_TABLE);
-  if (isEarlier) throw new EarlierSchemaError();
-  return dataSource.migrations.some((migration) => !applied.has(migration.name ?? ''));
+  const runner = dataSource.createQueryRunner();
+  try {
+    const hasRun = await runner.hasTable('migrations');
+    const rows: { name: string }[] = hasRun ? await runner.query('SELECT name FROM migrations') : [];
+    const applied = new Set(rows.map(({ name }) => name));
+    const [first] = migrations.map(migrationName);
+    const isEarlier = applied.size > 0 ? !applied.has(first as string) : await runner.hasTable(EARLIER_TABLE);
+    if (isEarlier) throw new EarlierSchemaError();
+    return dataSource.migrations.some((migration) => !applied.has(migration.name ?? ''));
+  } finally {
+    await runner.release();
+  }
 }
 
 /**
@@ -69,25 +68,5 @@ async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): 
   } finally {
     clearInterval(heartbeat);
     await LEASE_STATEMENT.run(() => releaseLease(manager, lease));
-  }
-}
-
-async function hasTable(dataSource: DataSource, table: string): Promise<boolean> {
-  const runner = dataSource.createQueryRunner();
-  try {
-    return await runner.hasTable(table);
-  } finally {
-    await runner.release();
-  }
-}
-
-async function appliedMigrations(dataSource: DataSource): Promise<Set<string>> {
-  if (!(await hasTable(dataSource, 'migrations'))) return new Set();
-  const runner = dataSource.createQueryRunner();
-  try {
-    const rows: { name: string }[] = await runner.query('SELECT name FROM migrations');
-    return new Set(rows.map((row) => row.name));
-  } finally {
-    await runner.release();
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isLocked, isRolledBack } from './database-errors.js';
+import { EarlierSchemaError, isLocked, isRolledBack } from './database-errors.js';
 
 interface RetryRules {
   /** The maximum number of attempts. */
@@ -70,7 +70,11 @@ export const READ_AT_START = new RetryPolicy({
 /** The connection to a database that may not be reachable yet when the process starts. */
 export function databaseAtStart(maxWaitMs: number): RetryPolicy {
   const retries = Math.ceil(maxWaitMs / START_PAUSE_MS);
-  return new RetryPolicy({ attempts: 1 + retries, pauseMs: () => START_PAUSE_MS, isRetryable: () => true });
+  return new RetryPolicy({
+    attempts: 1 + retries,
+    pauseMs: () => START_PAUSE_MS,
+    isRetryable: (error) => !(error instanceof EarlierSchemaError), // waiting does not help
+  });
 }
 
 function isOutage(error: unknown): boolean {
