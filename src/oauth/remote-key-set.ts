@@ -50,6 +50,7 @@ const FAILURE_PAUSE_MS = 1_000;
  * ```
  */
 export class RemoteKeySet {
+  // own code, because `createRemoteJWKSet` of jose does not use `Clock`, and fetches at once after a failed fetch
   private readonly url: string;
   private readonly now: () => number;
   private keys: FindKey | undefined;
@@ -74,21 +75,18 @@ export class RemoteKeySet {
     const isFresh = this.isWithin(this.fetchedAt, MAX_AGE_MS);
     const keys = (isFresh && this.keys) || (await this.fetchOnce());
     try {
-      return await keys(header);
+      return await keys(header).catch(async (error) => {
+        const mayFetch = error instanceof jose().errors.JWKSNoMatchingKey;
+        if (!mayFetch || this.isWithin(this.fetchedAt, REFETCH_INTERVAL_MS)) throw error;
+        return (await this.fetchOnce())(header); // the issuer may have published the key since the last fetch
+      });
     } catch (error) {
       const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose().errors;
-      if (error instanceof JWKSNoMatchingKey) return this.fetchAndFind(header, error);
-      if (error instanceof JWKSMultipleMatchingKeys || error instanceof JOSENotSupported) throw error;
+      const passed = [OAuthError, JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported];
+      if (passed.some((each) => error instanceof each)) throw error;
       throw OAuthError.unavailable(error); // The key that the issuer publishes under this id is unusable.
     }
   };
-
-  /** Fetches again, because the issuer may have published the key since the last fetch. */
-  private async fetchAndFind(header: { alg?: string; kid?: string }, error: unknown): Promise<webcrypto.CryptoKey> {
-    if (this.isWithin(this.fetchedAt, REFETCH_INTERVAL_MS)) throw error;
-    await this.fetchOnce();
-    return this.getKey(header);
-  }
 
   private fetchOnce(): Promise<FindKey> {
     if (this.isWithin(this.failedAt, FAILURE_PAUSE_MS)) throw OAuthError.unavailable(this.failure);
