@@ -11,14 +11,14 @@ import { ManagementController } from '../platform/http/surfaces.js';
 import {
   ClientAuthentication,
   type ClientCredentials,
-  ClientParameters,
+  CredentialParameters,
   readClientCredentials,
 } from '../registry/client-authentication.js';
 import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
-class TokenBody extends ClientParameters {
+class TokenBody extends CredentialParameters {
   @IsString()
   @MaxLength(8192)
   @ApiProperty('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)

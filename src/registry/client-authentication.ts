@@ -12,7 +12,7 @@ import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
 /** The credentials of a client that does not authenticate by `Authorization: Basic` (RFC 6749 §2.3.1). */
-export class ClientParameters {
+export class CredentialParameters {
   @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
   client_id?: string;
 

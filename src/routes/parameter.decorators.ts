@@ -3,13 +3,14 @@ import type { Request } from 'express';
 import type { CallerGuard } from '../bearer/bearer.guard.js';
 import { type Principal, principalOf } from '../bearer/principal.js';
 import type { BodyOptions } from '../oauth/request-body.js';
-import { declareRouteParameters } from '../platform/http/route-parameters.js';
+import { declareRouteParameters, type RouteParameters } from '../platform/http/route-parameters.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser, ClientParameters } from './client-request.js';
 import {
+  type Browser,
   browserOf,
   CLIENT_CHECKS,
+  type ClientParameters,
   PARAMETER_CHECKS,
   RequestChecksPipe,
   type RequestDeclaration,
@@ -94,11 +95,9 @@ export function ClientRequest<Body extends ClientParameters>(
   body: Type<Body>,
   options: ClientRequestOptions = {},
 ): ParameterOf<ClientRequest<Body>> {
-  return (controller, method, index) => {
-    const { form = false, grant } = options;
-    declareRouteParameters(controller, method, { body, form, checksClient: 'body', ...(grant && { grant }) });
-    check({ ...options, name: 'body', parameters: body, checks: CLIENT_CHECKS })(controller, method, index);
-  };
+  const { form = false, grant } = options;
+  const declaration = { ...options, name: 'body', parameters: body, checks: CLIENT_CHECKS } as const;
+  return checked(declaration, { body, form, checksClient: 'body', ...(grant && { grant }) });
 }
 
 /**
@@ -109,26 +108,19 @@ export function ClientQuery<Query extends ClientParameters>(
   query: Type<Query>,
   options: ClientCheckOptions = {},
 ): ParameterOf<ClientQuery<Query>> {
-  return (controller, method, index) => {
-    declareRouteParameters(controller, method, { query, checksClient: 'query', ...options });
-    check({ ...options, name: 'query', parameters: query, checks: CLIENT_CHECKS })(controller, method, index);
-  };
+  const declaration = { ...options, name: 'query', parameters: query, checks: CLIENT_CHECKS } as const;
+  return checked(declaration, { query, checksClient: 'query', ...options });
 }
 
 /** Reads the JSON body of a request, and validates its parameters by the rules of a class (protocol §2.4 and §2.5). */
 export function ValidatedBody<Body extends object>(body: Type<Body>, options: BodyOptions = {}): ParameterOf<Body> {
-  return (controller, method, index) => {
-    declareRouteParameters(controller, method, { body, form: options.form ?? false, validatesBody: true });
-    check({ ...options, name: 'body', parameters: body, checks: PARAMETER_CHECKS })(controller, method, index);
-  };
+  const declaration = { ...options, name: 'body', parameters: body, checks: PARAMETER_CHECKS } as const;
+  return checked(declaration, { body, form: options.form ?? false, validatesBody: true });
 }
 
 /** Reads the query of a request, and validates its parameters by the rules of a class (protocol §2.5). */
 export function ValidatedQuery<Query extends object>(query: Type<Query>): ParameterOf<Query> {
-  return (controller, method, index) => {
-    declareRouteParameters(controller, method, { query, validatesQuery: true });
-    check({ name: 'query', parameters: query, checks: PARAMETER_CHECKS })(controller, method, index);
-  };
+  return checked({ name: 'query', parameters: query, checks: PARAMETER_CHECKS }, { query, validatesQuery: true });
 }
 
 /**
@@ -155,8 +147,11 @@ export function CallingBrowser(): ParameterOf<Browser> {
   };
 }
 
-function check(declaration: RequestDeclaration) {
+/** Declares what a parameter reads, and the checks before it. */
+function checked<Value>(declaration: RequestDeclaration, read: RouteParameters): ParameterOf<Value> {
   const decorate = Checked(declaration, RequestChecksPipe);
-  return (controller: object, method: PropertyKey, index: unknown): void =>
+  return (controller, method, index) => {
+    declareRouteParameters(controller, method, read);
     decorate(controller, method as string, index as number);
+  };
 }

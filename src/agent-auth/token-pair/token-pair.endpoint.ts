@@ -12,11 +12,11 @@ import type { RefreshContent } from '../../refresh-token/family-statements.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { ClientParameters } from '../../registry/client-authentication.js';
+import { CredentialParameters } from '../../registry/client-authentication.js';
 import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope } from '../agent-token-issuer.js';
 
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
-export class CodeExchangeBody extends ClientParameters {
+export class CodeExchangeBody extends CredentialParameters {
   @IsIn(['authorization_code'])
   @ApiProperty('Exchanges the authorization code of the authorization page.', 'authorization_code')
   grant_type!: 'authorization_code';
@@ -39,7 +39,7 @@ export class CodeExchangeBody extends ClientParameters {
 }
 
 /** The refresh request (RFC 6749 §6). */
-export class RefreshBody extends ClientParameters {
+export class RefreshBody extends CredentialParameters {
   @IsIn(['refresh_token'])
   @ApiProperty('Exchanges the refresh token of the last response.', 'refresh_token')
   grant_type!: 'refresh_token';
