@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
+import type { Clock } from '../../src/platform/clock.js';
 import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 
 const FAIL: RequestListener = (_, response) => void response.writeHead(500).end();
@@ -115,6 +116,14 @@ describe('RemoteKeySet', () => {
     clock.advance({ milliseconds: -3_600_000 });
     issuer.broken = undefined;
     await expectFound();
+  });
+
+  it('ends the search for an unknown key also while the clock goes back', async () => {
+    let time = clock.now();
+    const backwards = { now: () => time-- } as Clock;
+    keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), backwards);
+    await expectUnknown();
+    expect(issuer.requests).toBe(2);
   });
 
   it('throws temporarily_unavailable only for a published key that cannot be used', async () => {
