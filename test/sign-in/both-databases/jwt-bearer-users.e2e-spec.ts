@@ -123,8 +123,8 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
   });
 
   it.each([
-    [false, 11],
-    [true, 8],
+    [false, 12],
+    [true, 9],
   ])(
     'to whichever statement of the linking causes one audit event, for a user who has a customer: %s',
     async (isKnown, statementCount) => {
