@@ -46,11 +46,16 @@ export class SqliteStatements {
     return this.prepare(sql).run(...parameters.map(asStored)).changes;
   }
 
-  /** SQLite stores a time as text without a zone. mysql2 returns it as a Date, and so does `select`. */
+  /**
+   * SQLite stores a time as text without a zone. mysql2 returns it as a Date, and so does `select`. An expression such as
+   * `MAX(won_at) AS last_won_at` has no type on SQLite, so its name decides.
+   */
   private timeColumnsOf(statement: PreparedStatement): string[] {
     const known = this.timeColumns.get(statement);
     if (known) return known;
-    const times = statement.columns().filter(({ type }) => type?.startsWith('datetime'));
+    const isTime = ({ name, type }: { name: string; type: string | null }) =>
+      type === null ? name.endsWith('_at') : type.startsWith('datetime');
+    const times = statement.columns().filter(isTime);
     const names = times.map(({ name }) => name);
     this.timeColumns.set(statement, names);
     return names;
