@@ -5,20 +5,20 @@ import { GrantRuns } from './grant-runs.js';
 import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
 import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
-import { OutputCapture } from './output-capture.js';
+import type { OutputCapture } from './output-capture.js';
 import { assertDeclared, prepare } from './preparation.js';
 import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
-import { KitEnvironment, TOKEN } from './test-environment.js';
-import { startTestService, type TestService } from './test-service.js';
+import { openContext, TestContext } from './test-context.js';
+import { TOKEN } from './test-environment.js';
+import type { TestService } from './test-service.js';
 import type { ExpectedError, Parameters, SendOptions } from './token-request.js';
 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
 /** The real service with the grant under test, and methods that send requests to it. */
-export class GrantTestContext {
-  readonly environment: KitEnvironment;
+export class GrantTestContext extends TestContext {
   readonly checks: ResponseChecks;
   /** The JSON Schema of the body class. */
   readonly schema: ObjectSchema;
@@ -30,27 +30,22 @@ export class GrantTestContext {
     readonly declared: GrantMetadata,
     readonly kit: GrantKit,
     service: TestService,
-    readonly output: OutputCapture,
+    output: OutputCapture,
     private readonly timeoutMs: number,
   ) {
-    this.environment = new KitEnvironment(service);
+    super(service, output, serviceOptionsOf(declared, kit));
     this.grantRuns = new GrantRuns(service, declared);
     this.checks = new ResponseChecks(this.environment, declared);
     this.schema = schemaOf(declared.body);
   }
 
   /** @throws Error if the service does not start with the grant */
-  static async open(grant: Type, kit: GrantKit, timeoutMs = RESPONSE_TIMEOUT_MS): Promise<GrantTestContext> {
+  static open(grant: Type, kit: GrantKit, timeoutMs = RESPONSE_TIMEOUT_MS): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
-    const output = new OutputCapture();
-    const service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
-    try {
+    return openContext(serviceOptionsOf(declared, kit), (service, output) => {
       assertProvided(grant, service);
       return new GrantTestContext(declared, kit, service, output, timeoutMs);
-    } catch (error) {
-      await service.stop();
-      throw error;
-    }
+    });
   }
 
   /** @throws Error if a valid request gets no token, so that no rule can be checked */
@@ -62,29 +57,11 @@ export class GrantTestContext {
     });
   }
 
-  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the grant breaks the rule */
-  check(rule: { title: string; check(context: GrantTestContext): Promise<void> }): Promise<void> {
-    return this.output.during(() => rule.check(this));
-  }
-
-  /** Starts a second service on the same database. It stands for another process. */
-  async secondService(environment: Record<string, string> = {}): Promise<TestService> {
-    const { service } = this.environment;
-    const options = serviceOptionsOf(this.declared, this.kit);
-    const variables = { ...options.environment, ...environment };
-    const { database } = service;
-    const second = await startTestService({ ...options, environment: variables, database, log: this.output.log });
-    second.clock.advance({ seconds: (service.clock.now() - second.clock.now()) / 1000 });
-    return second;
-  }
-
-  async close(): Promise<void> {
-    await this.environment.service.stop();
-  }
-
   /** The parameters of a new request that gets a token. */
   async body(more: Parameters = {}): Promise<Parameters> {
-    return { ...this.withCommon(await this.kit.valid(this.environment)), ...more };
+    const own = await this.kit.valid(this.environment);
+    this.issued.push(own as Parameters);
+    return { ...this.withCommon(own), ...more };
   }
 
   /** The grant's own parameters, with those that every request needs. */
@@ -147,11 +124,5 @@ export class GrantTestContext {
       throw new Error(`not refused with ${wanted}\n${this.describe(response)}`);
     }
     return response;
-  }
-
-  /** The response and its log lines, for the message of a failure. */
-  private describe({ status, text, headers }: TestResponse): string {
-    const lines = this.output.about(headers.get('x-request-id') ?? 'none');
-    return [`response: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
   }
 }

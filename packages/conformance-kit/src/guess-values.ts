@@ -8,15 +8,18 @@ import type { Parameters } from './token-request.js';
 export class GuessValues {
   private readonly values: Iterator<string, undefined>;
 
+  /** @param issued the parameters of other requests: a grant without handles may know their values */
   constructor(
     private readonly guessable: GuessableParameter,
     body: Type<object>,
     parameters: Parameters,
+    issued: Parameters[],
   ) {
     const { parameter, wrong } = guessable;
     const right = `${parameters[parameter]}`;
     const accepts = (value: string) => isAccepted(body, { ...parameters, [parameter]: value });
-    this.values = wrong ? given(right, wrong) : wrongValues(right, accepts);
+    const others = new Set(issued.map((each) => `${each[parameter]}`));
+    this.values = wrong ? given(right, wrong) : wrongValues(right, others, accepts);
   }
 
   /** @throws Error if there are fewer values */

@@ -1,14 +1,10 @@
 import type { GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { GrantKit } from './grant-kit.js';
 import type { GrantTestContext } from './grant-test-context.js';
+import type { RuleFor } from './test-context.js';
 
-/** A service-wide rule, with a check that tests a grant for it. */
-export interface Rule {
-  /** A sentence whose subject is the grant. */
-  title: string;
-  /** @throws Error if the grant breaks the rule */
-  check(context: GrantTestContext): Promise<void>;
-}
+/** A rule for grants. */
+export type Rule = RuleFor<GrantTestContext>;
 
 /** The rules on one subject that apply to a grant. */
 export type RuleSet = (declared: GrantMetadata, kit: GrantKit) => Rule[];

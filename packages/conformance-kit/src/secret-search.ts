@@ -23,12 +23,15 @@ export function secretsIn(
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
   const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(parameters[name])));
-  return values.filter((value) => value.trim().length >= MIN_SECRET_CHARACTERS && !isPublicId(value));
+  return values.filter((value) => isLongText(value) && !isPublicId(value));
 }
+
+/** Whether a text is too long to occur anywhere by chance. */
+export const isLongText = (text: string): boolean => text.trim().length >= MIN_SECRET_CHARACTERS;
 
 /** Whether a text of a response can be a secret: no id, no time, and not too short. */
 export function isPrivateText(text: string): boolean {
-  return text.length >= MIN_SECRET_CHARACTERS && !UUID.test(text) && Number.isNaN(Date.parse(text));
+  return isLongText(text) && !UUID.test(text) && Number.isNaN(Date.parse(text));
 }
 
 /** The secret parts of a token or a header. */

@@ -4,7 +4,7 @@ import { Clock } from 'customer-authorization-service/grant';
 export class TestClock extends Clock {
   private offsetMs = 0;
 
-  private constructor(private readonly realTime: () => number) {
+  private constructor(private realTime: () => number) {
     super();
   }
 
@@ -30,5 +30,23 @@ export class TestClock extends Clock {
   /** Returns to the time that the clock would show if it had never been set. */
   reset(): void {
     this.offsetMs = 0;
+  }
+
+  /**
+   * Does work while the clock shows other times only by `advance`, so that no proof expires and no window of a limit
+   * ends because a machine is slow. Then the clock returns to its time.
+   *
+   * @internal
+   */
+  async whileStopped<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { realTime, offsetMs } = this;
+    const stoppedMs = realTime();
+    this.realTime = () => stoppedMs;
+    try {
+      return await work();
+    } finally {
+      this.realTime = realTime;
+      this.offsetMs = offsetMs;
+    }
   }
 }

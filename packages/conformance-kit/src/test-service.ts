@@ -30,6 +30,8 @@ export interface TestServiceOptions extends Extension {
   database?: TestDatabase;
   /** The log of the service; stdout if omitted. @internal */
   log?: Log;
+  /** The clock of another service. @internal */
+  clock?: TestClock;
   /** Shorter timeouts and lower limits for connections. @internal */
   connections?: Partial<ConnectionLimits>;
 }
@@ -59,9 +61,15 @@ export interface TestService extends Service, HttpClient {
  * @throws Error if the service does not start, because a grant or the registry is invalid
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { registry = kitRegistry(), environment, replace = [], database: given, ...extension } = options;
+  const {
+    registry = kitRegistry(),
+    environment,
+    replace = [],
+    database: given,
+    clock = TestClock.running(),
+    ...extension
+  } = options;
   const database = given ?? (await createTestDatabase());
-  const clock = TestClock.running();
   const audit: AuditEntry[] = [];
   const remove = async () => {
     if (!given) await database.remove();

@@ -12,6 +12,11 @@ class OfTwoDigits {
   code!: string;
 }
 
+class Loose {
+  @Matches(/^\w{4}$/)
+  code!: string;
+}
+
 const textOf = (alphabet: string, length: number) =>
   Array.from({ length }, () => alphabet[Math.floor(Math.random() * alphabet.length)]).join('');
 
@@ -22,7 +27,7 @@ describe('the wrong values of the kit', () => {
   ] as const)('are accepted by the rules of a body, for 200 random codes %s', (_, body, alphabet, lengths) => {
     for (let run = 0; run < 200; run++) {
       const code = textOf(alphabet, lengths[run % 3] as number);
-      const values = new GuessValues({ parameter: 'code', limit: 5 }, body, { code }).take(5);
+      const values = new GuessValues({ parameter: 'code', limit: 5 }, body, { code }, []).take(5);
       expect(new Set([code, ...values]).size).toBe(6);
       for (const value of values)
         expect(
@@ -33,20 +38,35 @@ describe('the wrong values of the kit', () => {
   });
 
   it('differ also if each letter of the right value is the same', () => {
-    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfConsonants, { code: 'BBBB' }).take(3);
+    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfConsonants, { code: 'BBBB' }, []).take(3);
     expect(new Set(['BBBB', ...values]).size).toBe(4);
+  });
+
+  it('have the characters of other right values, in any place', () => {
+    const issued = [{ code: '2A2A' }, { code: 'BB22' }];
+    expect(new GuessValues({ parameter: 'code', limit: 3 }, Loose, { code: 'AAAA' }, issued).take(3)).toEqual([
+      'AAA2',
+      'AAAB',
+      'AA2A',
+    ]);
+  });
+
+  it('are values of other requests only if there are no others', () => {
+    const issued = ['11', '12', '21'].map((code) => ({ code }));
+    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfTwoDigits, { code: '11' }, issued);
+    expect(values.take(3)).toEqual(['22', '12', '21']);
   });
 
   it('are those of the author if the test declares `wrong`', () => {
     const wrong = (right: string, index: number) => `${right}${index}`;
-    expect(new GuessValues({ parameter: 'code', limit: 2, wrong }, OfTwoDigits, { code: '1' }).take(2)).toEqual([
+    expect(new GuessValues({ parameter: 'code', limit: 2, wrong }, OfTwoDigits, { code: '1' }, []).take(2)).toEqual([
       '10',
       '11',
     ]);
   });
 
   it('are reported as too few if the rules accept fewer than the limit', () => {
-    const values = new GuessValues({ parameter: 'code', limit: 5 }, OfTwoDigits, { code: '11' });
+    const values = new GuessValues({ parameter: 'code', limit: 5 }, OfTwoDigits, { code: '11' }, []);
     expect(() => values.take(5)).toThrow(
       'code: the kit finds too few wrong values for 5 guesses; return them by `wrong`',
     );

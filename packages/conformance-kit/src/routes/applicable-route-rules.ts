@@ -8,7 +8,7 @@ import { routeOrganizationRules } from './organization-rules.js';
 import { routeResendRules } from './resend-rules.js';
 import type { RouteKit } from './route-kit.js';
 import { grantsOf } from './route-registry.js';
-import type { RouteRule } from './route-rule.js';
+import type { RouteRule } from './route-test-context.js';
 import { routeSecretRules } from './secret-rules.js';
 
 /** Every rule that applies to a route. */

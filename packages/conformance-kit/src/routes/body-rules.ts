@@ -3,8 +3,7 @@ import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
 import { about } from '../rule.js';
 import { type BodySchema, required, textsOf, typeOf, typesOf } from '../rules/body-schema.js';
 import type { Parameters } from '../token-request.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 const NO_JSON_OBJECTS = ['{', "{'a':1}", '<xml/>', '[]', '7', '"text"', 'null'];

@@ -1,7 +1,7 @@
 import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule } from './route-rule.js';
+import type { RouteRule } from './route-test-context.js';
 
 /** The bearer token of the caller (protocol §2.6). */
 export function routeCallerRules({ callers, agentScope }: RouteKit): RouteRule[] {
@@ -40,12 +40,10 @@ const ENDED_BEARER: RouteRule = {
     await service.send('DELETE', '/v2/token', { authorization });
     await about('an ended token', () => context.expectError([401], ended));
     const old = await context.valid();
-    service.clock.advance({ seconds: 30 * 86_400 });
-    try {
+    await service.clock.whileStopped(async () => {
+      service.clock.advance({ seconds: 30 * 86_400 });
       await about('an expired token', () => context.expectError([401], old));
-    } finally {
-      service.clock.advance({ seconds: -30 * 86_400 });
-    }
+    });
   },
 };
 

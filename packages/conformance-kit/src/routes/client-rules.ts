@@ -1,8 +1,7 @@
 import { declaredProperties, isCustomerRoute, pathOn, type Route } from 'customer-authorization-service/testing-host';
 import { FOREIGN_ORIGIN, FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
 import { about } from '../rule.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext, SentRequest } from './route-test-context.js';
+import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
 
 export const UNKNOWN_CLIENT = 'kit-unknown-client';
 

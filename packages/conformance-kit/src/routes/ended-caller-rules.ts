@@ -4,8 +4,7 @@ import { SITE } from '../kit-registry.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit, RouteRequest } from './route-kit.js';
 import { grantsOf } from './route-registry.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 /** What a caller creates ends with its bearer token (protocol §10.7). */
 export function routeEndedCallerRules({ callers, redeem, ...kit }: RouteKit): RouteRule[] {

@@ -2,8 +2,7 @@ import { DiscoveryService } from '@nestjs/core';
 import { declaredProperties, routesOf } from 'customer-authorization-service/testing-host';
 import { request } from '../http-client.js';
 import { ORIGIN } from '../kit-registry.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 const EVIL_ORIGIN = 'https://evil.example';
 

@@ -1,8 +1,7 @@
 import { RateLimits } from 'customer-authorization-service/testing-host';
 import { wrongValue } from '../text-guesses.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 /** A route takes from the limits of its extension. Without this rule nothing detects a limit that limits nothing. */
 export function routeLimitRules({ limits = {}, otherLimits = [] }: RouteKit): RouteRule[] {

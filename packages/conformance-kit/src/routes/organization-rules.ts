@@ -3,12 +3,12 @@ import { GuessValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
 import { about } from '../rule.js';
+import { containsSecret, isLongText } from '../secret-search.js';
 import { rowsWith } from '../stored-cells.js';
 import { wrongValue } from '../text-guesses.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext, SentRequest } from './route-test-context.js';
+import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const COMMON_TEXTS = [OWN_ORGANIZATION, SITE, ORIGIN];
@@ -40,9 +40,8 @@ const UNKNOWN_TO_OTHERS: RouteRule = {
         throw new Error(`${name}: names a customer; declare actsOn: { customer: '${name}' } in the test`);
       }
       const own = await context.valid();
-      const texts = new Map(ownTexts(own, other));
       const right = await fromOther(context, own);
-      const wrong = await fromOther(context, withText(own, texts.get(name) ?? '', wrongText(context, own, name)));
+      const wrong = await fromOther(context, withText(own, name, wrongText(context, own, name)));
       const [ofOwn, ofUnknown] = [statusOf(await context.send(right)), statusOf(await context.send(wrong))];
       if (ofOwn !== ofUnknown)
         throw new Error(`${name}: of another organization ${ofOwn}\nunknown ${ofUnknown}\n${LOOK_UP}`);
@@ -59,13 +58,13 @@ const KEPT_APART: RouteRule = {
     const unused = await context.valid();
     const own = [OWN_ORGANIZATION, SITE, ...customersOf(OWN_ORGANIZATION)];
     const before = await rowsWith(service, own);
-    const hidden = [...own, ...ownTexts(used, unused).map(([, value]) => value)];
+    const hidden = [...own, ...ownTexts(used, unused).map(([, value]) => value)].filter(isLongText);
     for (const sent of [unused, used]) {
       const foreign = await fromOther(context, sent);
       for (const each of [foreign, { ...sent, headers: foreign.headers }]) {
         const { status, text } = await context.send(each);
         const request = JSON.stringify(each);
-        const shown = hidden.find((value) => !request.includes(value) && text.includes(value));
+        const shown = hidden.find((value) => !request.includes(value) && containsSecret(text, value));
         if (status < 400 && sent === unused && shown !== undefined)
           throw new Error(`shows ${shown} of another organization; ${LOOK_UP}\n${text}`);
       }
@@ -87,7 +86,7 @@ function actsOnCustomer(parameter: string): RouteRule {
         throw new Error(`${parameter}: send the id of a customer of \`newCustomer()\` in \`valid\``);
       const unknown = uuidv7(context.environment.service.clock.now());
       const ofOther = await context.send(await fromOther(context, sent));
-      const ofUnknown = await context.send(await fromOther(context, withText(sent, customer, unknown)));
+      const ofUnknown = await context.send(await fromOther(context, withText(sent, parameter, unknown)));
       if (ofOther.status >= 400 && statusOf(ofOther) === statusOf(ofUnknown)) return;
       const solution = 'look up the customer by `Identities.find(entityId, organizationId)` of the caller';
       throw new Error(
@@ -116,16 +115,24 @@ function namesInPath({ path, route }: SentRequest): Record<string, string> {
 }
 
 /** A value that nothing has: of the same form, and accepted by the rules of the body. */
-function wrongText({ body, environment }: RouteTestContext, sent: SentRequest, name: string): string {
+function wrongText({ body, environment, issued }: RouteTestContext, sent: SentRequest, name: string): string {
   const parameters = parametersOf(sent);
   const value = `${parameters[name] ?? namesInPath(sent)[name]}`;
   if (UUID.test(value)) return uuidv7(environment.service.clock.now());
   if (!body || !(name in parameters)) return wrongValue(value, 0);
-  return new GuessValues({ parameter: name, limit: 1 }, body.declared.body, parameters).take(1)[0] as string;
+  return new GuessValues({ parameter: name, limit: 1 }, body.declared.body, parameters, issued).take(1)[0] as string;
 }
 
-const withText = (sent: SentRequest, text: string, other: string): SentRequest =>
-  changed(sent, (all) => all.replaceAll(text, other));
+/** The request with another text for a parameter of the body, the path or the query. */
+function withText(sent: SentRequest, name: string, text: string): SentRequest {
+  const parameters = parametersOf(sent);
+  if (name in parameters) return { ...sent, body: { ...parameters, [name]: text } };
+  const { pathname, searchParams } = new URL(sent.path, 'http://kit');
+  const at = sent.route.split('/').indexOf(`{${name}}`);
+  if (at < 0) searchParams.set(name, text);
+  const path = pathname.split('/').map((part, index) => (index === at ? text : part));
+  return { ...sent, path: `${path.join('/')}?${searchParams}` };
+}
 
 /** The request that a caller of the other organization sends with its own client. */
 async function fromOther(context: RouteTestContext, sent: SentRequest): Promise<SentRequest> {

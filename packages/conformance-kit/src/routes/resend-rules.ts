@@ -1,9 +1,8 @@
-import { limitsOf, withLimits } from '../guesses-in-window.js';
 import { about } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule } from './route-rule.js';
+import type { RouteRule } from './route-test-context.js';
 
 const LIMIT_THEM = 'take from a limit for this text by `Limits.take` before the message is sent';
 
@@ -32,7 +31,7 @@ function limitsResends(count: number): RouteRule {
   return {
     title: `refuses a repeated request with 429 after ${count} requests, because the test declares \`resends\``,
     check: (context) =>
-      withLimits(context, limitsOf(context.kit), async ({ url }) => {
+      context.withLimits(async ({ url }) => {
         const sent = { ...(await context.valid()), url };
         for (let number = 1; number <= count; number++)
           await about(`request ${number} of ${count}`, () => context.expectSuccess(sent));

@@ -3,11 +3,11 @@ import { DiscoveryService } from '@nestjs/core';
 import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
 import { violationOfErrorResponse } from '../error-response.js';
 import { request, type TestResponse } from '../http-client.js';
-import { OutputCapture } from '../output-capture.js';
+import type { OutputCapture } from '../output-capture.js';
 import { assertDeclared, prepare } from '../preparation.js';
 import { containsSecret, secretsIn } from '../secret-search.js';
-import { KitEnvironment } from '../test-environment.js';
-import { extensionOf, startTestService, type TestService, type TestServiceOptions } from '../test-service.js';
+import { openContext, type RuleFor, TestContext } from '../test-context.js';
+import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit, RouteRequest } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
@@ -23,31 +23,32 @@ export interface SentRequest {
   body: Parameters | string | undefined;
 }
 
+/** A rule for routes. */
+export type RouteRule = RuleFor<RouteTestContext>;
+
 /** The real service with the route under test, and methods that send requests to it. */
-export class RouteTestContext {
-  readonly environment: KitEnvironment;
+export class RouteTestContext extends TestContext {
   readonly body: { schema: ObjectSchema; declared: { body: Type<object> } } | undefined;
 
   private constructor(
     readonly route: Route,
     readonly kit: RouteKit,
     service: TestService,
-    readonly output: OutputCapture,
+    output: OutputCapture,
   ) {
-    this.environment = new KitEnvironment(service);
+    super(service, output, optionsOf(kit));
     const body = route.parameters.body as Type<object> | undefined;
     this.body = body && { schema: schemaOf(body), declared: { body } };
   }
 
   /** @throws Error if the service does not start, or does not have the route */
-  static async open(name: string, kit: RouteKit): Promise<RouteTestContext> {
-    const output = new OutputCapture();
-    const service = await startTestService({ ...optionsOf(kit), log: output.log });
-    const routes = routesOf(service.application.get(DiscoveryService, { strict: false }));
-    const route = routes.find(({ method, path, surface }) => surface === 'public' && nameOf(method, path) === name);
-    if (route) return new RouteTestContext(route, kit, service, output);
-    await service.stop();
-    throw new Error(`${name}: no controller of the public port has this route; name its module in \`modules\``);
+  static open(name: string, kit: RouteKit): Promise<RouteTestContext> {
+    return openContext(optionsOf(kit), (service, output) => {
+      const routes = routesOf(service.application.get(DiscoveryService, { strict: false }));
+      const route = routes.find(({ method, path, surface }) => surface === 'public' && nameOf(method, path) === name);
+      if (route) return new RouteTestContext(route, kit, service, output);
+      throw new Error(`${name}: no controller of the public port has this route; name its module in \`modules\``);
+    });
   }
 
   /** @throws Error if a valid request fails, so that no rule can be checked */
@@ -59,30 +60,12 @@ export class RouteTestContext {
     });
   }
 
-  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the route breaks the rule */
-  check(rule: { title: string; check(context: RouteTestContext): Promise<void> }): Promise<void> {
-    return this.output.during(() => rule.check(this));
-  }
-
-  /** Starts a second process on the same database. */
-  async secondService(environment: Record<string, string>): Promise<TestService> {
-    const { database, clock } = this.environment.service;
-    const options = optionsOf(this.kit);
-    const variables = { ...options.environment, ...environment };
-    const second = await startTestService({ ...options, environment: variables, database, log: this.output.log });
-    second.clock.advance({ milliseconds: clock.now() - second.clock.now() });
-    return second;
-  }
-
-  close(): Promise<void> {
-    return this.environment.service.stop();
-  }
-
-  /** A new request that succeeds, with other parameters. */
-  async valid(more: Parameters = {}): Promise<SentRequest> {
+  /** A new request that succeeds. */
+  async valid(): Promise<SentRequest> {
     const { path = this.route.path, headers = {}, body } = (await this.kit.valid(this.environment)) as RouteRequest;
+    this.issued.push((body ?? {}) as Parameters);
     const bearer = 'authorization' in headers ? {} : await this.bearer();
-    return { path, route: this.route.path, headers: { ...bearer, ...headers }, body: body && { ...body, ...more } };
+    return { path, route: this.route.path, headers: { ...bearer, ...headers }, body: body as Parameters | undefined };
   }
 
   /** @throws Error if the response violates the protocol */
@@ -96,8 +79,7 @@ export class RouteTestContext {
     const secrets = own && typeof body === 'object' ? secretsIn(own, body, isPublicId) : [];
     const violation = violationOf(response, secrets);
     if (violation === undefined) return response;
-    const lines = this.output.about(response.headers.get('x-request-id') ?? 'none');
-    throw new Error([violation, `response: ${response.status} ${response.text}`, ...lines].join('\n'));
+    throw new Error(`${violation}\n${this.describe(response)}`);
   }
 
   /** @throws Error if the response is not a success */

@@ -1,8 +1,7 @@
 import type { GuessableParameter } from '../grant-kit.js';
 import { GuessValues } from '../guess-values.js';
-import { limitsOf, withLimits } from '../guesses-in-window.js';
 import { withInterleavedStatements } from '../interleaved-statements.js';
-import { withRepeatableRandom } from '../repeatable-random.js';
+import { predictedParameters } from '../repeatable-random.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
 import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
@@ -10,8 +9,7 @@ import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
 import type { TestService } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule } from './route-rule.js';
-import type { RouteTestContext, SentRequest } from './route-test-context.js';
+import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
 
 /** The secrets of requests and responses. */
 export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] {
@@ -53,15 +51,14 @@ const UNGUESSABLE: RouteRule = {
     const [one, other] = [parametersOf(await context.valid()), parametersOf(await context.valid())];
     const names = body ? ownParameters(body).filter((name) => typeof one[name] === 'string') : [];
     const own = names.filter((name) => one[name] !== other[name] && !context.environment.isPublicId(`${one[name]}`));
-    assertNoShortParameter(one, own, 'limit the guesses by `Limits`');
+    assertNoShortParameter([one, other], own, 'limit the guesses by `Limits`');
   },
 };
 
 function limitsGuesses(guessable: GuessableParameter): RouteRule {
   return {
     title: `refuses a right request after ${guessable.limit} wrong guesses, because the test declares \`guessable\``,
-    check: (context) =>
-      withLimits(context, limitsOf(context.kit), (service) => guessUntilRefused(context, service, guessable)),
+    check: (context) => context.withLimits((service) => guessUntilRefused(context, service, guessable)),
   };
 }
 
@@ -85,9 +82,8 @@ function fromSecureRandom({ parameter }: GuessableParameter): RouteRule {
   return {
     title: 'does not create a guessable value with Math.random()',
     async check(context) {
-      const next = async () => parametersOf(await context.valid())[parameter];
-      const [one, other] = [await withRepeatableRandom(next), await withRepeatableRandom(next)];
-      if (one !== other || one === (await next())) return;
+      const next = async () => parametersOf(await context.valid());
+      if ((await predictedParameters([parameter], next)).length === 0) return;
       throw new Error(`${parameter}: repeats when Math.random() repeats its numbers; create it with randomInt()`);
     },
   };
@@ -97,12 +93,15 @@ async function guessUntilRefused(context: RouteTestContext, service: TestService
   const [{ parameter, limit }, { url }] = [guessable, service];
   const { body, ...sent } = await context.valid();
   const right = (body ?? {}) as Parameters;
-  const wrong = new GuessValues(guessable, context.body?.declared.body ?? Object, right);
+  const wrong = new GuessValues(guessable, context.body?.declared.body ?? Object, right, context.issued);
   const guess = (value: string) => context.send({ ...sent, url, body: { ...right, [parameter]: value } });
   const responses = await withInterleavedStatements([service], () => Promise.all(wrong.take(limit).map(guess)));
   if (responses.some(({ status }) => status < 300)) throw new Error(`${parameter}: a wrong value succeeds`);
   const { status } = await context.send({ ...sent, url, body: right });
-  if (status < 300) throw new Error(`${parameter}: the right value succeeds after ${limit} wrong guesses`);
+  if (status >= 300) return;
+  const solution =
+    'count each guess; if the route refuses these values before it looks them up, return others by `wrong`';
+  throw new Error(`${parameter}: the right value succeeds after ${limit} wrong guesses; ${solution}`);
 }
 
 /** The parameters of the body. A body may be empty. */

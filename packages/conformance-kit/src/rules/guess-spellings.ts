@@ -1,10 +1,9 @@
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { withLimits } from '../guesses-in-window.js';
 import { about, type Rule } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
-import { attemptLimitsOf, guess } from './wrong-guesses.js';
+import { guess } from './wrong-guesses.js';
 
 /** A database may ignore these differences when it compares texts. */
 const SPELLINGS: [what: string, change: (text: string) => string][] = [
@@ -21,7 +20,7 @@ export function limitsSpellings(guessable: GuessableParameter): Rule {
       for (const [what, change] of SPELLINGS) {
         const names = variable(context, await context.body(), change);
         for (const name of names) {
-          await withLimits(context, attemptLimitsOf(context), async (service) => {
+          await context.withLimits(async (service) => {
             const parameters = await context.body();
             await guess(context, service, parameters, guessable);
             const spelled = { ...parameters, [name]: change(`${parameters[name]}`) };

@@ -1,11 +1,10 @@
 import type { GuessableParameter } from '../grant-kit.js';
-import { withLimits } from '../guesses-in-window.js';
 import { provingParameters } from '../proof.js';
-import { withRepeatableRandom } from '../repeatable-random.js';
+import { predictedParameters } from '../repeatable-random.js';
 import { about, type Rule, type RuleSet } from '../rule.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
 import { limitsSpellings } from './guess-spellings.js';
-import { attemptLimitsOf, guess } from './wrong-guesses.js';
+import { guess } from './wrong-guesses.js';
 
 /** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
 export const guessRules: RuleSet = ({ agentScope }, { guessable }) => [
@@ -20,7 +19,7 @@ const UNGUESSABLE: Rule = {
     const [one, other] = [await context.body(), await context.body()];
     const { isPublicId } = context.environment;
     const names = provingParameters(context, one, other).filter((name) => !isPublicId(`${one[name]}`));
-    assertNoShortParameter(one, names, 'create it with randomSecret(), or limit the guesses');
+    assertNoShortParameter([one, other], names, 'create it with randomSecret(), or limit the guesses');
   },
 };
 
@@ -28,11 +27,7 @@ const FROM_SECURE_RANDOM: Rule = {
   title: 'does not create proofs with Math.random()',
   async check(context) {
     const names = provingParameters(context, await context.body(), await context.body());
-    const [one, other] = [
-      await withRepeatableRandom(() => context.body()),
-      await withRepeatableRandom(() => context.body()),
-    ];
-    const predicted = names.filter((name) => one[name] === other[name]);
+    const predicted = await predictedParameters(names, () => context.body());
     if (predicted.length === 0) return;
     throw new Error(`${predicted}: repeats when Math.random() repeats its numbers; create it with randomSecret()`);
   },
@@ -43,13 +38,13 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
   return {
     title: `refuses a right proof after ${limit} wrong guesses, because the test declares \`guessable\``,
     async check(context) {
-      await withLimits(context, attemptLimitsOf(context), async (service) => {
+      await context.withLimits(async (service) => {
         const parameters = await context.body();
         if (limit > 1) await guess(context, service, parameters, guessable, 1);
         const { url } = service;
         await about('the right value after one wrong guess', () => context.expectToken(parameters, { url }));
       });
-      await withLimits(context, attemptLimitsOf(context), async (service) => {
+      await context.withLimits(async (service) => {
         const parameters = await context.body();
         await guess(context, service, parameters, guessable);
         const { status } = await context.send(parameters, { url: service.url });

@@ -24,37 +24,32 @@ const DECLARES_PENDING: Rule = {
 
 const POLLED: Rule = {
   title: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
-  async check(context) {
-    const { environment, kit } = context;
-    const before = createdCustomers(context);
-    const { parameters: own, confirm, intervalSeconds } = await (kit.pending as Pending)(environment);
-    const parameters = context.withCommon(own);
-    let waitedSeconds = 0;
-    const wait = () => {
-      const seconds = intervalSeconds + SLOW_DOWN_SECONDS;
-      environment.service.clock.advance({ seconds });
-      waitedSeconds += seconds;
-    };
-    const poll = (what: string, error: string) => about(what, () => context.expectError({ error }, parameters));
-    try {
-      await poll('the first poll', 'authorization_pending');
-      await poll(`a poll within ${intervalSeconds} s of the last one; ${SLOW_DOWN}`, 'slow_down');
-      wait();
-      await poll('a poll after the interval', 'authorization_pending');
-      if (createdCustomers(context) > before)
-        throw new Error(`a customer exists before the confirmation; ${CREATE_LATER}`);
-      await confirm();
-      wait();
-      await about('a poll after the confirmation', () => context.expectToken(parameters));
-      for (const what of ['a second use', 'a third use']) {
-        wait();
-        await poll(what, 'invalid_grant');
-      }
-    } finally {
-      environment.service.clock.advance({ seconds: -waitedSeconds });
-    }
+  check(context) {
+    const { clock } = context.environment.service;
+    return clock.whileStopped(() => pollUntilUsed(context));
   },
 };
+
+async function pollUntilUsed(context: GrantTestContext): Promise<void> {
+  const { environment, kit } = context;
+  const before = createdCustomers(context);
+  const { parameters: own, confirm, intervalSeconds } = await (kit.pending as Pending)(environment);
+  const parameters = context.withCommon(own);
+  const wait = () => environment.service.clock.advance({ seconds: intervalSeconds + SLOW_DOWN_SECONDS });
+  const poll = (what: string, error: string) => about(what, () => context.expectError({ error }, parameters));
+  await poll('the first poll', 'authorization_pending');
+  await poll(`a poll within ${intervalSeconds} s of the last one; ${SLOW_DOWN}`, 'slow_down');
+  wait();
+  await poll('a poll after the interval', 'authorization_pending');
+  if (createdCustomers(context) > before) throw new Error(`a customer exists before the confirmation; ${CREATE_LATER}`);
+  await confirm();
+  wait();
+  await about('a poll after the confirmation', () => context.expectToken(parameters));
+  for (const what of ['a second use', 'a third use']) {
+    wait();
+    await poll(what, 'invalid_grant');
+  }
+}
 
 /** The number of customers that requests created, without those of the cookie grant, which `newCustomer` uses. */
 function createdCustomers({ environment: { service } }: GrantTestContext): number {

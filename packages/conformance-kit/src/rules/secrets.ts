@@ -59,7 +59,8 @@ export async function assertNoSecretIn(
   secrets: Iterable<string>,
 ): Promise<void> {
   const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
-  const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
+  const names = metrics.replaceAll(/ \S+$/gm, ''); // a measured number may equal a short code
+  const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics: names };
   for (const [name, text] of Object.entries(outputs)) {
     const found = [...secrets].find((secret) => containsSecret(text, secret));
     if (found === undefined) continue;

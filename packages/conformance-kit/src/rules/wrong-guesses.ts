@@ -1,8 +1,6 @@
-import type { DeclaredAttemptLimit } from 'customer-authorization-service/testing-host';
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { GuessValues } from '../guess-values.js';
-import { limitsOf } from '../guesses-in-window.js';
 import { withInterleavedStatements } from '../interleaved-statements.js';
 import { raceOfBodies } from '../race.js';
 import { TOKEN } from '../test-environment.js';
@@ -21,7 +19,7 @@ export async function guess(
   count = guessable.limit,
 ): Promise<void> {
   const { parameter } = guessable;
-  const wrong = new GuessValues(guessable, context.declared.body, parameters);
+  const wrong = new GuessValues(guessable, context.declared.body, parameters, context.issued);
   let remaining = count;
   for (let round = 0; remaining > 0 && round < MAX_ROUND_COUNT; round++) {
     const bodies = wrong.take(remaining).map((value) => ({ ...parameters, [parameter]: value }));
@@ -37,10 +35,4 @@ export async function guess(
   throw new Error(
     `${parameter}: the grant answers wrong values with invalid_request, so they are no guesses; ${solution}`,
   );
-}
-
-/** The limits of a grant and of its extension, as `COUNT/SECONDS`. */
-export function attemptLimitsOf({ declared: { attempts = [] }, kit }: GrantTestContext): string[] {
-  const declared = [attempts].flat() as DeclaredAttemptLimit[];
-  return [...declared.map(({ limit }) => limit), ...limitsOf(kit)];
 }

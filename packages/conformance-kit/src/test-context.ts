@@ -1,0 +1,105 @@
+import { DEFAULT_LIMITS } from 'customer-authorization-service/testing-host';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { TestResponse } from './http-client.js';
+import { OutputCapture } from './output-capture.js';
+import { KitEnvironment } from './test-environment.js';
+import { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
+import type { Parameters } from './token-request.js';
+
+/** Generous, because fuzzing is slow and the machine may run other work at the same time. */
+const RULE_TIMEOUT_MS = 120_000;
+/** Limits of the service that no test reaches. Limits of grants and extensions keep their values. */
+const HIGH_LIMITS = Object.keys(DEFAULT_LIMITS)
+  .map((name) => `${name}=1000000/1`)
+  .join();
+
+/** A service-wide rule, with a check that tests a grant or a route for it. */
+export interface RuleFor<Context> {
+  /** A sentence whose subject is the grant or the route. */
+  title: string;
+  /** @throws Error if the grant or the route breaks the rule */
+  check(context: Context): Promise<unknown>;
+}
+
+/** The real service with the grant or the route under test. */
+export abstract class TestContext {
+  readonly environment: KitEnvironment;
+  /** The parameters that `valid` has returned. */
+  readonly issued: Parameters[] = [];
+
+  protected constructor(
+    service: TestService,
+    readonly output: OutputCapture,
+    private readonly options: TestServiceOptions,
+  ) {
+    this.environment = new KitEnvironment(service);
+  }
+
+  /** Does what each rule does first, so that a failure of all rules is reported once. */
+  abstract prepare(): Promise<void>;
+
+  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the rule is broken */
+  check(rule: RuleFor<this>): Promise<unknown> {
+    return this.output.during(() => rule.check(this));
+  }
+
+  /** Starts a second service on the same database. It stands for another process. */
+  secondService(environment: Record<string, string> = {}): Promise<TestService> {
+    const { database, clock } = this.environment.service;
+    const variables = { ...this.options.environment, ...environment };
+    return startTestService({ ...this.options, environment: variables, database, clock, log: this.output.log });
+  }
+
+  /**
+   * Does work with a second process whose rate limits are on, except those of the service itself. The clock stands
+   * still, because a new window of a limit would allow further guesses.
+   */
+  withLimits(work: (service: TestService) => Promise<unknown>): Promise<void> {
+    return this.environment.service.clock.whileStopped(async () => {
+      const limited = await this.secondService({ RATE_LIMIT: HIGH_LIMITS });
+      await work(limited).finally(limited.stop);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.environment.service.stop();
+  }
+
+  /** The response and its log lines, for the message of a failure. */
+  protected describe({ status, text, headers }: TestResponse): string {
+    const lines = this.output.about(headers.get('x-request-id') ?? 'none');
+    return [`response: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
+  }
+}
+
+/** Starts a service whose output is captured. If `use` fails, the service is stopped. */
+export async function openContext<Context>(
+  options: TestServiceOptions,
+  use: (service: TestService, output: OutputCapture) => Context,
+): Promise<Context> {
+  const output = new OutputCapture();
+  const service = await startTestService({ ...options, log: output.log });
+  try {
+    return use(service, output);
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+}
+
+/** Registers one vitest test for each rule. */
+export function describeRules<Context extends TestContext>(
+  title: string,
+  open: () => Promise<Context>,
+  rules: RuleFor<Context>[],
+): void {
+  describe(title, () => {
+    let context: Context;
+    beforeAll(async () => {
+      context = await open();
+      await context.prepare();
+    }, RULE_TIMEOUT_MS);
+    afterAll(() => context?.close());
+    for (const rule of rules) it(rule.title, async () => void (await context.check(rule)), RULE_TIMEOUT_MS);
+  });
+}

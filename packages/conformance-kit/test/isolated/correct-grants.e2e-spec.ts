@@ -1,0 +1,21 @@
+import { randomInt } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fuzzOptions } from '../../src/fuzz/fuzz-options.js';
+import { Random } from '../../src/fuzz/random.js';
+import { randomVoucherForm, voucherGrant } from '../support/broken-grants/voucher.grant.js';
+import { failuresOf } from '../support/failures-of.js';
+
+const { FUZZ_SEED } = process.env;
+
+describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('the conformance kit with TZ=%s', (zone) => {
+  beforeEach(() => void vi.stubEnv('TZ', zone));
+  afterEach(() => void vi.unstubAllEnvs());
+
+  it('finds no mistake in a correct grant with random codes, limits and lifetimes', async () => {
+    const seed = Number(FUZZ_SEED || randomInt(1e9));
+    const form = randomVoucherForm(new Random(seed));
+    fuzzOptions.seed = seed;
+    const { grant, ...kit } = voucherGrant(form);
+    expect(await failuresOf(grant, kit), `FUZZ_SEED=${seed} ${JSON.stringify(form)}`).toEqual(new Map());
+  });
+});

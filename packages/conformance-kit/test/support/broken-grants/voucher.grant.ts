@@ -1,0 +1,113 @@
+import { Injectable, Module, type Type } from '@nestjs/common';
+import { Matches } from 'class-validator';
+import {
+  type AttemptLimit,
+  Clock,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  OAuthError,
+  Optional,
+  randomSecret,
+} from 'customer-authorization-service/grant';
+import type { Random } from '../../../src/fuzz/random.js';
+import type { GrantKit } from '../../../src/grant-kit.js';
+
+/** The codes of a correct grant, and how it limits the guesses. */
+export interface VoucherForm {
+  alphabet: string;
+  length: number;
+  /** Whether a long handle accompanies the code. Otherwise the code alone names the voucher. */
+  hasHandle: boolean;
+  attempts: AttemptLimit<VoucherBody>;
+  lifetimeSeconds: number;
+}
+
+class VoucherBody extends GrantBody {
+  code!: string;
+
+  @Optional()
+  @Matches(/^[\w-]{43}$/)
+  handle?: string;
+}
+
+const ALPHABETS = ['12', 'A1', 'BCDFGHJKLM', 'abc123', '0123456789', 'ABCDEF0123456789', 'xyzXYZ'];
+/** Fewer values than the rules of the kit create vouchers could not each have a code of its own. */
+const MIN_CODES_WITHOUT_HANDLE = 100_000;
+const WRONG_CODE_COUNT = 3;
+
+export function randomVoucherForm(random: Random): VoucherForm {
+  const alphabet = random.pick(ALPHABETS);
+  const length = random.pick([3, 4, 5, 6, 8, 12, 20]);
+  const mustHaveHandle = alphabet.length ** length < MIN_CODES_WITHOUT_HANDLE;
+  const per = random.pick<AttemptLimit<VoucherBody>['per']>([['network'], ['client_id'], ['network', 'client_id']]);
+  return {
+    alphabet,
+    length,
+    hasHandle: mustHaveHandle || random.chance(0.5),
+    attempts: { per, limit: `${WRONG_CODE_COUNT}/${random.pick([2, 10, 60, 600])}` },
+    lifetimeSeconds: random.pick([30, 300, 86_400]),
+  };
+}
+
+interface Voucher {
+  clientId: string;
+  organizationId: string;
+  expiresAt: number;
+}
+
+/** A correct grant. Its vouchers are in memory, for all processes. */
+export function voucherGrant(form: VoucherForm): { grant: Type; modules: Type[] } & GrantKit {
+  const { alphabet, length, hasHandle, attempts, lifetimeSeconds } = form;
+  const vouchers = new Map<string, Voucher>();
+  const keyOf = ({ handle = '', code }: { handle?: string; code: string }) => `${handle}:${code}`;
+  const newCode = () => Array.from({ length }, () => alphabet[Math.floor(secureRandom() * alphabet.length)]).join('');
+
+  class FormBody extends VoucherBody {
+    @Matches(new RegExp(`^[${alphabet}]{${length}}$`))
+    override code!: string;
+  }
+
+  @Injectable()
+  @GrantType('voucher', { body: FormBody, attempts })
+  class VoucherGrant implements Grant<FormBody> {
+    constructor(
+      private readonly identities: Identities,
+      private readonly clock: Clock,
+    ) {}
+
+    async grant({ body, client }: GrantRequest<FormBody>): Promise<GrantResult> {
+      const voucher = vouchers.get(keyOf(body));
+      if (!voucher || voucher.clientId !== client.clientId) throw OAuthError.invalidGrant('no such voucher');
+      if (voucher.expiresAt <= this.clock.now()) throw OAuthError.invalidGrant('expired');
+      if (!vouchers.delete(keyOf(body))) throw OAuthError.invalidGrant('used');
+      return this.identities.create(voucher.organizationId);
+    }
+  }
+
+  @Module({ imports: [IdentityModule], providers: [VoucherGrant] })
+  class VoucherModule {}
+
+  return {
+    grant: VoucherGrant,
+    modules: [VoucherModule],
+    valid: ({ clientId, organizationId, service: { clock } }) => {
+      let voucher = { code: newCode(), ...(hasHandle && { handle: randomSecret('base64url') }) };
+      while (vouchers.has(keyOf(voucher))) voucher = { ...voucher, code: newCode() };
+      vouchers.set(keyOf(voucher), { clientId, organizationId, expiresAt: clock.now() + lifetimeSeconds * 1000 });
+      return voucher;
+    },
+    singleUse: true,
+    boundToClient: true,
+    lifetime: lifetimeSeconds,
+    endsWithCaller: false,
+    endsWithSessions: false,
+    guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },
+  };
+}
+
+const secureRandom = () => Number.parseInt(randomSecret('hex').slice(0, 12), 16) / 2 ** 48;
