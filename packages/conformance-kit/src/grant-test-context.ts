@@ -1,14 +1,16 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Type } from '@nestjs/common';
 import { type GrantMetadata, type ObjectSchema, schemaOf } from 'customer-authorization-service/testing-host';
+import { assertDeclared } from './declared-parameters.js';
 import type { GrantKit } from './grant-kit.js';
 import { GrantRuns } from './grant-runs.js';
 import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
 import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import type { OutputCapture } from './output-capture.js';
-import { assertDeclared, prepare } from './preparation.js';
 import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
+import { about } from './rule.js';
 import { openContext, TestContext } from './test-context.js';
 import { TOKEN } from './test-environment.js';
 import type { TestService } from './test-service.js';
@@ -16,6 +18,8 @@ import type { ExpectedError, Parameters, SendOptions } from './token-request.js'
 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
+
+const NEW_PROOF = 'create a proof in each call, for a customer or a phone of its own';
 
 /** The real service with the grant under test, and methods that send requests to it. */
 export class GrantTestContext extends TestContext {
@@ -48,18 +52,20 @@ export class GrantTestContext extends TestContext {
     });
   }
 
-  /** @throws Error if a valid request gets no token, so that no rule can be checked */
-  prepare(): Promise<void> {
-    return prepare(this.output, async () => {
-      const parameters = await this.body();
-      assertDeclared(parameters, this.declared.body);
-      await this.expectToken(parameters);
-    });
+  protected override async sendValid(): Promise<void> {
+    const used = await this.body();
+    assertDeclared(used, this.declared.body);
+    await this.expectToken(used);
+    const others = [await this.body(), await this.body()];
+    if (this.kit.singleUse && isDeepStrictEqual(others[0], used))
+      throw new Error(`\`valid\` returns the same proof twice, but the test declares \`singleUse\`; ${NEW_PROOF}`);
+    for (const each of others)
+      await about(`one of two requests of \`valid\`; ${NEW_PROOF}`, () => this.expectToken(each));
   }
 
   /** The parameters of a new request that gets a token. */
   async body(more: Parameters = {}): Promise<Parameters> {
-    const own = await this.kit.valid(this.environment);
+    const own = await about('`valid`', async () => this.kit.valid(this.environment));
     this.issued.push(own as Parameters);
     return { ...this.withCommon(own), ...more };
   }

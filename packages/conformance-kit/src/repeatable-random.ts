@@ -3,7 +3,7 @@ import { SharedPatch } from './shared-patch.js';
 import type { Parameters } from './token-request.js';
 
 /** Short values may be equal by chance, but not so many in a row. */
-const SAMPLE_SIZE = 10;
+const SAMPLE_COUNT = 10;
 
 /**
  * The parameters whose values repeat when `Math.random()` repeats its numbers.
@@ -14,7 +14,7 @@ export async function predictedParameters(names: string[], next: () => Promise<P
   const sample = () =>
     withRepeatableRandom(async () => {
       const all: Parameters[] = [];
-      while (all.length < SAMPLE_SIZE) all.push(await next());
+      while (all.length < SAMPLE_COUNT) all.push(await next());
       return all;
     });
   const [one, other] = [await sample(), await sample()];

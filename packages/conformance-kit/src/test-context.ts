@@ -35,8 +35,29 @@ export abstract class TestContext {
     this.environment = new KitEnvironment(service);
   }
 
-  /** Does what each rule does first, so that a failure of all rules is reported once. */
-  abstract prepare(): Promise<void>;
+  /** Sends valid requests, as each rule does. @throws Error if they fail, or say that `valid` is wrong */
+  protected abstract sendValid(): Promise<unknown>;
+
+  /**
+   * Does what each rule does first, before any rule fails because of it.
+   *
+   * @throws Error with the reason of the first request that failed in the service, else the error of `valid`
+   */
+  async prepare(): Promise<void> {
+    const first = this.output.lines.length;
+    const failure = await this.output
+      .during(() => this.sendValid())
+      .then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    const failed = this.output.lines.slice(first).find((line) => /"status":5\d\d/.test(line));
+    if (failed !== undefined) {
+      const { method, route, status, cause = '' } = JSON.parse(failed);
+      throw new Error(`no rule was checked: ${method} ${route} responds with ${status}: ${cause.split('\n')[0]}`);
+    }
+    if (failure) throw failure;
+  }
 
   /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the rule is broken */
   check(rule: RuleFor<this>): Promise<unknown> {

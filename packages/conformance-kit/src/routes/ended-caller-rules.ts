@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { endBearers, STORE_DESCENT } from '../ended-bearers.js';
 import type { TestResponse } from '../http-client.js';
 import { SITE } from '../kit-registry.js';
+import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit, RouteRequest } from './route-kit.js';
 import { grantsOf } from './route-registry.js';
@@ -23,25 +25,37 @@ const DECLARES_REDEEM: RouteRule = {
 const ENDS_WITH_CALLER: RouteRule = {
   title: 'creates nothing that gives a token after the bearer token of its caller has ended',
   async check(context) {
-    const earlier = await redeem(context, false);
-    if (earlier.status !== 200) throw new Error(`redeem: refused: ${earlier.status} ${earlier.text}`);
-    const { status, text, body } = await redeem(context, true);
+    const earlier = await createProof(context);
+    const first = await redeem(context, earlier);
+    if (first.status !== 200) throw new Error(`redeem: refused: ${first.status} ${first.text}`);
+    const later = await createProof(context);
+    if (isDeepStrictEqual(earlier.parameters, later.parameters))
+      throw new Error(
+        'redeem: returns the same parameters for two requests; take them from the request or its response',
+      );
+    await endBearers(context.environment.service, [later.bearer]);
+    const { status, text, body } = await redeem(context, later);
     if (status === 400 && body.error === 'invalid_grant') return;
     throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}\nresponse: ${status} ${text}`);
   },
 };
 
-/** Sends a request to the route, and then the token request. */
-async function redeem(context: RouteTestContext, endsCaller: boolean): Promise<TestResponse> {
+interface RouteProof {
+  parameters: object;
+  bearer: string;
+}
+
+/** Sends a request to the route, and gets the parameters that redeem what the request has created. */
+async function createProof(context: RouteTestContext): Promise<RouteProof> {
   const { environment, kit } = context;
   const sent = await context.valid();
   const response = await context.expectSuccess(sent);
-  const parameters = await (kit.redeem as Exclude<RouteKit['redeem'], false | undefined>)(
-    sent as RouteRequest,
-    response,
-    environment,
-  );
-  if (endsCaller) await endBearers(environment.service, [sent.headers.authorization ?? '']);
+  const redeems = kit.redeem as Exclude<RouteKit['redeem'], false | undefined>;
+  const parameters = await about('`redeem`', async () => redeems(sent as RouteRequest, response, environment));
+  return { parameters, bearer: sent.headers.authorization ?? '' };
+}
+
+async function redeem({ environment, kit }: RouteTestContext, { parameters }: RouteProof): Promise<TestResponse> {
   const body = { client_id: SITE, ...parameters };
   const agentScope = grantsOf(kit).find(({ name }) => 'grant_type' in body && name === body.grant_type)?.agentScope;
   const headers = agentScope && { authorization: `Bearer ${await environment.agentToken(agentScope)}` };

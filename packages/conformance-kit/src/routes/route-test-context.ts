@@ -1,15 +1,16 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
+import { assertDeclared } from '../declared-parameters.js';
 import { violationOfErrorResponse } from '../error-response.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { OutputCapture } from '../output-capture.js';
-import { assertDeclared, prepare } from '../preparation.js';
+import { about } from '../rule.js';
 import { containsSecret, secretsIn } from '../secret-search.js';
 import { openContext, type RuleFor, TestContext } from '../test-context.js';
 import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
-import type { RouteKit, RouteRequest } from './route-kit.js';
+import type { RouteKit } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
 
 /** A request of the kit: the body as an object for JSON, or as a text. */
@@ -51,18 +52,22 @@ export class RouteTestContext extends TestContext {
     });
   }
 
-  /** @throws Error if a valid request fails, so that no rule can be checked */
-  prepare(): Promise<void> {
-    return prepare(this.output, async () => {
-      const sent = await this.valid();
-      if (this.body && typeof sent.body === 'object') assertDeclared(sent.body, this.body.declared.body);
-      await this.expectSuccess(sent);
-    });
+  protected override async sendValid(): Promise<void> {
+    const sent = await this.valid();
+    if (this.body && typeof sent.body === 'object') assertDeclared(sent.body, this.body.declared.body);
+    await this.expectSuccess(sent);
+    const others = [await this.valid(), await this.valid()];
+    for (const each of others)
+      await about('one of two requests of `valid`; return a new request in each call', () => this.expectSuccess(each));
   }
 
   /** A new request that succeeds. */
   async valid(): Promise<SentRequest> {
-    const { path = this.route.path, headers = {}, body } = (await this.kit.valid(this.environment)) as RouteRequest;
+    const {
+      path = this.route.path,
+      headers = {},
+      body,
+    } = await about('`valid`', async () => this.kit.valid(this.environment));
     this.issued.push((body ?? {}) as Parameters);
     const bearer = 'authorization' in headers ? {} : await this.bearer();
     return { path, route: this.route.path, headers: { ...bearer, ...headers }, body: body as Parameters | undefined };

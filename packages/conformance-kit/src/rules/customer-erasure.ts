@@ -18,6 +18,9 @@ export const customerErasureRules: RuleSet = () => [
       const { customers, proof } = await customersOfProof(context);
       await erase(context, customers);
       await about('after the erasure of its customer', () => context.send(proof.parameters));
+      await about('`valid` after the erasure of earlier customers; create a customer in each call', async () =>
+        context.expectToken(await context.body()),
+      );
     },
   },
   {

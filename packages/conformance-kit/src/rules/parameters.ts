@@ -1,7 +1,7 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
+import { assertDeclared } from '../declared-parameters.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { assertDeclared } from '../preparation.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import { required, textsOf, typeOf, typesOf } from './body-schema.js';

@@ -15,6 +15,12 @@ import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
 const valid = () => ({ ticket: '123456' });
 
+/** As `valid` of a test that creates no proof of its own in its third call. */
+function firstTwoAreValid(): GrantKit['valid'] {
+  let count = 0;
+  return () => ({ ticket: count++ < 2 ? '123456' : '654321' });
+}
+
 /** Returns the failure of the rule with the given title, for a broken grant. */
 async function failureOf({
   grant,
@@ -105,16 +111,22 @@ describe('the conformance kit', () => {
     expect(elapsedMs).toEqual([0, 0]);
   });
 
-  it.each([
+  it.each<[valid: GrantKit['valid'], message: RegExp, more?: Partial<GrantKit>]>([
     [
       () => ({ ticket: '123456', color: 'red' }),
       /^color: sent by `valid`, not declared in TicketBody; give the property/,
     ],
     [() => ({ ticket: undefined }), /^ticket: `valid` returns undefined; did a request in `valid` fail\?/],
     [() => ({ ticket: '654321' }), /^refused instead of a token/],
-  ])('checks no rule after an invalid request (%#)', async (invalid, message) => {
+    [() => Promise.reject(new Error('the gateway is unreachable')), /^`valid`: the gateway is unreachable/],
+    [valid, /^`valid` returns the same proof twice, .* create a proof in each call/, { singleUse: true }],
+    [
+      firstTwoAreValid(),
+      /^one of two requests of `valid`; create a proof in each call, .*: refused instead of a token/,
+    ],
+  ])('checks no rule after an invalid request (%#)', async (invalid, message, more) => {
     const { grant, modules } = grantThat(sound);
-    const context = await GrantTestContext.open(grant, { modules, valid: invalid });
+    const context = await GrantTestContext.open(grant, { modules, valid: invalid, ...more });
     await expect(context.prepare().finally(() => context.close())).rejects.toThrow(message);
   });
 

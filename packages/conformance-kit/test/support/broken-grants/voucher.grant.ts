@@ -37,13 +37,13 @@ class VoucherBody extends GrantBody {
 
 const ALPHABETS = ['12', 'A1', 'BCDFGHJKLM', 'abc123', '0123456789', 'ABCDEF0123456789', 'xyzXYZ'];
 /** Fewer values than the rules of the kit create vouchers could not each have a code of its own. */
-const MIN_CODES_WITHOUT_HANDLE = 100_000;
+const MIN_CODE_COUNT = 100_000;
 const WRONG_CODE_COUNT = 3;
 
 export function randomVoucherForm(random: Random): VoucherForm {
   const alphabet = random.pick(ALPHABETS);
   const length = random.pick([3, 4, 5, 6, 8, 12, 20]);
-  const mustHaveHandle = alphabet.length ** length < MIN_CODES_WITHOUT_HANDLE;
+  const mustHaveHandle = alphabet.length ** length < MIN_CODE_COUNT;
   const per = random.pick<AttemptLimit<VoucherBody>['per']>([['network'], ['client_id'], ['network', 'client_id']]);
   return {
     alphabet,

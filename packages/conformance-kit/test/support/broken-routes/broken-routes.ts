@@ -26,6 +26,15 @@ const { resends: _resends, ...withoutResends } = mailRoute();
 const approve = { name: APPROVE, kit: approvalRoute() };
 const link = { name: LINK, kit: linkRoute() };
 
+function withFirstBadge(): RouteKit {
+  const first: string[] = [];
+  const redeem: RouteKit['redeem'] = (_request, { body }) => {
+    first.push(body.badge);
+    return { grant_type: 'kit_badge', badge: first[0] };
+  };
+  return { ...badgeRoute(), redeem };
+}
+
 /** Replaces a text in bodies between the kit and the service. */
 const replacing = (text: string, other: string): Interception => ({
   request: (sent: InterceptedRequest) => {
@@ -258,6 +267,13 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     kit: badgeRoute('forgets the caller'),
     rule: 'creates nothing that gives a token after the bearer token of its caller has ended',
     failure: /^not refused with invalid_grant; store `descent\(\)` of the caller/,
+  },
+  {
+    description: 'has a test that redeems the badge of another request',
+    name: BADGE,
+    kit: withFirstBadge(),
+    rule: 'creates nothing that gives a token after the bearer token of its caller has ended',
+    failure: /^redeem: returns the same parameters for two requests; take them from the request or its response/,
   },
   {
     description: 'has a test that does not say which grant redeems its badge',
