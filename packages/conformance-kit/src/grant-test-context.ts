@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Type } from '@nestjs/common';
 import { type GrantMetadata, type ObjectSchema, schemaOf } from 'customer-authorization-service/testing-host';
+import { about } from './cases.js';
 import { assertDeclared } from './declared-parameters.js';
 import type { GrantKit } from './grant-kit.js';
 import { GrantRuns } from './grant-runs.js';
@@ -10,7 +11,6 @@ import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import type { OutputCapture } from './output-capture.js';
 import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
-import { about } from './rule.js';
 import { openContext, TestContext } from './test-context.js';
 import { TOKEN } from './test-environment.js';
 import type { TestService } from './test-service.js';

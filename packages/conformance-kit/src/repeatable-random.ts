@@ -1,4 +1,4 @@
-import { about } from './rule.js';
+import { about } from './cases.js';
 import { SharedPatch } from './shared-patch.js';
 import type { Parameters } from './token-request.js';
 

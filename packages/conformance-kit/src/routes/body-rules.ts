@@ -1,6 +1,6 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
+import { about } from '../cases.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
-import { about } from '../rule.js';
 import { type BodySchema, required, textsOf, typeOf, typesOf } from '../rules/body-schema.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteRule, RouteTestContext } from './route-test-context.js';

@@ -1,4 +1,4 @@
-import { about } from '../rule.js';
+import { about } from '../cases.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule } from './route-test-context.js';

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { about } from '../cases.js';
 import { endBearers, STORE_DESCENT } from '../ended-bearers.js';
 import type { TestResponse } from '../http-client.js';
 import { SITE } from '../kit-registry.js';
-import { about } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { RouteKit, RouteRequest } from './route-kit.js';
 import { grantsOf } from './route-registry.js';

@@ -1,8 +1,8 @@
 import { uuidv7 } from 'customer-authorization-service/grant';
+import { about } from '../cases.js';
 import { GuessValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
-import { about } from '../rule.js';
 import { containsSecret, isLongText } from '../secret-search.js';
 import { rowsWith } from '../stored-cells.js';
 import { wrongValue } from '../text-guesses.js';

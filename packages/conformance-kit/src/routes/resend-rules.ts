@@ -1,4 +1,4 @@
-import { about } from '../rule.js';
+import { about } from '../cases.js';
 import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';

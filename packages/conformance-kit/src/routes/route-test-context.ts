@@ -1,11 +1,11 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
+import { about } from '../cases.js';
 import { assertDeclared } from '../declared-parameters.js';
 import { violationOfErrorResponse } from '../error-response.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { OutputCapture } from '../output-capture.js';
-import { about } from '../rule.js';
 import { containsSecret, secretsIn } from '../secret-search.js';
 import { openContext, type RuleFor, TestContext } from '../test-context.js';
 import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';

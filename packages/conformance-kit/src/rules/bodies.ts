@@ -1,4 +1,5 @@
-import { about, type Rule, type RuleSet } from '../rule.js';
+import { about } from '../cases.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const NO_OBJECTS = ['[]', '7', '"text"', 'null', 'true', '[{}]'];

@@ -1,7 +1,8 @@
 import { uuidv7 } from 'customer-authorization-service/grant';
+import { about, forEach } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { FOREIGN_ORGANIZATION, SHARED_ORGANIZATION } from '../kit-registry.js';
-import { about, forEach, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 
 /** Agents need the declared scope, and no caller gets a customer of another organization. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { declaredProperties } from 'customer-authorization-service/testing-host';
+import { about, forEach } from '../cases.js';
 import {
   BARE_SITE,
   FOREIGN_ORGANIZATION,
@@ -10,7 +11,7 @@ import {
   SILENT_SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
-import { about, forEach, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 /** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
 export const clientRules: RuleSet = (declared) => {

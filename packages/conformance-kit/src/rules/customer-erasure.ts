@@ -1,7 +1,8 @@
 import { CustomerErasure } from 'customer-authorization-service/testing-host';
+import { about } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { createProof, type Proof } from '../proof.js';
-import { about, type RuleSet } from '../rule.js';
+import type { RuleSet } from '../rule.js';
 import { columnsWith } from '../stored-cells.js';
 
 /**

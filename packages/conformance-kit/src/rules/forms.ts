@@ -1,5 +1,6 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
-import { about, forEach, type Rule } from '../rule.js';
+import { about, forEach } from '../cases.js';
+import type { Rule } from '../rule.js';
 import { required, textsOf } from './body-schema.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };

@@ -1,6 +1,7 @@
+import { about } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION, SHARED_ORGANIZATION, SHARED_SITE } from '../kit-registry.js';
-import { about, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 const groupOf = (organizationId: string, group: string) => ({
   path: `/v2/customer/${organizationId}/${group}/token`,

@@ -1,6 +1,7 @@
+import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { about, type Rule } from '../rule.js';
+import type { Rule } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 import { guess } from './wrong-guesses.js';

@@ -1,7 +1,8 @@
+import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import { provingParameters } from '../proof.js';
 import { predictedParameters } from '../repeatable-random.js';
-import { about, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
 import { limitsSpellings } from './guess-spellings.js';
 import { guess } from './wrong-guesses.js';

@@ -1,8 +1,9 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
+import { about, forEach } from '../cases.js';
 import { assertDeclared } from '../declared-parameters.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { about, forEach, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import { required, textsOf, typeOf, typesOf } from './body-schema.js';
 import { FORM_RULES } from './forms.js';

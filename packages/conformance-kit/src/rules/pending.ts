@@ -1,6 +1,7 @@
+import { about } from '../cases.js';
 import type { GrantKit } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { about, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 /** RFC 8628 §3.5: after `slow_down` the client waits this much longer between its polls. */
 const SLOW_DOWN_SECONDS = 5;

@@ -1,7 +1,8 @@
 import { Purge } from 'customer-authorization-service/testing-host';
+import { about } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { OTHER_SITE } from '../kit-registry.js';
-import { about, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 /** The part of its lifetime after which a proof still gets a token. */
 const VALID_RATIO = 0.9;

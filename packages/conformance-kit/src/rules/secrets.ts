@@ -1,7 +1,8 @@
+import { about } from '../cases.js';
 import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { request } from '../http-client.js';
-import { about, type RuleSet } from '../rule.js';
+import type { RuleSet } from '../rule.js';
 import { containsSecret, ownParameters, secretParts, secretsIn } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 

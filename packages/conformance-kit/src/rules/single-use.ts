@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { about } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { withInterleavedStatements } from '../interleaved-statements.js';
 import { FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
 import { REQUESTS_PER_RACE, race } from '../race.js';
-import { about, type Rule, type RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { TestService } from '../test-service.js';
 
