@@ -17,7 +17,7 @@ import {
   RouteRequest,
 } from './request-checks.js';
 
-/** Stands in compile errors, where a parameter has another type than its decorator provides. */
+/** The compiler shows this text for a parameter whose type differs from that of its decorator. */
 type Mismatch = 'the parameter must have the type that its decorator provides';
 
 /**

@@ -1,3 +1,6 @@
+import type { TestResponse } from './http-client.js';
+import { containsSecret } from './secret-search.js';
+
 /** An error response, reduced to the parts that the rules check. */
 export interface ErrorResponse {
   status: number;
@@ -40,6 +43,25 @@ const HEADERS: Record<number, string> = {
   405: 'allow',
   429: 'retry-after',
 };
+
+/**
+ * How a response violates protocol §2.10 to §2.12; `undefined` if it does not.
+ *
+ * @param secrets texts that an error response must not contain
+ */
+export function violationOfResponse(response: TestResponse, secrets: string[]): string | undefined {
+  const { status, headers, body } = response;
+  if (status >= 500) return `status ${status}`;
+  if (!headers.get('x-request-id')) return 'a response without X-Request-Id';
+  if (headers.get('x-content-type-options') !== 'nosniff') return 'a response without nosniff';
+  if (headers.get('cache-control') !== 'no-store') return 'a response that may be stored';
+  if (status < 400) return undefined;
+  const violation = violationOfErrorResponse({ ...response, header: (name) => headers.get(name) ?? undefined });
+  if (violation !== undefined) return violation;
+  const shown = `${body?.error_hint ?? ''} ${body?.error_description ?? ''}`;
+  const disclosed = secrets.find((secret) => containsSecret(shown, secret));
+  return disclosed && `an error response that discloses a secret: ${disclosed}`;
+}
 
 /** How an error response violates protocol §2.11 and §2.12; `undefined` if it does not. */
 export function violationOfErrorResponse(response: ErrorResponse): string | undefined {

@@ -43,7 +43,7 @@ export interface GrantKit extends Extension {
   environment?: Record<string, string>;
 }
 
-/** A proof that nobody has confirmed. */
+/** A proof that a person has not confirmed yet. */
 export interface PendingProof {
   /** The grant's own parameters of a poll. */
   parameters: object;

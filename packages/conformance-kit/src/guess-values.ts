@@ -8,16 +8,19 @@ import type { Parameters } from './token-request.js';
 export class GuessValues {
   private readonly values: Iterator<string, undefined>;
 
-  /** @param issued the parameters of other requests: a grant without handles may know their values */
+  /**
+   * @param body the class whose rules accept the values; without it, values of the same format are right
+   * @param issued the parameters of other requests: a grant without handles may know their values
+   */
   constructor(
     private readonly guessable: GuessableParameter,
-    body: Type<object>,
+    body: Type<object> | undefined,
     parameters: Parameters,
     issued: Parameters[],
   ) {
     const { parameter, wrong } = guessable;
     const right = `${parameters[parameter]}`;
-    const accepts = (value: string) => isAccepted(body, { ...parameters, [parameter]: value });
+    const accepts = (value: string) => !body || isAccepted(body, { ...parameters, [parameter]: value });
     const others = new Set(issued.map((each) => `${each[parameter]}`));
     this.values = wrong ? given(right, wrong) : wrongValues(right, others, accepts);
   }

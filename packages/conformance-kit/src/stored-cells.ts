@@ -20,25 +20,25 @@ export async function storedColumns({ application }: TestService): Promise<Store
 
 /** The columns with a cell that satisfies a condition, as `table.column`. A cell is compared as text. */
 export async function columnsWith(service: TestService, isFound: (cell: string) => boolean): Promise<string[]> {
-  const tables = new Set((await storedColumns(service)).map(({ table }) => table));
-  const found = new Set<string>();
-  for (const table of tables) {
-    const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
-    for (const row of rows)
-      for (const [column, cell] of Object.entries(row)) if (isFound(textOf(cell))) found.add(`${table}.${column}`);
-  }
-  return [...found].sort();
+  const found = (await storedRows(service)).flatMap(([table, row]) =>
+    Object.entries(row).flatMap(([column, cell]) => (isFound(textOf(cell)) ? [`${table}.${column}`] : [])),
+  );
+  return [...new Set(found)].sort();
 }
 
 /** The rows of all tables with one of the texts, as JSON with the name of their table. */
 export async function rowsWith(service: TestService, texts: string[]): Promise<string[]> {
-  const tables = new Set((await storedColumns(service)).map(({ table }) => table));
-  const found: string[] = [];
-  for (const table of tables) {
+  const rows = (await storedRows(service)).map(([table, row]) => `${table} ${JSON.stringify(row)}`);
+  return rows.filter((row) => texts.some((text) => row.includes(text)));
+}
+
+async function storedRows(service: TestService): Promise<[table: string, row: object][]> {
+  const found: [string, object][] = [];
+  for (const table of new Set((await storedColumns(service)).map((column) => column.table))) {
     const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
-    found.push(...rows.map((row) => `${table} ${JSON.stringify(row)}`));
+    found.push(...rows.map((row): [string, object] => [table, row]));
   }
-  return found.filter((row) => texts.some((text) => row.includes(text)));
+  return found;
 }
 
 function textOf(cell: unknown): string {

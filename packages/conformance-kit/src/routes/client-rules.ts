@@ -1,7 +1,8 @@
 import { declaredProperties, isCustomerRoute, pathOn, type Route } from 'customer-authorization-service/testing-host';
 import { about } from '../cases.js';
 import { FOREIGN_ORIGIN, FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
-import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
+import type { SentRequest } from './request-texts.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 export const UNKNOWN_CLIENT = 'kit-unknown-client';
 

@@ -3,7 +3,7 @@ import { wrongValue } from '../text-guesses.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
-/** A route takes from the limits of its extension. Without this rule nothing detects a limit that limits nothing. */
+/** A route takes from the limits of its extension. No other rule detects a limit that has no effect. */
 export function routeLimitRules({ limits = {}, otherLimits = [] }: RouteKit): RouteRule[] {
   const names = Object.keys(limits).filter((name) => !otherLimits.includes(name));
   return names.length > 0 ? [takesFrom(names)] : [];
@@ -32,7 +32,7 @@ async function sendRightAndWrong(context: RouteTestContext): Promise<void> {
   await context.expectSuccess(await context.valid());
 }
 
-/** The names of the limits that are taken from. The limits of the service under test are off, so it counts nothing. */
+/** The names of the limits that are taken from. The limits of the service under test are off, and count no request. */
 async function limitsTakenDuring(
   { environment }: RouteTestContext,
   work: () => Promise<unknown>,

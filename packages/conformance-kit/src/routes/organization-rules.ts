@@ -1,23 +1,21 @@
 import { uuidv7 } from 'customer-authorization-service/grant';
 import { about } from '../cases.js';
-import { GuessValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
 import { containsSecret, isLongText } from '../secret-search.js';
 import { rowsWith } from '../stored-cells.js';
-import { wrongValue } from '../text-guesses.js';
-import type { Parameters } from '../token-request.js';
+import { allParametersOf, type SentRequest, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const COMMON_TEXTS = [OWN_ORGANIZATION, SITE, ORIGIN];
 const LOOK_UP = "look it up together with the caller's `organizationId`";
 
-/** A caller acts for its own organization only (protocol §2.6). */
+/** A caller acts for its own organization only (protocol §2.6). Without a bearer token the client is the caller. */
 export function routeOrganizationRules({ callers, actsOn }: RouteKit): RouteRule[] {
-  if (callers.length === 0 || actsOn === 'all organizations') return [];
-  if (actsOn === undefined) return [DECLARES_ACTS_ON];
+  if (actsOn === 'all organizations') return [];
+  if (callers.length > 0 && actsOn === undefined) return [DECLARES_ACTS_ON];
   return [UNKNOWN_TO_OTHERS, KEPT_APART, ...(typeof actsOn === 'object' ? [actsOnCustomer(actsOn.customer)] : [])];
 }
 
@@ -34,6 +32,7 @@ const UNKNOWN_TO_OTHERS: RouteRule = {
   title: 'responds to what belongs to another organization as to what does not exist',
   async check(context) {
     const [sent, other] = [await context.valid(), await context.valid()];
+    if (!namesOrganization(context, sent)) return;
     for (const [name, value] of ownTexts(sent, other)) {
       if (context.environment.isCustomer(value)) {
         if (typeof context.kit.actsOn === 'object') continue;
@@ -53,15 +52,20 @@ const KEPT_APART: RouteRule = {
   title: 'shows and changes nothing of another organization',
   async check(context) {
     const { service, customersOf } = context.environment;
+    const earlier = await context.valid();
+    if (!namesOrganization(context, earlier)) return;
+    const { text: ofOther } = await context.send(await fromOther(context, earlier));
     const used = await context.valid();
     await context.expectSuccess(used);
     const unused = await context.valid();
     const own = [OWN_ORGANIZATION, SITE, ...customersOf(OWN_ORGANIZATION)];
     const before = await rowsWith(service, own);
-    const hidden = [...own, ...ownTexts(used, unused).map(([, value]) => value)].filter(isLongText);
+    const texts = [...own, ...ownTexts(used, unused).map(([, value]) => value)];
+    const hidden = texts.filter((text) => isLongText(text) && !containsSecret(ofOther, text));
     for (const sent of [unused, used]) {
       const foreign = await fromOther(context, sent);
-      for (const each of [foreign, { ...sent, headers: foreign.headers }]) {
+      const withOwnClient = { ...sent, headers: foreign.headers };
+      for (const each of context.kit.callers.length > 0 ? [foreign, withOwnClient] : [foreign]) {
         const { status, text } = await context.send(each);
         const request = JSON.stringify(each);
         const shown = hidden.find((value) => !request.includes(value) && containsSecret(text, value));
@@ -96,43 +100,25 @@ function actsOnCustomer(parameter: string): RouteRule {
   };
 }
 
-/** The texts of a request that another one does not have, by the names of parameters of the body or the path. */
+/** The texts of a request that another one does not have, by the names of their parameters. */
 function ownTexts(sent: SentRequest, other: SentRequest): [name: string, value: string][] {
-  const body = Object.entries(parametersOf(sent)).filter(([name, value]) => parametersOf(other)[name] !== value);
-  const names = namesInPath(sent);
-  const otherPath = namesInPath(other);
-  return [...body, ...Object.entries(names).filter(([name, value]) => otherPath[name] !== value)].filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string' && !COMMON_TEXTS.includes(entry[1]),
+  const others = allParametersOf(other);
+  return Object.entries(allParametersOf(sent)).filter(
+    (entry): entry is [string, string] =>
+      typeof entry[1] === 'string' && entry[1] !== others[entry[0]] && !COMMON_TEXTS.includes(entry[1]),
   );
 }
 
-/** The parts of the path, by the names of its parameters, and those of the query. */
-function namesInPath({ path, route }: SentRequest): Record<string, string> {
-  const { pathname, searchParams } = new URL(path, 'http://kit');
-  const parts = pathname.split('/');
-  const named = route.split('/').flatMap((part, at) => (part.startsWith('{') ? [[part.slice(1, -1), parts[at]]] : []));
-  return { ...Object.fromEntries(named), ...Object.fromEntries(searchParams) };
-}
-
 /** A value that nothing has: of the same form, and accepted by the rules of the body. */
-function wrongText({ body, environment, issued }: RouteTestContext, sent: SentRequest, name: string): string {
-  const parameters = parametersOf(sent);
-  const value = `${parameters[name] ?? namesInPath(sent)[name]}`;
-  if (UUID.test(value)) return uuidv7(environment.service.clock.now());
-  if (!body || !(name in parameters)) return wrongValue(value, 0);
-  return new GuessValues({ parameter: name, limit: 1 }, body.declared.body, parameters, issued).take(1)[0] as string;
+function wrongText(context: RouteTestContext, sent: SentRequest, name: string): string {
+  const value = `${allParametersOf(sent)[name]}`;
+  if (UUID.test(value)) return uuidv7(context.environment.service.clock.now());
+  return context.guessValues({ parameter: name, limit: 1 }, sent).take(1)[0] as string;
 }
 
-/** The request with another text for a parameter of the body, the path or the query. */
-function withText(sent: SentRequest, name: string, text: string): SentRequest {
-  const parameters = parametersOf(sent);
-  if (name in parameters) return { ...sent, body: { ...parameters, [name]: text } };
-  const { pathname, searchParams } = new URL(sent.path, 'http://kit');
-  const at = sent.route.split('/').indexOf(`{${name}}`);
-  if (at < 0) searchParams.set(name, text);
-  const path = pathname.split('/').map((part, index) => (index === at ? text : part));
-  return { ...sent, path: `${path.join('/')}?${searchParams}` };
-}
+/** Whether the caller, the client or a parameter belongs to an organization. */
+const namesOrganization = ({ kit }: RouteTestContext, sent: SentRequest): boolean =>
+  kit.callers.length > 0 || COMMON_TEXTS.some((text) => JSON.stringify(sent).includes(text));
 
 /** The request that a caller of the other organization sends with its own client. */
 async function fromOther(context: RouteTestContext, sent: SentRequest): Promise<SentRequest> {
@@ -152,5 +138,3 @@ function changed(sent: SentRequest, change: (text: string) => string): SentReque
 /** The status of a response, and its error. */
 const statusOf = ({ status, body }: TestResponse) =>
   status < 400 ? `${status}` : `${status} ${body.error} ${body.error_hint}`;
-
-const parametersOf = ({ body }: SentRequest): Parameters => (typeof body === 'object' ? body : {});

@@ -6,7 +6,7 @@ import type { RouteRule } from './route-test-context.js';
 
 const LIMIT_THEM = 'take from a limit for this text by `Limits.take` before the message is sent';
 
-/** A route that anyone calls sends a limited number of messages to the same person. */
+/** A route without bearer tokens sends a limited number of messages to the same person. */
 export function routeResendRules({ callers, resends }: RouteKit): RouteRule[] {
   if (typeof resends === 'number') return [limitsResends(resends)];
   return callers.length === 0 && resends === undefined ? [DECLARES_RESENDS] : [];

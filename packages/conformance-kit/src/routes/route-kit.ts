@@ -22,7 +22,7 @@ export interface RouteKit extends Extension {
   /**
    * What the route acts on: what belongs to the organization of its caller; a customer of this organization that a
    * parameter of the body or the path names; or the same for callers of all organizations. It is required if the route
-   * takes a bearer token.
+   * takes a bearer token. Otherwise the client of the request is its caller.
    */
   actsOn?: 'own organization' | { customer: string } | 'all organizations';
   /**

@@ -1,28 +1,26 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
+import {
+  declaredProperties,
+  type ObjectSchema,
+  type Route,
+  routesOf,
+  schemaOf,
+} from 'customer-authorization-service/testing-host';
 import { about } from '../cases.js';
 import { assertDeclared } from '../declared-parameters.js';
-import { violationOfErrorResponse } from '../error-response.js';
+import { violationOfResponse } from '../error-response.js';
+import type { GuessableParameter } from '../grant-kit.js';
+import { GuessValues } from '../guess-values.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { OutputCapture } from '../output-capture.js';
-import { containsSecret, secretsIn } from '../secret-search.js';
+import { secretsIn } from '../secret-search.js';
 import { openContext, type RuleFor, TestContext } from '../test-context.js';
 import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';
 import type { Parameters } from '../token-request.js';
+import { allParametersOf, type SentRequest } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
-
-/** A request of the kit: the body as an object for JSON, or as a text. */
-export interface SentRequest {
-  method?: string;
-  url?: string;
-  path: string;
-  /** The path as the route declares it, with the names of its parameters. */
-  route: string;
-  headers: Record<string, string>;
-  body: Parameters | string | undefined;
-}
 
 /** A rule for routes. */
 export type RouteRule = RuleFor<RouteTestContext>;
@@ -68,9 +66,11 @@ export class RouteTestContext extends TestContext {
       headers = {},
       body,
     } = await about('`valid`', async () => this.kit.valid(this.environment));
-    this.issued.push((body ?? {}) as Parameters);
     const bearer = 'authorization' in headers ? {} : await this.bearer();
-    return { path, route: this.route.path, headers: { ...bearer, ...headers }, body: body as Parameters | undefined };
+    const all = { ...bearer, ...headers };
+    const sent = { path, route: this.route.path, headers: all, body: body as Parameters | undefined };
+    this.issued.push(allParametersOf(sent));
+    return sent;
   }
 
   /** @throws Error if the response violates the protocol */
@@ -82,7 +82,7 @@ export class RouteTestContext extends TestContext {
     const response = await request((url ?? service.url) + path, init);
     const own = this.body?.declared.body;
     const secrets = own && typeof body === 'object' ? secretsIn(own, body, isPublicId) : [];
-    const violation = violationOf(response, secrets);
+    const violation = violationOfResponse(response, secrets);
     if (violation === undefined) return response;
     throw new Error(`${violation}\n${this.describe(response)}`);
   }
@@ -100,6 +100,13 @@ export class RouteTestContext extends TestContext {
     if (statuses.includes(response.status) && hint.test(response.body?.error_hint ?? '')) return response;
     const wanted = `${statuses.join(' or ')}${hint.source === '^' ? '' : ` hint ${hint.source}`}`;
     throw new Error(`not refused with ${wanted}\nresponse: ${response.status} ${response.text}`);
+  }
+
+  /** Wrong values of a parameter of the body, the path or the query. */
+  guessValues(guessable: GuessableParameter, sent: SentRequest): GuessValues {
+    const body = this.body?.declared.body;
+    const isInBody = body && declaredProperties(body).includes(guessable.parameter);
+    return new GuessValues(guessable, isInBody ? body : undefined, allParametersOf(sent), this.issued);
   }
 
   /** The bearer token of a caller of an organization. */
@@ -120,21 +127,3 @@ function optionsOf(kit: RouteKit): TestServiceOptions {
 }
 
 const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
-
-/** How a response violates protocol §2.10 to §2.12; `undefined` if it does not. */
-function violationOf({ status, headers, cookies, text, body }: TestResponse, secrets: string[]): string | undefined {
-  if (status >= 500) return `status ${status}`;
-  if (!headers.get('x-request-id')) return 'a response without X-Request-Id';
-  if (headers.get('x-content-type-options') !== 'nosniff') return 'a response without nosniff';
-  if (headers.get('cache-control') !== 'no-store') return 'a response that may be stored';
-  if (status < 400) return undefined;
-  const violation = violationOfErrorResponse({
-    status,
-    text,
-    cookies,
-    header: (name) => headers.get(name) ?? undefined,
-  });
-  if (violation !== undefined) return violation;
-  const disclosed = secrets.find((secret) => containsSecret(`${body?.error_hint} ${body?.error_description}`, secret));
-  return disclosed && `an error response that discloses a secret: ${disclosed}`;
-}

@@ -1,5 +1,4 @@
 import type { GuessableParameter } from '../grant-kit.js';
-import { GuessValues } from '../guess-values.js';
 import { withInterleavedStatements } from '../interleaved-statements.js';
 import { predictedParameters } from '../repeatable-random.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
@@ -7,9 +6,9 @@ import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '.
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
 import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
 import type { TestService } from '../test-service.js';
-import type { Parameters } from '../token-request.js';
+import { allParametersOf, parametersOf, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
-import type { RouteRule, RouteTestContext, SentRequest } from './route-test-context.js';
+import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 /** The secrets of requests and responses. */
 export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] {
@@ -58,6 +57,7 @@ const UNGUESSABLE: RouteRule = {
 function limitsGuesses(guessable: GuessableParameter): RouteRule {
   return {
     title: `refuses a right request after ${guessable.limit} wrong guesses, because the test declares \`guessable\``,
+    showsMoreOnServer: true,
     check: (context) => context.withLimits((service) => guessUntilRefused(context, service, guessable)),
   };
 }
@@ -68,7 +68,7 @@ function storesNo({ parameter }: GuessableParameter): RouteRule {
     async check(context) {
       const { service } = context.environment;
       const sent = [await context.valid(), await context.valid()];
-      const values = sent.map((each) => `${parametersOf(each)[parameter]}`);
+      const values = sent.map((each) => `${allParametersOf(each)[parameter]}`);
       await assertInNoTable(
         service,
         values.map((value) => [value]),
@@ -82,7 +82,7 @@ function fromSecureRandom({ parameter }: GuessableParameter): RouteRule {
   return {
     title: 'does not create a guessable value with Math.random()',
     async check(context) {
-      const next = async () => parametersOf(await context.valid());
+      const next = async () => allParametersOf(await context.valid());
       if ((await predictedParameters([parameter], next)).length === 0) return;
       throw new Error(`${parameter}: repeats when Math.random() repeats its numbers; create it with randomInt()`);
     },
@@ -91,18 +91,14 @@ function fromSecureRandom({ parameter }: GuessableParameter): RouteRule {
 
 async function guessUntilRefused(context: RouteTestContext, service: TestService, guessable: GuessableParameter) {
   const [{ parameter, limit }, { url }] = [guessable, service];
-  const { body, ...sent } = await context.valid();
-  const right = (body ?? {}) as Parameters;
-  const wrong = new GuessValues(guessable, context.body?.declared.body ?? Object, right, context.issued);
-  const guess = (value: string) => context.send({ ...sent, url, body: { ...right, [parameter]: value } });
+  const right = { ...(await context.valid()), url };
+  const wrong = context.guessValues(guessable, right);
+  const guess = (value: string) => context.send(withText(right, parameter, value));
   const responses = await withInterleavedStatements([service], () => Promise.all(wrong.take(limit).map(guess)));
   if (responses.some(({ status }) => status < 300)) throw new Error(`${parameter}: a wrong value succeeds`);
-  const { status } = await context.send({ ...sent, url, body: right });
+  const { status } = await context.send(right);
   if (status >= 300) return;
   const solution =
     'count each guess; if the route refuses these values before it looks them up, return others by `wrong`';
   throw new Error(`${parameter}: the right value succeeds after ${limit} wrong guesses; ${solution}`);
 }
-
-/** The parameters of the body. A body may be empty. */
-const parametersOf = ({ body }: SentRequest): Parameters => (body ?? {}) as Parameters;

@@ -1,9 +1,11 @@
 import { uuidv7 } from 'customer-authorization-service/grant';
 import { about, forEach } from '../cases.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { FOREIGN_ORGANIZATION, SHARED_ORGANIZATION } from '../kit-registry.js';
+import { FOREIGN_ORGANIZATION, FOREIGN_SITE, SHARED_ORGANIZATION } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
+
+const LOOK_UP = 'look up the proof and its customer together with `agent.organizationId`';
 
 /** Agents need the declared scope, and no caller gets a customer of another organization. */
 export const callerRules: RuleSet = ({ agentScope, body }) => [
@@ -98,6 +100,20 @@ function agentRules(scope: string): Rule[] {
           const headers = { authorization: `Bearer ${await context.environment.agentToken(scope, organization)}` };
           await context.expectError({}, await context.body(), { headers });
         }),
+    },
+    {
+      title: 'gives an agent with a client of its own organization no customer of another organization',
+      check: async (context) => {
+        const parameters = await context.body();
+        const organizationId = FOREIGN_ORGANIZATION;
+        const bearer = await context.environment.other.agentToken(scope);
+        const named = 'organization_id' in parameters && { organization_id: organizationId };
+        const options = { organizationId, headers: { authorization: `Bearer ${bearer}` } };
+        await about(LOOK_UP, () => context.send({ ...parameters, client_id: FOREIGN_SITE, ...named }, options));
+        await about(`its own agent, after one of another organization tried; ${LOOK_UP}`, () =>
+          context.expectToken(parameters),
+        );
+      },
     },
   ];
 }

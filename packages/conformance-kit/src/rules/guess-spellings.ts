@@ -16,7 +16,8 @@ const SPELLINGS: [what: string, change: (text: string) => string][] = [
 export function limitsSpellings(guessable: GuessableParameter): Rule {
   const { limit } = guessable;
   return {
-    title: 'refuses another spelling of a right proof after too many guesses (repeat it on a database server)',
+    title: 'refuses another spelling of a right proof after too many guesses',
+    showsMoreOnServer: true,
     async check(context) {
       for (const [what, change] of SPELLINGS) {
         const names = variable(context, await context.body(), change);

@@ -38,6 +38,7 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
   const { parameter, limit } = guessable;
   return {
     title: `refuses a right proof after ${limit} wrong guesses, because the test declares \`guessable\``,
+    showsMoreOnServer: true,
     async check(context) {
       await context.withLimits(async (service) => {
         const parameters = await context.body();

@@ -19,7 +19,7 @@ export const pendingRules: RuleSet = ({ polling }, { pending }) => {
 const DECLARES_PENDING: Rule = {
   title: 'has a test that declares `pending`, because the grant declares `polling`',
   async check() {
-    throw new Error('pending: return { parameters, confirm, intervalSeconds } of a proof that nobody has confirmed');
+    throw new Error('pending: return { parameters, confirm, intervalSeconds } of an unconfirmed proof');
   },
 };
 
@@ -52,9 +52,10 @@ async function pollUntilUsed(context: GrantTestContext): Promise<void> {
   }
 }
 
-/** The number of customers that requests created, without those of the cookie grant, which `newCustomer` uses. */
-function createdCustomers({ environment: { service } }: GrantTestContext): number {
+/** The number of customers that requests created, without those of other grants, such as the person who confirms. */
+function createdCustomers({ declared, environment: { service } }: GrantTestContext): number {
+  const isOwn = (grant = declared.name) => grant === declared.name;
   return service.audit.filter(
-    ({ event, requestId, grant }) => event === 'identity.created' && requestId !== undefined && grant !== 'cookie',
+    ({ event, requestId, grant }) => event === 'identity.created' && requestId !== undefined && isOwn(grant),
   ).length;
 }

@@ -35,6 +35,7 @@ const SINGLE_USE: Rule[] = [
   },
   {
     title: 'gives one token to 20 concurrent requests, and none to a later request on another process',
+    showsMoreOnServer: true,
     async check(context) {
       const second = await context.secondService();
       try {

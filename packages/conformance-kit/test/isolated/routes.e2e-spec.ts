@@ -11,6 +11,7 @@ import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.j
 import { APPROVE, approvalRoute } from '../support/broken-routes/approval.route.js';
 import { BADGE, badgeGrant, badgeRoute } from '../support/broken-routes/badge.route.js';
 import { BROKEN_ROUTES } from '../support/broken-routes/broken-routes.js';
+import { CLAIM, claimRoute } from '../support/broken-routes/claim.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from '../support/broken-routes/customer-link.route.js';
 import { LINK, linkRoute } from '../support/broken-routes/link.route.js';
 import { MAIL, mailRoute } from '../support/broken-routes/mail.route.js';
@@ -128,6 +129,7 @@ describeRoute(CUSTOMER_LINK, customerLinkRoute());
 describeRoute(BADGE, badgeRoute());
 describeRoute(VISIT, visitRoute());
 describeRoute(MAIL, mailRoute());
+describeRoute(CLAIM, claimRoute());
 
 const { grant, ...badgeKit } = badgeGrant();
 describeGrant(grant, badgeKit);

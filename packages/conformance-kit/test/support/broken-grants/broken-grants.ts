@@ -212,6 +212,18 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     failure: /^entity_id: for another organization's customer [\s\S]*\nfor no customer /,
   },
   {
+    description: 'lets an agent of another organization use a ticket',
+    ...grantThat(
+      once(new Set(), 0, async ({ agent }, identities) => {
+        return { ...(await identities.create(agent?.organizationId ?? '')), response: { prize: 1 } };
+      }),
+      { agentScope: 'tickets:any' },
+    ),
+    valid: newTicket,
+    rule: 'gives an agent with a client of its own organization no customer of another organization',
+    failure: /^its own agent, after one of another organization tried; .*: refused instead of a token/,
+  },
+  {
     description: 'has one customer for all groups',
     ...grantThat(
       async ({ browser }, identities) => {
@@ -334,6 +346,12 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     ...pollingGrant('creates a customer for a poll'),
     rule: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
     failure: /^the first poll: an error response with the audit event identity.created/,
+  },
+  {
+    description: 'creates a customer in its start route, before a person has confirmed the proof',
+    ...pollingGrant('creates a customer in its start route'),
+    rule: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',
+    failure: /^a customer exists before the confirmation; create the customer when the grant redeems/,
   },
   {
     description: 'gives a second token for a confirmed proof',

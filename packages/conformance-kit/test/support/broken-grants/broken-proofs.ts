@@ -42,7 +42,7 @@ export const BROKEN_PROOFS: BrokenCase[] = [
   {
     description: 'counts guesses by a text whose trailing space the lookup ignores',
     ...passGrant('counts guesses by the spelling of the id'),
-    rule: 'refuses another spelling of a right proof after too many guesses (repeat it on a database server)',
+    rule: 'refuses another spelling of a right proof after too many guesses',
     failure: /^pass with a trailing space: gets a token after 3 wrong guesses/,
   },
   {

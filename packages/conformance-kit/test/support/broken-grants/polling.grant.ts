@@ -1,6 +1,7 @@
-import { Injectable, Module, type Type } from '@nestjs/common';
-import { Matches } from 'class-validator';
+import { Get, Injectable, Module, type Type } from '@nestjs/common';
+import { IsString, Matches } from 'class-validator';
 import {
+  ApiRoute,
   Clock,
   type Grant,
   GrantBody,
@@ -10,17 +11,28 @@ import {
   Identities,
   IdentityModule,
   OAuthError,
+  PublicController,
   randomSecret,
 } from 'customer-authorization-service/grant';
 import type { GrantKit } from '../../../src/grant-kit.js';
+import { OWN_ORGANIZATION } from '../../../src/kit-registry.js';
 
 /** A mistake of the author of a grant that is polled. The grant without a mistake satisfies every rule. */
-export type PollingMistake = 'never slows a poll down' | 'creates a customer for a poll' | 'redeems a proof twice';
+export type PollingMistake =
+  | 'never slows a poll down'
+  | 'creates a customer for a poll'
+  | 'creates a customer in its start route'
+  | 'redeems a proof twice';
 
 const INTERVAL_SECONDS = 5;
 
 class PollBody extends GrantBody {
   @Matches(/^[\w-]{43}$/)
+  poll!: string;
+}
+
+class StartResponse {
+  @IsString()
   poll!: string;
 }
 
@@ -50,7 +62,7 @@ export function pollingGrant(
     ) {}
 
     async grant({ body, organization }: GrantRequest<PollBody>): Promise<GrantResult> {
-      const organizationId = organization?.id ?? '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
+      const organizationId = organization?.id ?? OWN_ORGANIZATION;
       const proof = proofs.get(body.poll);
       if (!proof || proof.uses > (mistake === 'redeems a proof twice' ? 1 : 0))
         throw OAuthError.invalidGrant('unknown');
@@ -67,15 +79,27 @@ export function pollingGrant(
     }
   }
 
-  @Module({ imports: [IdentityModule], providers: [PollingGrant] })
+  @PublicController('kit_polling')
+  class StartController {
+    constructor(private readonly identities: Identities) {}
+
+    @Get()
+    @ApiRoute({ summary: 'Start a poll', response: StartResponse })
+    async start(): Promise<StartResponse> {
+      if (mistake === 'creates a customer in its start route') await this.identities.create(OWN_ORGANIZATION);
+      return { poll: start(false) };
+    }
+  }
+
+  @Module({ imports: [IdentityModule], controllers: [StartController], providers: [PollingGrant] })
   class PollingModule {}
 
   return {
     grant: PollingGrant,
     modules: [PollingModule],
     valid: () => ({ poll: start(true) }),
-    pending: () => {
-      const poll = start(false);
+    pending: async ({ service }) => {
+      const { poll } = (await service.send('GET', '/kit_polling')).body;
       const confirm = () => proofs.set(poll, { lastPoll: 0, isConfirmed: true, uses: 0 });
       return { parameters: { poll }, confirm, intervalSeconds: INTERVAL_SECONDS };
     },

@@ -4,6 +4,7 @@ import type { RouteKit } from '../../../src/routes/route-kit.js';
 import type { InterceptedRequest, Interception } from '../broken-grants/broken-case.js';
 import { APPROVE, approvalRoute } from './approval.route.js';
 import { BADGE, badgeRoute } from './badge.route.js';
+import { CLAIM, claimRoute } from './claim.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './customer-link.route.js';
 import { LINK, linkRoute } from './link.route.js';
 import { MAIL, mailRoute } from './mail.route.js';
@@ -176,6 +177,13 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     kit: approvalRoute('admits any organization'),
     rule: 'responds to what belongs to another organization as to what does not exist',
     failure: /^code: of another organization 200\nunknown 400 invalid_request code: unknown\nlook it up/,
+  },
+  {
+    description: 'takes no bearer token and admits any organization',
+    name: CLAIM,
+    kit: claimRoute('admits any organization'),
+    rule: 'responds to what belongs to another organization as to what does not exist',
+    failure: /^claim: of another organization 200\nunknown 400 invalid_request claim: unknown\nlook it up/,
   },
   {
     description: 'shows the visitors of all organizations',
