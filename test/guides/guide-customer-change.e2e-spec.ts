@@ -107,6 +107,7 @@ describe('errorText of browser-client', () => {
     [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 1 }, '1 second.'],
     [{ error: 'cookies_blocked' }, 'Allow them'],
     [{ error: 'no_response' }, 'not reachable'],
+    [{ error: 'move_uncertain' }, 'Begin again'],
     [{ status: 400, error: 'invalid_request', requestId: 'an-id' }, 'an-id'],
   ])('has a text for %j', (fields, text) => {
     expect(errorText(new RequestError(fields))).toContain(text);

@@ -12,6 +12,8 @@ const { AppSession } = await loadExample('second-device/app.js');
 skipWaits();
 stubPageGlobals();
 
+const UNCERTAIN = { error: 'move_uncertain', isTemporary: false, mayHaveSucceeded: true };
+
 const appAt = (url: string, store: object = secureStorage()) => new AppSession({ url, clientId: ACME_SITE, store });
 const browserAt = (url: string, _store?: object) =>
   new NewBrowser(new TokenClient({ url, clientId: ACME_SITE, organizationId: ACME }));
@@ -29,8 +31,8 @@ describe.each([
   it.each<[string, ScriptedStep[], number, object]>([
     ['repeats an exchange after 429 and 503', [503, 429, 400], 3, { status: 400 }],
     ['rejects at once if a rate limit lasts a minute', ['limited'], 1, { status: 429, retryAfterSeconds: 60 }],
-    ['does not repeat an exchange after an error of a proxy', ['proxy'], 1, { status: 502, error: 'move_uncertain' }],
-    ['does not repeat an exchange whose response was lost', ['closed'], 1, { status: 0, error: 'move_uncertain' }],
+    ['does not repeat an exchange after an error of a proxy', ['proxy'], 1, { status: 502, ...UNCERTAIN }],
+    ['does not repeat an exchange whose response was lost', ['closed'], 1, { status: 0, ...UNCERTAIN }],
   ])('%s', async (_title, script, requests, fields) => {
     const server = await startScriptedServer(script);
     const device = deviceAt(server.url);

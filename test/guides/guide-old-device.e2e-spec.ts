@@ -1,4 +1,4 @@
-import { approveMove, endMove } from 'browser-client';
+import { approveMove, endToken } from 'browser-client';
 import { describe, expect, it } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
@@ -20,7 +20,7 @@ const service = useService({ registry: refreshingRegistry() });
 const tokensAt = (url: string) => pageTokens(service, url);
 const phone = () => new AppSession({ url: service.url, clientId: ACME_SITE, store: secureStorage() });
 
-describe('approveMove and endMove of browser-client', () => {
+describe('approveMove and endToken of browser-client', () => {
   it('repeats the request for a transfer token after a lost response, 429 and 503', async () => {
     const server = await startScriptedServer(['closed', 429, 503, 200]);
     expect(await approveMove(tokensAt(server.url), ACME_SITE, 'any')).toHaveProperty('bearer');
@@ -50,13 +50,13 @@ describe('approveMove and endMove of browser-client', () => {
     const tokens = tokensAt(service.url);
     const { bearer } = await approveMove(tokens, ACME_SITE, await phone().beginMove());
     service.clock.advance({ seconds: 28_800 });
-    await endMove(tokens, bearer);
+    await endToken(tokens, bearer);
     service.clock.reset();
   });
 
   it('has ended a move if the response to the first attempt was lost', async () => {
     const server = await startScriptedServer(['closed', 200]);
-    await endMove(tokensAt(server.url), 'dev:any');
+    await endToken(tokensAt(server.url), 'dev:any');
     expect(server.requests()).toBe(2);
   });
 });

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   closeRoom,
-  endMove,
+  endToken,
   type Move,
   type NewDevice,
   openRoom,
@@ -73,7 +73,7 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     const { bearer } = (await move) as Move;
     const infoOf = (each: string) => service.send('GET', INFO, { authorization: `Bearer ${each}` });
     expect((await infoOf(access_token)).body.entity_id).toBe((await infoOf(bearer)).body.entity_id);
-    await endMove(tokens, bearer);
+    await endToken(tokens, bearer);
     expect((await infoOf(access_token)).status).toBe(401);
   });
 

@@ -5,5 +5,5 @@ import type { TestService } from './test-service.js';
 export function pageTokens(service: TestService, url = service.url) {
   const browser = new TestBrowser(service);
   const requestToken = async () => (await browser.visit()).body as { access_token: string; entity_id: string };
-  return { url: `${url}/v2/customer`, requestToken, get: async () => (await requestToken()).access_token };
+  return { url, requestToken, get: async () => (await requestToken()).access_token };
 }

@@ -1,8 +1,7 @@
 export { errorText } from './error-text.js';
-export { leaveThisBrowser, logOutEverywhere } from './leave.js';
+export { endToken, leaveThisBrowser, logOutEverywhere, logOutMovedDevices } from './leave.js';
 export {
   approveMove,
-  endMove,
   exchangeOnce,
   type FinishOptions,
   type Move,

@@ -1,31 +1,44 @@
+import type { TokenSource } from './move.js';
 import { request } from './request.js';
 import { RequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 
 /** Leaves on this browser only. Its next token is that of a new customer. Covers all groups of the organization. */
 export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
-  await request(`${tokens.url}/forget`, { body: tokens.client, withCookies: true });
+  await request(`${tokens.url}/v2/customer/forget`, { body: tokens.client, withCookies: true });
   tokens.discardInAllTabs();
 }
 
 /** Logs the customers of these token clients out on all devices and removes them from all browsers. */
 export async function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
   for (const tokens of clients) {
-    await endSessions(tokens, tokens.validToken);
+    await endSessions(tokens, { browsers: true }, tokens.validToken);
     tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
   }
   clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload
 }
 
-async function endSessions(tokens: TokenClient, oldToken?: string): Promise<void> {
+/** Ends all tokens of the customer, for a lost phone or a copied token. Devices that got the customer by a move lose it. */
+export async function logOutMovedDevices(tokens: TokenClient): Promise<void> {
+  await endSessions(tokens, {}, tokens.validToken);
+  tokens.discard();
+}
+
+/** Ends a token, which may have expired, and what other devices have received with it. */
+export async function endToken(tokens: Pick<TokenSource, 'url' | 'discard'>, bearer: string): Promise<void> {
+  await request(`${tokens.url}/v2/customer/token`, { method: 'DELETE', bearer });
+  tokens.discard?.(bearer);
+}
+
+async function endSessions(tokens: TokenClient, body: object, oldToken?: string): Promise<void> {
   const bearer = oldToken ?? (await tokens.requestToken()).access_token;
   try {
-    await request(`${tokens.url}/end_sessions`, { body: { browsers: true }, bearer, withCookies: true });
+    await request(`${tokens.url}/v2/customer/end_sessions`, { body, bearer, withCookies: true });
   } catch (error) {
     if (!(error instanceof RequestError) || error.status !== 401) throw error;
     // After a lost response, 401 means that the lost request has succeeded. Otherwise the token was not valid any more.
     if (error.mayHaveSucceeded) return;
     if (!oldToken) throw error;
-    await endSessions(tokens);
+    await endSessions(tokens, body);
   }
 }

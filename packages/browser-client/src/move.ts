@@ -55,7 +55,7 @@ export class NewBrowser implements NewDevice {
       localStorage.removeItem(ITEM); // before the exchange: after a reload, a second exchange would end the move
       const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: move.verifier };
       const body = { ...proof, client_id: this.clientId, remember: 'browser', replace };
-      const response = await exchangeOnce(`${this.#tokens.url}/token`, body, () => writeMove(move));
+      const response = await exchangeOnce(`${this.#tokens.url}/v2/customer/token`, body, () => writeMove(move));
       this.#tokens.discardInAllTabs();
       return response;
     });
@@ -74,7 +74,7 @@ export function exchangeOnce<Response = TokenResponse>(
       return await request<Response>(url, exchange);
     } catch (error) {
       const failure = error as RequestError;
-      if (failure.mayHaveSucceeded) failure.error = 'move_uncertain';
+      if (failure.mayHaveSucceeded) Object.assign(failure, { error: 'move_uncertain', isTemporary: false });
       else if (failure.error !== 'invalid_grant') await restore();
       throw failure;
     }
@@ -83,19 +83,21 @@ export function exchangeOnce<Response = TokenResponse>(
 
 /** The tokens of the old device: a `TokenClient`, or those of a page that gets its tokens from its backend. */
 export interface TokenSource {
-  /** The URL of the routes for customers. */
+  /** The URL of the service. */
   readonly url: string;
   /** Resolves to the token that the page uses. */
   get(): Promise<string>;
   /** Resolves to a further token of the same customer. */
   requestToken(): Promise<{ access_token: string }>;
+  /** Drops a token that has ended. */
+  discard?(token: string): void;
 }
 
 /** What the old device sends to the new one, and keeps. */
 export interface Move {
   transferToken: string;
   expiresInSeconds: number;
-  /** For `endMove`. */
+  /** For `endToken`. */
   bearer: string;
 }
 
@@ -110,16 +112,11 @@ export function approveMove(tokens: TokenSource, clientId: string, challenge: st
     if (customerOf(bearer) !== customerId) throw new RequestError({ error: 'other_customer' }); // the browser keeps no cookies
     const body = { bearer_type: 'customer', client_id: clientId, code_challenge: challenge };
     const result = await request<{ identity_transfer_token: string; expires_in: number }>(
-      `${tokens.url}/identity_transfer`,
+      `${tokens.url}/v2/customer/identity_transfer`,
       { body, bearer },
     );
     return { transferToken: result.identity_transfer_token, expiresInSeconds: result.expires_in, bearer };
   });
-}
-
-/** Ends what the new device received. `bearer` is that of `approveMove`, and may have expired. */
-export async function endMove(tokens: Pick<TokenSource, 'url'>, bearer: string): Promise<void> {
-  await request(`${tokens.url}/token`, { method: 'DELETE', bearer });
 }
 
 function customerOf(token: string): string {

@@ -39,10 +39,7 @@ export function request<Result = Record<string, unknown>>(url: string, options: 
         if (!(error instanceof RequestError)) throw error;
         mayHaveSucceeded ||= error.mayHaveSucceeded;
         error.mayHaveSucceeded = mayHaveSucceeded;
-        const delaySeconds = error.retryAfterSeconds ?? DEFAULT_DELAY_SECONDS;
-        const mayRepeat = error.isTemporary && (isRepeatable || !mayHaveSucceeded);
-        if (!mayRepeat || attempt >= maxAttempts || delaySeconds > MAX_DELAY_SECONDS) throw error;
-        await wait(delaySeconds);
+        await waitAfter(error, attempt < maxAttempts && (isRepeatable || !mayHaveSucceeded));
       }
     }
   });
@@ -70,6 +67,14 @@ async function send<Result>(url: string, { bearer, body, headers, ...init }: Req
     if (cause instanceof RequestError) throw cause;
     throw new RequestError({ status, error: 'no_response', retryAfterSeconds, cause });
   }
+}
+
+/** Waits before the next attempt. Throws the error if a further attempt is not possible, or would not help soon. */
+export async function waitAfter(error: RequestError, mayRepeat: boolean): Promise<void> {
+  const delaySeconds = error.retryAfterSeconds ?? DEFAULT_DELAY_SECONDS;
+  const isOffline = 'onLine' in navigator && navigator.onLine === false;
+  if (!mayRepeat || !error.isTemporary || delaySeconds > MAX_DELAY_SECONDS || isOffline) throw error;
+  await wait(delaySeconds);
 }
 
 /** Waits for these seconds and a random part, so that many clients do not return at the same moment. */

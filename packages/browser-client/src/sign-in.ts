@@ -1,5 +1,5 @@
 import { leaveThisBrowser } from './leave.js';
-import { MAX_DELAY_SECONDS, request, wait } from './request.js';
+import { request, waitAfter } from './request.js';
 import { asRequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 
@@ -31,13 +31,10 @@ export async function signIn(
         ...(link && { link: 'browser' }),
       };
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
-      await request(`${tokens.url}/token`, { body, withCookies: true, maxAttempts: 1 });
+      await request(`${tokens.url}/v2/customer/token`, { body, withCookies: true, maxAttempts: 1 });
       return tokens.discardInAllTabs();
     } catch (cause) {
-      const error = asRequestError(cause);
-      const { isTemporary, retryAfterSeconds: delaySeconds = 1 } = error;
-      if (!isTemporary || attempt >= MAX_ATTEMPTS || delaySeconds > MAX_DELAY_SECONDS) throw error;
-      await wait(delaySeconds);
+      await waitAfter(asRequestError(cause), attempt < MAX_ATTEMPTS);
     }
   }
 }

@@ -30,11 +30,11 @@ let otherTabs: ReturnType<typeof openChannel>;
 /** Customer tokens for a page. A call shortly before a token expires renews it. Never sends two requests at once. */
 export class TokenClient {
   readonly clientId: string;
-  /** The URL of the routes for customers. */
+  /** The URL of the service. */
   readonly url: string;
   /** @internal */
   readonly client: { client_id: string; organization_id: string };
-  readonly #path: string;
+  readonly #tokenUrl: string;
   readonly #onCustomerChange: (entityId: string) => void;
   #last: { token: string; entityId: string } | undefined;
   #renewAtMs = 0;
@@ -43,9 +43,9 @@ export class TokenClient {
 
   constructor({ url, clientId, organizationId, groupId, onCustomerChange = () => undefined }: TokenClientOptions) {
     this.clientId = clientId;
-    this.url = `${url}/v2/customer`;
+    this.url = url;
     this.client = { client_id: clientId, organization_id: organizationId };
-    this.#path = groupId ? `${organizationId}/${groupId}/token` : 'token';
+    this.#tokenUrl = `${url}/v2/customer/${groupId ? `${organizationId}/${groupId}/` : ''}token`;
     this.#onCustomerChange = onCustomerChange;
     clientsOfThisTab.add(this);
     otherTabs ??= openChannel();
@@ -88,20 +88,20 @@ export class TokenClient {
     return (await this.#current()).entityId;
   }
 
-  /** The token if it has not expired. */
+  /** @internal The token if it has not expired. */
   get validToken(): string | undefined {
     return Date.now() < this.#expiresAtMs ? this.#last?.token : undefined;
   }
 
-  /** Drops a token that an API has rejected. Without an argument it drops any token. */
+  /** Drops a token that an API has rejected, so that `get` requests a new one. Without an argument it drops any token. */
   discard(token: string | undefined = this.#last?.token): void {
     if (token === this.#last?.token) this.#renewAtMs = this.#expiresAtMs = 0;
   }
 
-  /** Resolves to the response with a further token, which `get` never returns. */
+  /** Resolves to the response with a further token, which `get` never returns. For `approveMove`. */
   async requestToken(options: { maxAttempts?: number } = {}): Promise<TokenResponse> {
     const body = { grant_type: 'cookie', response_type: 'token', ...this.client };
-    const result = await request<TokenResponse>(`${this.url}/${this.#path}`, { body, withCookies: true, ...options });
+    const result = await request<TokenResponse>(this.#tokenUrl, { body, withCookies: true, ...options });
     if (typeof result?.access_token === 'string') return result;
     throw new RequestError({ error: 'no_response' }); // the JSON is of a network's sign-in page
   }

@@ -20,6 +20,7 @@ const CALLS: [call: string, needs: string[]][] = [
   ['tokens.requestToken()', LOCKS],
   ['leaveThisBrowser(tokens)', LOCKS],
   ['logOutEverywhere(tokens)', LOCKS],
+  ['logOutMovedDevices(tokens)', LOCKS],
   ['signIn(tokens, location.origin)', LOCKS],
   ['signOut(tokens, location.origin)', LOCKS],
   ["approveMove(tokens, 'any', 'any')", LOCKS],
@@ -33,7 +34,7 @@ const CALLS: [call: string, needs: string[]][] = [
   ],
   ["openRoom(location.origin + '/rooms')", []],
   ['closeRoom(room)', []],
-  ["endMove(tokens, 'any')", []],
+  ["endToken(tokens, 'any')", []],
   ["challengeOf('any')", []],
 ];
 
@@ -59,7 +60,7 @@ async function errorsOf(tab: Page): Promise<unknown[]> {
 
 const NO_CRYPTO = "Object.defineProperty(crypto, 'subtle', { value: undefined })";
 const EXCHANGE_THAT_CANNOT_RESTORE =
-  "exchangeOnce(tokens.url + '/token', { remember: 'browser' }, () => { throw new Error('full'); })";
+  "exchangeOnce(tokens.url + '/v2/customer/token', { remember: 'browser' }, () => { throw new Error('full'); })";
 const BLOCKED = ['RequestError', 'cookies_blocked'];
 
 it.each([

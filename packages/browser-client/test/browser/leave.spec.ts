@@ -45,6 +45,27 @@ describe('leaveThisBrowser and logOutEverywhere', () => {
     expect(await customerOf(tab)).not.toBe(before);
   });
 
+  it('endToken ends the token of this page only, and the page keeps its customer', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(other, 'return tokens.get();')];
+    const [ended, next] = await runInPage<[string, string]>(
+      tab,
+      'const token = await tokens.get(); await endToken(tokens, token); return [token, await tokens.get()];',
+    );
+    expect([await statusOf(ended), await statusOf(next), await statusOf(token)]).toEqual([401, 200, 200]);
+    expect(await customerOf(tab)).toBe(before);
+  });
+
+  it('logOutMovedDevices ends the tokens of the customer, and this browser keeps the customer', async () => {
+    const tab = await site.openPage();
+    const [before, token] = [await customerOf(tab), await runInPage<string>(tab, 'return tokens.get();')];
+    await runInPage(tab, 'await logOutMovedDevices(tokens);');
+    expect(await statusOf(token)).toBe(401);
+    const next = await runInPage<string>(tab, 'return tokens.get();');
+    expect(await statusOf(next)).toBe(200);
+    expect(await customerOf(tab)).toBe(before);
+  });
+
   it.each(['logOutEverywhere', 'leaveThisBrowser'])('%s repeats its request after 503', async (leave) => {
     const tab = await site.openPage();
     const before = await customerOf(tab);

@@ -72,6 +72,18 @@ describe('TokenClient of browser/chat.js on a page of another site', () => {
     expect(site.tokenRequests).toBe(1);
   });
 
+  it('rejects after one attempt if the browser knows that it is offline', async () => {
+    const tab = await site.openPage();
+    await tab.evaluate("Object.defineProperty(navigator, 'onLine', { value: false })");
+    let attempts = 0;
+    await tab.route('**/v2/customer/token', (route) => {
+      attempts++;
+      return route.abort();
+    });
+    expect(await runInPage(tab, 'return tokens.get().catch(({ error }) => error);')).toBe('no_response');
+    expect(attempts).toBe(1);
+  });
+
   it('rejects with the fields of an error that a repetition does not cure, after one request', async () => {
     const options = "{ url: SERVICE, clientId: 'nobody', organizationId: 'nowhere' }";
     const fields = await runInPage(
