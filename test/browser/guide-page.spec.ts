@@ -105,6 +105,40 @@ it('second-device/computer.html moves its customer to second-device/phone.html, 
   await computer.getByText('Look at your phone.').waitFor();
 });
 
+it('both pages of second-device let the user try again after a loss of the network', async () => {
+  const [computer, phone] = [await browser.newPage(), await browser.newPage()];
+  await computer.goto(page);
+  const customer = await shownCustomer(computer);
+  const lose = async (tab: Page, route: string) => {
+    await tab.evaluate("Object.defineProperty(navigator, 'onLine', { value: false })");
+    await tab.route(route, (each) => each.abort());
+  };
+  await beginMove(computer, phone);
+  await lose(phone, '**/rooms/**');
+  await phone.getByText('Please try again').waitFor();
+  await lose(computer, '**/identity_transfer');
+  await computer.getByRole('button', { name: 'Yes, move it' }).click();
+  await computer.getByText('Please try again').waitFor();
+  for (const tab of [computer, phone]) await tab.unrouteAll();
+  await computer.getByRole('button', { name: 'Try again' }).click();
+  await computer.getByText('Look at your phone.').waitFor();
+  await phone.getByRole('button', { name: 'Continue' }).click();
+  expect(await shownCustomer(phone)).toBe(customer);
+});
+
+it('second-device/computer.html opens no room and shows no QR code if the user blocks the cookies', async () => {
+  const computer = await browser.newPage();
+  await computer.addInitScript(
+    "navigator.locks.request = () => { throw new DOMException('Access is denied', 'SecurityError'); }",
+  );
+  const requests: string[] = [];
+  computer.on('request', (request) => requests.push(new URL(request.url()).pathname));
+  await computer.goto(new URL('/second-device/computer.html', page).href);
+  await computer.getByText('Your browser blocks the cookies').waitFor();
+  expect(requests).not.toContain('/rooms');
+  expect(await computer.locator('#code svg, button:visible').count()).toBe(0);
+});
+
 it('second-device/phone.html asks before it replaces a customer, and says so if the move is denied', async () => {
   const [computer, phone] = [await browser.newPage(), await browser.newPage()];
   for (const tab of [computer, phone]) await tab.goto(page);
