@@ -117,11 +117,30 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     expect(await move).toBeUndefined();
   });
 
-  it('ends on both devices when one of them cancels', async () => {
-    const room = await openRoom(rooms);
+  it('rejects on a phone that cancels the wait for the computer', async () => {
     const aborted = { signal: AbortSignal.abort() };
-    await expect(receive(room, phone(), aborted)).rejects.toMatchObject({ error: 'move_cancelled' });
-    await closeRoom(room);
+    const received = receive(await openRoom(rooms), phone(), aborted);
+    await expect(received).rejects.toMatchObject({ error: 'move_cancelled' });
+  });
+
+  it.each(['waits for the phone', 'asks its user'])(
+    'ends when the page of the computer cancels while it %s',
+    async (step) => {
+      const server = await startScriptedServer([]);
+      const room = await openRoom(rooms);
+      const cancelAndAgree = () => closeRoom(room).then(agree);
+      const move = sendMove(room, tokensAt(server.url), cancelAndAgree);
+      if (step === 'waits for the phone') await closeRoom(room);
+      await expect(receive(room)).rejects.toMatchObject({ status: 404, error: 'room_closed' });
+      expect(await move).toBeUndefined();
+      expect(server.requests()).toBe(0);
+    },
+  );
+
+  it('rejects on the computer if the room is 10 minutes old', async () => {
+    const room = await openRoom(rooms);
+    const later = Date.now() + 600_001;
+    vi.spyOn(Date, 'now').mockReturnValue(later);
     await expect(sendMove(room, tokensAt(service.url), agree)).rejects.toMatchObject({ error: 'room_closed' });
   });
 });

@@ -9,6 +9,8 @@ interface RequestOptions {
   method?: string;
   headers?: Record<string, string>;
   credentials?: 'include';
+  /** Sends the request also if the page closes meanwhile. */
+  keepalive?: boolean;
   body?: object | undefined;
   bearer?: string;
   /** Sends and stores the identity cookies, one request of all tabs at a time. */

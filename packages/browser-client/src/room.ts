@@ -17,6 +17,8 @@ export interface Room {
   /** @internal */
   isApproved?: boolean;
   /** @internal */
+  isClosed?: boolean;
+  /** @internal */
   move?: Move;
 }
 
@@ -30,8 +32,9 @@ export function openRoom(roomsUrl: string): Promise<Room> {
 
 /**
  * On the computer. `askUser` gets the code of the phone, and resolves to true if the user agrees. Resolves to the
- * result of `approveMove`, or to undefined if the user denies the move. After a temporary error the room stays open:
- * the page may call the function again with the same room.
+ * result of `approveMove`, or to undefined if the user denies the move or the page calls `closeRoom`. After a temporary
+ * error the room stays open: the page may call the function again with the same room. A user who has agreed is not
+ * asked again.
  */
 export function sendMove(
   room: Room,
@@ -39,27 +42,30 @@ export function sendMove(
   askUser: (code: string) => Promise<boolean>,
 ): Promise<Move | undefined> {
   return withRequestErrors(async () => {
-    const { clientId, challenge } = await waitFor(room.url, 'challenge');
     try {
+      const { clientId, challenge } = await waitFor(room.url, 'challenge');
       room.isApproved ||= await askUser(codeOf(challenge));
-      if (room.isApproved) room.move ??= await approveMove(tokens, clientId, challenge);
+      if (!room.isApproved) await closeRoom(room);
+      if (room.isClosed) return undefined;
+      room.move ??= await approveMove(tokens, clientId, challenge);
+      await setTransferToken(room, room.move.transferToken);
+      return room.move;
     } catch (error) {
+      if (room.isClosed) return undefined;
       if (!(error instanceof RequestError && error.isTemporary)) await closeRoom(room);
       throw error;
     }
-    if (!room.move) await closeRoom(room);
-    else await setTransferToken(room, room.move.transferToken);
-    return room.move;
   });
 }
 
-/** Cancels a move on the computer. The phone gets `room_closed`. */
+/** Cancels a move on the computer, also while its page closes. The phone gets `room_closed`. */
 export async function closeRoom(room: Room): Promise<void> {
+  room.isClosed = true;
   await setTransferToken(room, undefined).catch(() => undefined); // the room also closes after 10 minutes
 }
 
 function setTransferToken({ url, headers }: Room, transferToken: string | undefined) {
-  return request(`${url}/transfer-token`, { method: 'PUT', headers, body: { transferToken } });
+  return request(`${url}/transfer-token`, { method: 'PUT', headers, body: { transferToken }, keepalive: true });
 }
 
 export interface ReceiveOptions extends FinishOptions {
