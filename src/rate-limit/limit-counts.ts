@@ -1,8 +1,11 @@
-/** The count of one key in the current window. */
-interface Count {
+import { RecentMap } from '../platform/recent-map.js';
+
+/** The count of one key in one window. */
+export interface LimitCount {
+  readonly key: string;
   /** The number of the window since 1970. */
-  window: number;
-  windowMs: number;
+  readonly window: number;
+  readonly windowMs: number;
   /** The count that the shared store returned last. */
   shared: number;
   /** The part of this process that is being sent to the store. */
@@ -13,15 +16,7 @@ interface Count {
   isPending: boolean;
 }
 
-/** Requests that this process has counted but not sent to the shared store. */
-export interface UnsentCount {
-  key: string;
-  window: number;
-  windowMs: number;
-  own: number;
-}
-
-/** Beyond this number the oldest key is removed, because a flood of keys must not fill the memory. */
+/** The most keys that are counted, because a flood of keys must not fill the memory. */
 const MAX_KEYS = 100_000;
 
 /**
@@ -30,7 +25,13 @@ const MAX_KEYS = 100_000;
  * store.
  */
 export class LimitCounts {
-  private readonly counts = new Map<string, Count>();
+  private readonly counts = new RecentMap<LimitCount>(MAX_KEYS);
+  private readonly pending: LimitCount[] = [];
+
+  constructor(
+    /** Whether the counts are sent to a shared store. */
+    private readonly isShared: boolean,
+  ) {}
 
   /**
    * Counts a request, and returns the new count of the window. `by` is 0 to only read the count of the other processes.
@@ -39,7 +40,10 @@ export class LimitCounts {
     const current = this.counts.get(key);
     const count = current?.window === window ? current : this.begin(key, window, windowMs);
     count.own += by;
-    count.isPending = true;
+    if (this.isShared && !count.isPending && this.pending.length < MAX_KEYS) {
+      count.isPending = true;
+      this.pending.push(count);
+    }
     return count.shared + count.sending + count.own;
   }
 
@@ -49,17 +53,13 @@ export class LimitCounts {
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** Takes at most `limit` counts to send. The caller must call `recordSent` for each. */
-  takeUnsent(limit: number): UnsentCount[] {
-    const unsent: UnsentCount[] = [];
-    for (const [key, count] of this.counts) {
-      if (unsent.length === limit) break;
-      const { window, windowMs, own } = count;
-      if (!count.isPending) continue;
+  /** Takes at most `limit` counts to send, each with its part in `sending`. The caller must call `recordSent` for each. */
+  takeUnsent(limit: number): LimitCount[] {
+    const unsent = this.pending.splice(0, limit);
+    for (const count of unsent) {
       count.isPending = false;
-      count.sending = own;
+      count.sending = count.own;
       count.own = 0;
-      unsent.push({ key, window, windowMs, own });
     }
     return unsent;
   }
@@ -70,19 +70,14 @@ export class LimitCounts {
    * @param shared the count of all processes, or 0 if sending has failed. The store may have added the count then, so it
    * is not sent again. It still counts in this process.
    */
-  recordSent({ key, window }: UnsentCount, shared: number): void {
-    const count = this.counts.get(key);
-    if (count?.window !== window) return;
+  recordSent(count: LimitCount, shared: number): void {
     count.shared = Math.max(count.shared + count.sending, shared);
     count.sending = 0;
   }
 
-  private begin(key: string, window: number, windowMs: number): Count {
-    const count = { window, windowMs, shared: 0, sending: 0, own: 0, isPending: false };
-    this.counts.delete(key); // a Map keeps the order of insertion: the newest window is removed last
+  private begin(key: string, window: number, windowMs: number): LimitCount {
+    const count = { key, window, windowMs, shared: 0, sending: 0, own: 0, isPending: false };
     this.counts.set(key, count);
-    const [oldest] = this.counts.size > MAX_KEYS ? this.counts.keys() : [];
-    if (oldest !== undefined) this.counts.delete(oldest);
     return count;
   }
 }

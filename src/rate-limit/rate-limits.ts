@@ -135,7 +135,7 @@ export class RateLimits implements OnApplicationShutdown {
 
   /** Counts a request for each of several keys. `by` is 0 to only read the counts of the other processes. */
   add(limit: string, rule: RateLimitRule, keys: LimitKey[], by = 1): void {
-    const counts = this.counts.get(limit) ?? new LimitCounts();
+    const counts = this.counts.get(limit) ?? new LimitCounts(this.shared !== undefined);
     this.counts.set(limit, counts);
     for (const { key } of keys) counts.add(`${limit}:${key}`, this.windowOf(rule), rule.seconds * 1000, by);
   }

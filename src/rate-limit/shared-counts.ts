@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import type { LimitCounts, UnsentCount } from './limit-counts.js';
+import type { LimitCount, LimitCounts } from './limit-counts.js';
 
 const EXCHANGE_INTERVAL_MS = 100;
 const COMMAND_TIMEOUT_MS = 500;
@@ -53,7 +53,7 @@ export class SharedCounts {
 
   private async exchangeCounts(): Promise<void> {
     const unsent = this.counts().flatMap((counts) =>
-      counts.takeUnsent(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
+      counts.takeUnsent(MAX_BATCH_COUNTS).map((count) => ({ counts, count })),
     );
     try {
       // a probe that writes, because a server that rejects writes is not usable
@@ -62,22 +62,24 @@ export class SharedCounts {
       if (!this.isUp) this.logger.log('REDIS_URL: reachable again; the processes share their counts');
       this.isUp = true;
     } catch {
-      for (const each of unsent) each.counts.recordSent(each, 0);
+      for (const { counts, count } of unsent) counts.recordSent(count, 0);
       // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: unreachable; each process applies its own counts');
       this.isUp = false;
     }
   }
 
-  private async add(unsent: (UnsentCount & { counts: LimitCounts })[]): Promise<void> {
+  private async add(unsent: { counts: LimitCounts; count: LimitCount }[]): Promise<void> {
     const pipeline = this.redis.pipeline();
-    for (const { key, window, windowMs, own } of unsent) {
+    for (const { count } of unsent) {
+      const { key, window, windowMs, sending } = count;
       const name = `${PREFIX}${key}:${window}`;
-      pipeline.incrby(name, own).pexpire(name, 2 * windowMs);
+      pipeline.incrby(name, sending).pexpire(name, 2 * windowMs);
     }
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);
     if (failed) throw failed[0];
-    for (const [index, each] of unsent.entries()) each.counts.recordSent(each, Number(results[2 * index]?.[1]));
+    for (const [index, { counts, count }] of unsent.entries())
+      counts.recordSent(count, Number(results[2 * index]?.[1]));
   }
 }

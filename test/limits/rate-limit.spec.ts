@@ -92,14 +92,14 @@ describe('the network of a caller', () => {
 
 describe('the counts of a rate limit', () => {
   it('can be read without an increment', () => {
-    const counts = new LimitCounts();
+    const counts = new LimitCounts(true);
     expect([counts.of('a', 1), counts.add('a', 1, MINUTE_MS), counts.of('a', 1), counts.of('a', 2)]).toEqual([
       0, 1, 1, 0,
     ]);
   });
 
   it('start at zero in each window', () => {
-    const counts = new LimitCounts();
+    const counts = new LimitCounts(true);
     expect([counts.add('a', 1, MINUTE_MS), counts.add('a', 1, MINUTE_MS), counts.add('b', 1, MINUTE_MS)]).toEqual([
       1, 2, 1,
     ]);
@@ -113,12 +113,12 @@ describe('the counts of a rate limit', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const all = [new LimitCounts(), new LimitCounts()] as const;
+        const all = [new LimitCounts(true), new LimitCounts(true)] as const;
         let store = 0;
         let counted = 0;
         const exchange = (counts: LimitCounts) => {
           for (const unsent of counts.takeUnsent(10)) {
-            store += unsent.own;
+            store += unsent.sending;
             counts.recordSent(unsent, store);
           }
         };
@@ -142,7 +142,7 @@ describe('the counts of a rate limit', () => {
   });
 
   it('continue from the local count if an exchange fails, and are not sent twice', () => {
-    const counts = new LimitCounts();
+    const counts = new LimitCounts(true);
     for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE_MS);
     for (const unsent of counts.takeUnsent(10)) counts.recordSent(unsent, 0);
     expect(counts.takeUnsent(10)).toEqual([]);
@@ -151,8 +151,14 @@ describe('the counts of a rate limit', () => {
     expect(counts.add('key', 1, MINUTE_MS)).toBe(5);
   });
 
+  it('are not kept for an exchange without a shared store', () => {
+    const counts = new LimitCounts(false);
+    counts.add('key', 1, MINUTE_MS);
+    expect(counts.takeUnsent(10)).toEqual([]);
+  });
+
   it('of a past window are not added to the next window', () => {
-    const counts = new LimitCounts();
+    const counts = new LimitCounts(true);
     counts.add('key', 1, MINUTE_MS);
     const [late] = counts.takeUnsent(1);
     counts.add('key', 2, MINUTE_MS);
@@ -161,7 +167,7 @@ describe('the counts of a rate limit', () => {
   });
 
   it('drop the oldest keys beyond 100,000 keys, so that a flood does not fill the memory', () => {
-    const counts = new LimitCounts();
+    const counts = new LimitCounts(true);
     for (let key = 0; key < 150_000; key++) counts.add(`key ${key}`, 1, MINUTE_MS);
     expect(counts.takeUnsent(1_000_000)).toHaveLength(100_000);
     expect(counts.add('key 149999', 1, MINUTE_MS)).toBe(2);

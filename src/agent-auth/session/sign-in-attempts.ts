@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
 import { keysOfIp } from '../../platform/network.js';
+import { RecentMap } from '../../platform/recent-map.js';
 import { sha256 } from '../../platform/secret.js';
 
 interface Failures {
@@ -10,6 +11,7 @@ interface Failures {
 }
 
 interface Limit {
+  counts: FailureCounts;
   key: string;
   /** Failures before the first wait. */
   free: number;
@@ -23,7 +25,9 @@ export interface SignInAttempt {
   limits: Limit[];
 }
 
-const MAX_KEYS = 100_000;
+type FailureCounts = RecentMap<Failures>;
+
+const MAX_KEYS = 50_000;
 const FORGET_FAILURES_AFTER_MS = 3_600_000;
 const MAX_WAIT_SECONDS = 900;
 const MAX_ACCOUNT_WAIT_SECONDS = 30;
@@ -43,7 +47,11 @@ const MAX_ACCOUNT_WAIT_SECONDS = 30;
  */
 @Injectable()
 export class SignInAttempts {
-  private readonly failures = new Map<string, Failures>();
+  // Each kind of limit has counts of its own, because a flood of keys of one must not remove the keys of another.
+  private readonly ofDevices: FailureCounts = new RecentMap(MAX_KEYS);
+  private readonly ofAccountsInNetworks: FailureCounts = new RecentMap(MAX_KEYS);
+  private readonly ofNetworks: FailureCounts = new RecentMap(MAX_KEYS);
+  private readonly ofAccounts: FailureCounts = new RecentMap(MAX_KEYS);
 
   constructor(private readonly clock: Clock) {}
 
@@ -51,9 +59,9 @@ export class SignInAttempts {
   begin(email: string, ip: string, knownDevice: string | undefined): SignInAttempt {
     const now = this.clock.now();
     const limits = this.limitsOf(email, ip, knownDevice, now);
-    const blockedUntil = Math.max(...limits.map(({ key }) => this.failuresOf(key, now).blockedUntil));
+    const blockedUntil = Math.max(...limits.map((limit) => failuresOf(limit, now).blockedUntil));
     if (blockedUntil > now) return { waitSeconds: Math.ceil((blockedUntil - now) / 1000), limits: [] };
-    for (const limit of limits) this.count(limit, now);
+    for (const limit of limits) count(limit, now);
     return { waitSeconds: 0, limits };
   }
 
@@ -62,50 +70,48 @@ export class SignInAttempts {
    * elsewhere.
    */
   succeed({ limits: [narrowest, ...others] }: SignInAttempt): void {
-    if (narrowest) this.failures.delete(narrowest.key);
-    for (const { key } of others) this.uncount(key);
+    narrowest?.counts.delete(narrowest.key);
+    for (const limit of others) this.uncount(limit);
   }
 
   /** The service could not check the password, so the attempt does not count as a failure. */
   withdraw({ limits }: SignInAttempt): void {
-    for (const { key } of limits) this.uncount(key);
+    for (const limit of limits) this.uncount(limit);
   }
 
   private limitsOf(email: string, ip: string, knownDevice: string | undefined, now: number): Limit[] {
     const account = sha256(email.toLowerCase());
-    if (knownDevice !== undefined)
-      return [{ key: `${account} device ${knownDevice}`, free: 10, maxWaitSeconds: MAX_WAIT_SECONDS }];
+    if (knownDevice !== undefined) return [limitOf(this.ofDevices, `${account} device ${knownDevice}`, 10)];
     const networks = keysOfIp(ip, 'at');
-    const isFirst = networks.every(({ key, factor }) => this.failuresOf(key, now).count < factor);
+    const isFirst = networks.every(
+      ({ key, factor }) => failuresOf({ counts: this.ofNetworks, key }, now).count < factor,
+    );
     return [
-      ...networks.map(({ key, factor }) => limitOf(`${account} ${key}`, 5 * factor)),
-      ...networks.map(({ key, factor }) => limitOf(key, 30 * factor)),
-      ...(isFirst ? [] : [{ key: account, free: 100, maxWaitSeconds: MAX_ACCOUNT_WAIT_SECONDS }]),
+      ...networks.map(({ key, factor }) => limitOf(this.ofAccountsInNetworks, `${account} ${key}`, 5 * factor)),
+      ...networks.map(({ key, factor }) => limitOf(this.ofNetworks, key, 30 * factor)),
+      ...(isFirst ? [] : [limitOf(this.ofAccounts, account, 100, MAX_ACCOUNT_WAIT_SECONDS)]),
     ];
   }
 
-  private count({ key, free, maxWaitSeconds }: Limit, now: number): void {
-    const count = this.failuresOf(key, now).count + 1;
-    const waitSeconds = count < free ? 0 : Math.min(2 ** (count - free), maxWaitSeconds);
-    this.failures.delete(key); // a Map has the order of insertion: the key that was counted last is evicted last
-    this.failures.set(key, { count, blockedUntil: now + waitSeconds * 1000 });
-    const [oldest] = this.failures.size > MAX_KEYS ? this.failures.keys() : [];
-    if (oldest !== undefined) this.failures.delete(oldest);
-  }
-
-  private uncount(key: string): void {
+  private uncount({ counts, key }: Limit): void {
     const now = this.clock.now();
-    const { count, blockedUntil } = this.failuresOf(key, now);
-    if (count > 1) this.failures.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });
-    else this.failures.delete(key);
-  }
-
-  private failuresOf(key: string, now: number): Failures {
-    const known = this.failures.get(key);
-    return known && now < known.blockedUntil + FORGET_FAILURES_AFTER_MS ? known : { count: 0, blockedUntil: 0 };
+    const { count, blockedUntil } = failuresOf({ counts, key }, now);
+    if (count > 1) counts.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });
+    else counts.delete(key);
   }
 }
 
-function limitOf(key: string, free: number): Limit {
-  return { key, free, maxWaitSeconds: MAX_WAIT_SECONDS };
+function count({ counts, key, free, maxWaitSeconds }: Limit, now: number): void {
+  const failures = failuresOf({ counts, key }, now).count + 1;
+  const waitSeconds = failures < free ? 0 : Math.min(2 ** (failures - free), maxWaitSeconds);
+  counts.set(key, { count: failures, blockedUntil: now + waitSeconds * 1000 });
+}
+
+function failuresOf({ counts, key }: Pick<Limit, 'counts' | 'key'>, now: number): Failures {
+  const known = counts.get(key);
+  return known && now < known.blockedUntil + FORGET_FAILURES_AFTER_MS ? known : { count: 0, blockedUntil: 0 };
+}
+
+function limitOf(counts: FailureCounts, key: string, free: number, maxWaitSeconds = MAX_WAIT_SECONDS): Limit {
+  return { counts, key, free, maxWaitSeconds };
 }
