@@ -80,13 +80,8 @@ export class RefreshTokens {
     private readonly audit: Audit,
   ) {}
 
-  /** Creates a family of an agent and returns its first refresh token. */
-  begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
-    return this.database.transaction((manager) => this.beginIn(manager, family, content, { grantedAt }));
-  }
-
   /**
-   * The same in a transaction, for an agent or a customer.
+   * Creates a family in a transaction and returns its first refresh token.
    *
    * @param options `grantedAt`: when access was granted, in milliseconds since 1970. `root`: the first token of the chain
    *   of transfers

@@ -23,6 +23,7 @@ import {
   NATIVE_CALLBACK,
 } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import {
   ACME,
@@ -227,6 +228,26 @@ describe('an authorization code', () => {
     for (const other of [...others, 'x', code.replace('dev:', ''), code.toLowerCase(), `${code} `, ` ${code}`])
       expectInvalidGrant(await exchangeCode(service, other));
     expect((await exchangeCode(service, code)).status).toBe(200);
+  });
+
+  it('stays usable if its exchange fails at any statement of the transaction, which stores nothing', async () => {
+    const code = await codeOf(browser);
+    const families = service.application.get(DataSource).getRepository(RefreshFamily);
+    const before = await families.count();
+    const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
+      expect((await exchangeCode(service, code)).status).toBe(hasFailed() ? 503 : 200);
+      expect(await families.count()).toBe(hasFailed() ? before : before + 1);
+    });
+    expect(errors, 'before and after each of two statements').toBe(4);
+  });
+
+  it('stays usable if the agent can grant nothing at the time of the exchange', async () => {
+    const code = await codeOf(browser, { client_id: SCOPED.client_id, redirect_uri: OTHER_CALLBACK });
+    const fields = { ...SCOPED, redirect_uri: OTHER_CALLBACK };
+    await withRegistry({ ...registry, clients: withScopes(registry.clients, SCOPED.client_id, ['none']) }, async () =>
+      expectInvalidGrant(await exchangeCode(service, code, fields)),
+    );
+    expect((await exchangeCode(service, code, fields)).status).toBe(200);
   });
 
   it('is refused when it is replayed, and the replay revokes the tokens of the first exchange', async () => {

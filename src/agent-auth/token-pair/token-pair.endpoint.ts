@@ -5,6 +5,7 @@ import { Denylist } from '../../access-token/denylist.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
+import type { RedeemableCode } from '../../one-time-code/code-origin.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
@@ -90,20 +91,20 @@ export class TokenPairEndpoint {
   async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
-    const redeemed = await this.codes.redeem('authorization', code, proof);
-    const { subject: agentId, organizationId, scope, attempt, grantedAt, lineage } = redeemed;
-    const { clientId } = client;
-    const granted = { agentId, organizationId, clientId, scope: scope ?? '', generation: lineage.gen };
-    const grant = await this.currentGrant(client, granted);
-    // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
-    const content = { owner: { kind: 'agent', id: agentId } as const, clientId, organizationId, scope: granted.scope };
-    const refreshToken = await this.refreshTokens.begin(
-      attempt,
-      { ...content, lineage: { gen: granted.generation } },
-      grantedAt,
-    );
+    let grant: AgentGrant | undefined;
+    let refreshToken = '';
+    const { attempt } = await this.codes.redeem('authorization', code, proof, {
+      prepare: async (granted) => {
+        grant = await this.currentGrant(client, agentGrantOf(contentOf(granted)));
+      },
+      // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
+      store: async (manager, redeemed) => {
+        const { attempt: id, grantedAt } = redeemed;
+        refreshToken = await this.refreshTokens.beginIn(manager, id, contentOf(redeemed), { grantedAt });
+      },
+    });
     // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
-    return this.tokenPairResponse(grant, `${attempt}.${randomUUID()}`, refreshToken);
+    return this.tokenPairResponse(grant as AgentGrant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 
   /**
@@ -148,6 +149,11 @@ export class TokenPairEndpoint {
       organization_id: grant.organizationId,
     };
   }
+}
+
+function contentOf({ subject, clientId, organizationId, scope, lineage }: RedeemableCode): RefreshContent {
+  const owner = { kind: 'agent', id: subject } as const;
+  return { owner, clientId, organizationId, scope: scope ?? '', lineage: { gen: lineage.gen } };
 }
 
 function agentGrantOf({ owner, organizationId, clientId, scope, lineage }: RefreshContent): AgentGrant {
