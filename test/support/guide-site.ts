@@ -71,12 +71,11 @@ export class GuideSite {
 export function runInPage<Result>(tab: Page, body: string, page = ACME_PAGE, url = SERVICE): Promise<Result> {
   return tab.evaluate(`(async () => {
     const SERVICE = '${url}';
-    const names = ['chat.js', 'groups.js', 'sign-in.js', 'browser-client/index.js'];
+    const names = ['chat.js', 'groups.js', 'browser-client/index.js'];
     const modules = await Promise.all(names.map((name) => import('${page}' + name)));
     const { tokens, TokenClient, leaveThisBrowser, logOutEverywhere, ...exports } = Object.assign({}, ...modules);
-    const { groups, logOutOfAllGroups, signIn, signOut, approveMove, NewBrowser } = exports;
+    const { groups, logOutOfAllGroups, signIn, resumeSignIn, signOut, approveMove, NewBrowser } = exports;
     const { endToken, logOutMovedDevices } = exports;
-    const { signInToChat, resumeSignIn, signOutOfChat } = exports;
     const { openRoom, sendMove, closeRoom, receiveMove, exchangeOnce, challengeOf, codeOf } = exports;
     const customer = async (client = tokens) =>
       (await (await client.fetch(SERVICE + '/v2/customer/info')).json()).entity_id;

@@ -36,7 +36,7 @@ export function request<Result = Record<string, unknown>>(url: string, options: 
     let mayHaveSucceeded = false;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await (withCookies ? oneTabAtATime(attemptOnce) : attemptOnce());
+        return await (withCookies ? oneTabAtATime('customer-token', attemptOnce) : attemptOnce());
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
         mayHaveSucceeded ||= error.mayHaveSucceeded;
@@ -85,6 +85,6 @@ export function wait(seconds: number): Promise<void> {
 }
 
 /** Two tabs that open together would otherwise create two customers. Pages without https have no locks. */
-function oneTabAtATime<Result>(work: () => Promise<Result>): Promise<Result> {
-  return navigator.locks ? navigator.locks.request('customer-token', work) : work();
+export function oneTabAtATime<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
+  return navigator.locks ? navigator.locks.request(lock, work) : work();
 }

@@ -1,6 +1,6 @@
 import { leaveThisBrowser } from './leave.js';
-import { request, waitAfter } from './request.js';
-import { asRequestError } from './request-error.js';
+import { oneTabAtATime, request, waitAfter } from './request.js';
+import { asRequestError, type RequestError, withRequestErrors } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -12,14 +12,48 @@ export interface SignInOptions {
 }
 
 /**
- * Signs this browser in as the user of your session. The tokens of all tabs are the user's then. Each attempt needs an
- * assertion of its own, because a lost response may have used it up.
+ * Signs this browser in as the user of your session. The tokens of all tabs are the user's then. Call it after each
+ * sign-in to your site, and reload the page then. If it rejects, `resumeSignIn` of the next load repeats the sign-in.
  */
-export async function signIn(
-  tokens: TokenClient,
-  backendUrl: string,
-  { link = true }: SignInOptions = {},
-): Promise<void> {
+export function signIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<void> {
+  return oneSignInAtATime(() => {
+    // before the request, because a response can change the cookies of a tab that is closed before its script goes on
+    localStorage.setItem(noteOf(tokens), 'yes');
+    return sendAssertion(tokens, backendUrl, options);
+  });
+}
+
+/**
+ * Call it when a page loads, before its first token request. Repeats the sign-in of an earlier page. If the session has
+ * ended, leaves this browser. A visitor stays. If it rejects, show the error and no chat.
+ */
+export function resumeSignIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<void> {
+  return oneSignInAtATime(async () => {
+    if (!localStorage.getItem(noteOf(tokens))) return;
+    try {
+      await sendAssertion(tokens, backendUrl, options);
+    } catch (error) {
+      if ((error as RequestError).error !== 'signed_out') throw error;
+      await leave(tokens);
+    }
+  });
+}
+
+/** Signs out of your site and of this browser. The next visitor is a new customer. Reload the page then. */
+export function signOut(tokens: TokenClient, backendUrl: string): Promise<void> {
+  return oneSignInAtATime(async () => {
+    await request(`${backendUrl}/sign-out`, { credentials: 'include' });
+    await leave(tokens);
+  });
+}
+
+/** Otherwise a tab could get an assertion, and sign in with it after another tab has signed out. */
+function oneSignInAtATime(work: () => Promise<void>): Promise<void> {
+  return withRequestErrors(() => oneTabAtATime('customer-sign-in', work));
+}
+
+/** Each attempt needs an assertion of its own, because a lost response may have used it up. */
+async function sendAssertion(tokens: TokenClient, backendUrl: string, { link = true }: SignInOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
@@ -39,8 +73,10 @@ export async function signIn(
   }
 }
 
-/** Signs out of your site and of this browser. The next visitor is a new customer. */
-export async function signOut(tokens: TokenClient, backendUrl: string): Promise<void> {
-  await request(`${backendUrl}/sign-out`, { credentials: 'include' });
+async function leave(tokens: TokenClient): Promise<void> {
   await leaveThisBrowser(tokens);
+  localStorage.removeItem(noteOf(tokens));
 }
+
+/** The item of the storage that says that this browser may lead to a user. */
+const noteOf = (tokens: TokenClient) => `customer-sign-in ${tokens.client.organization_id}`;

@@ -31,8 +31,11 @@ beforeEach(async () => {
 });
 afterEach(() => site?.stop());
 
-/** Opens a page, with the backend of the guide at its origin. `session` is the user's session at this backend. */
-async function openPage(session: { userId?: string }): Promise<Page> {
+/**
+ * Opens a page, with the backend of the guide at its origin. `session` is the user's session at this backend. Assertions
+ * reach the page after `isReleased`.
+ */
+async function openPage(session: { userId?: string }, isReleased?: Promise<void>): Promise<Page> {
   const { assertion } = await loadExample('backend/assertion.js');
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
   const ids = { clientId: ACME_SITE, organizationId: ACME };
@@ -50,7 +53,8 @@ async function openPage(session: { userId?: string }): Promise<Page> {
         this.statusCode = code;
         return this;
       },
-      json(body: object) {
+      async json(body: object) {
+        await isReleased;
         return route.fulfill({ status: this.statusCode, json: body });
       },
     };
@@ -59,6 +63,8 @@ async function openPage(session: { userId?: string }): Promise<Page> {
   return tab;
 }
 const signIn = (tab: Page) => runInPage(tab, `await signIn(tokens, '${ACME_ORIGIN}');`);
+const resume = (tab: Page) =>
+  runInPage<string>(tab, `await resumeSignIn(tokens, '${ACME_ORIGIN}'); return customer();`);
 const signOut = (tab: Page) => runInPage(tab, `await signOut(tokens, '${ACME_ORIGIN}');`);
 
 describe('signIn and signOut, with backend/assertion.js of the guide', () => {
@@ -139,20 +145,19 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
   });
 });
 
-describe('browser/sign-in.js of the guide', () => {
+describe('resumeSignIn', () => {
   it('keeps the user after a reload and a loss of the cookies, and leaves when the session has ended', async () => {
     const session: { userId?: string } = {};
     const tab = await openPage(session);
-    /** The customer after the page has loaded again. */
     const reloaded = async () => {
       await tab.reload();
-      return runInPage<string>(tab, 'await resumeSignIn(); return customer();');
+      return resume(tab);
     };
     const visitor = await reloaded();
     expect(await reloaded()).toBe(visitor);
 
     session.userId = 'user-1';
-    await runInPage(tab, 'await signInToChat();');
+    await signIn(tab);
     expect(await reloaded()).toBe(visitor);
     await tab.context().clearCookies();
     expect(await reloaded()).toBe(visitor);
@@ -163,14 +168,70 @@ describe('browser/sign-in.js of the guide', () => {
     expect(await reloaded()).toBe(next);
   });
 
-  it('forgets the user after a sign-out', async () => {
+  it('signs nobody in after a sign-out', async () => {
     const session: { userId?: string } = { userId: 'user-1' };
     const tab = await openPage(session);
-    await runInPage(tab, 'await signInToChat();');
+    await signIn(tab);
     const user = await customerOf(tab);
-    await runInPage(tab, 'await signOutOfChat();');
+    await signOut(tab);
     session.userId = 'user-1'; // of another tab, and no sign-in to the chat
     await tab.reload();
-    expect(await runInPage(tab, 'await resumeSignIn(); return customer();')).not.toBe(user);
+    expect(await resume(tab)).not.toBe(user);
+  });
+
+  it('leaves the user of a tab that was closed before its script had the response to the sign-in', async () => {
+    const session: { userId?: string } = { userId: 'user-1' };
+    const tab = await openPage(session);
+    const visitor = await customerOf(tab);
+    await tab.evaluate(`Response.prototype.json = function () {
+      return this.url.endsWith('/token') ? new Promise(() => undefined) : this.text().then(JSON.parse);
+    }`);
+    const response = tab.waitForResponse('**/v2/customer/token');
+    await runInPage(tab, `void signIn(tokens, '${ACME_ORIGIN}');`);
+    expect((await response).status()).toBe(200);
+    await tab.close();
+
+    delete session.userId;
+    const next = await openPage(session);
+    expect(await resume(next)).not.toBe(visitor);
+  });
+
+  it('repeats a sign-in that was rejected, and the user keeps the customer of the visitor', async () => {
+    const session = { userId: 'user-1' };
+    const tab = await openPage(session);
+    const visitor = await customerOf(tab);
+    await tab.route(ASSERTION, (route) => route.fulfill({ status: 500, json: {} }), { times: 12 });
+    await tab.evaluate('setTimeout = (callback) => queueMicrotask(callback)'); // no pauses between the attempts
+    await expect(signIn(tab)).rejects.toThrow('500');
+    await tab.unroute(ASSERTION);
+    await tab.close();
+
+    const next = await openPage(session);
+    expect(await resume(next)).toBe(visitor);
+    await site.clearBrowser(); // as a device without cookies
+    const device = await openPage(session);
+    await signIn(device);
+    expect(await customerOf(device)).toBe(visitor);
+  });
+
+  it('of one tab does not sign the user in again after a sign-out in another', async () => {
+    const session: { userId?: string } = { userId: 'user-1' };
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const [tab, second] = [await openPage(session), await openPage(session, isReleased)];
+    await signIn(tab);
+    const user = await customerOf(tab);
+    const request = second.waitForRequest(ASSERTION);
+    const resumed = resume(second);
+    await request;
+    const signedOut = signOut(tab);
+    const waiting = 'navigator.locks.query().then(({ pending }) => pending.length)';
+    await expect.poll(() => tab.evaluate(waiting)).toBe(1);
+    release();
+    await Promise.all([resumed, signedOut]);
+    await tab.reload();
+    expect(await resume(tab)).not.toBe(user);
   });
 });
