@@ -13,7 +13,7 @@ export async function exportUser(options, userId) {
   return tables;
 }
 
-/** Ends all tokens of a user, in all browsers and on all devices. A user without a customer has none. */
+/** Ends all tokens of a user, in all browsers and on all devices. An assertion that was made before still signs in. */
 export async function signOutEverywhere(options, userId) {
   await unlessUnknown(send(options, 'end_sessions', { external_id: externalId(userId), browsers: true }));
 }

@@ -56,7 +56,7 @@ class Customers:
                 return tables
 
     def sign_out_everywhere(self, user_id):
-        """Ends all tokens of a user, in all browsers and on all devices. A user without a customer has none."""
+        """Ends all tokens of a user, on all devices. An assertion that was made before still signs in."""
         self._send_unless_unknown('end_sessions', {'external_id': external_id(user_id), 'browsers': True})
 
     def customer_id(self, user_id):

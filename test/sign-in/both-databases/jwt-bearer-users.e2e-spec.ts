@@ -7,8 +7,10 @@ import { sha256 } from '../../../src/platform/secret.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { loseEachResponse } from '../../support/dying-transactions.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
 import {
+  ADMIN_TOKEN,
   acme,
   assert,
   database,
@@ -17,6 +19,7 @@ import {
   LINK,
   newUser,
   other,
+  REMEMBER,
   rowsOf,
   service,
   signInAs,
@@ -62,6 +65,25 @@ describe('a user of the JWT bearer grant', () => {
       ['token.issued', ...fields],
       ['token.issued', ...fields],
     ]);
+  });
+});
+
+describe('an assertion that was made before', () => {
+  it('signs in to the same customer after the end of all sessions, and to a new customer after an erasure', async () => {
+    const sub = newUser();
+    const { entity_id, access_token } = (await signInAs(sub)).body;
+    const [first, second] = [await assert({ sub, jti: randomUUID() }), await assert({ sub, jti: randomUUID() })];
+    const ended = await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id, { browsers: true });
+    expect(ended.status).toBe(200);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    const { body } = await signIn(service, first, REMEMBER, FROM_PAGE);
+    expect(body.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, body.access_token)).toBe(200);
+
+    expect((await erase(entity_id)).status).toBe(200);
+    const after = (await signIn(service, second, REMEMBER, FROM_PAGE)).body;
+    expect(after.entity_id).not.toBe(entity_id);
+    expect(await infoStatus(service, after.access_token)).toBe(200);
   });
 });
 
