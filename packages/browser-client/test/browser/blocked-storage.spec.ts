@@ -34,7 +34,7 @@ const CALLS: [call: string, needs: string[]][] = [
     STORAGE,
   ],
   ["openRoom(location.origin + '/rooms')", []],
-  ['closeRoom(room)', []],
+  ['closeRoom({ ...room })', []], // a copy, because sendMove of a closed room resolves
   ["endToken(tokens, 'any')", []],
   ["challengeOf('any')", []],
 ];
