@@ -8,13 +8,11 @@ import { uuidv7 } from '../platform/uuid.js';
 import { type BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { RecognizedBrowser } from './browser-recognition.js';
 import { secretCookieOf } from './identity-cookies.js';
-import { copiesOf, insertLinks, leadingLinksOf, lockBrowser, raiseVersions, unlink } from './links.js';
+import { insertLinks, leadingLinksOf, lockBrowser, raiseVersions, replaceOldestCopies } from './links.js';
 
 /** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
 const MAX_FURTHER_CUSTOMERS = 200;
 const MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION = 20;
-/** The number of browsers that have a copy of one link. */
-const MAX_COPIES = 100;
 
 /** A browser to be created. Nothing is added to the earlier browser, which sent the request. */
 export interface NewBrowser {
@@ -79,13 +77,7 @@ export class BrowserCreation {
     await manager.insert(KnownBrowser, { browserId, secretHash: sha256(secret), version: 0 });
     const copied = copies.map((link) => ({ ...link, browserId }));
     await insertLinks(manager, own ? [own, ...copied] : copied);
-    // the links of one customer and beginning follow each other, the newest copy first
-    const all = (await copiesOf(manager, copies)).filter((link) => link.browserId !== link.beganIn);
-    const replaced = all.filter((link, index) => {
-      const newer = all[index - MAX_COPIES];
-      return newer?.entityId === link.entityId && newer.beganIn === link.beganIn;
-    });
-    await unlink(manager, replaced);
+    if (copies.length > 0) await replaceOldestCopies(manager, browserId);
   }
 
   /** @param cause what gave the link: the id of a redemption or of a sign-in */

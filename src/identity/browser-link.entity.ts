@@ -25,7 +25,7 @@ export type LinkOrigin = 'own' | 'sign-in' | 'transfer';
  */
 @Entity('browser_customer')
 @Index('browser_customer_of_scope', ['browserId', 'organizationId', 'groupId'], { unique: true })
-@Index('browser_customer_of_customer', ['entityId', 'organizationId', 'beganIn'])
+@Index('browser_customer_of_customer', ['entityId', 'organizationId', 'origin', 'beganIn'])
 export class BrowserLink {
   @PrimaryColumn('varchar', { name: 'browser_id', length: 36 })
   browserId!: string;

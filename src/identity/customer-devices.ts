@@ -8,7 +8,7 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { claimsOfLink, copiesOf, LINK_LEADS, unlink } from './links.js';
+import { claimsOfLink, copiesOf, LINK_IS_REVOKED, LINK_LEADS, type LinkKey, unlink } from './links.js';
 
 /** The number of live devices of one customer that descend from one token. */
 const MAX_DEVICES_PER_ROOT = 10;
@@ -36,15 +36,31 @@ type DeviceKind = 'link' | 'refresh family';
 /** Reads the live devices of one kind. A device that has ended neither counts nor replaces a live one. */
 type DeviceReader = (manager: EntityManager, entityId: string) => Promise<CustomerDevice[]>;
 
+/** The conditions are the columns of an index, so that links from sign-ins are not read. */
+const FROM_TRANSFERS = `FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+    WHERE link.entity_id = ? AND link.organization_id = customer.organization_id AND link.origin = 'transfer'`;
+
 /** A link and its copies are one device. */
 const FIND_LINKS = selectStatement<
   [entityId: string, today: number],
-  EntityRow<BrowserLink, 'began_in' | 'generation' | 'seen_day' | 'root' | 'lineage'>
->(`SELECT link.began_in, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
+  EntityRow<BrowserLink, 'browser_id' | 'began_in' | 'generation' | 'seen_day' | 'root' | 'lineage'>
+>(`SELECT MIN(link.browser_id) AS browser_id, link.began_in, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
       MIN(link.root) AS root, MIN(link.lineage) AS lineage
-    FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-    WHERE link.entity_id = ? AND link.origin = 'transfer' AND ${LINK_LEADS}
+    ${FROM_TRANSFERS} AND ${LINK_LEADS}
     GROUP BY link.began_in`);
+
+/** The number of links that one statement reads. */
+const LINKS_PER_SELECT_COUNT = 500;
+
+/**
+ * Links from transfers that have ended, so that reads of a customer's links are bounded. Those of a customer whose
+ * browsers `end_sessions` has ended are not among them: their browsers may lose their secrets.
+ */
+const FIND_ENDED_LINKS = selectStatement<[entityId: string], LinkKey>(
+  `SELECT link.browser_id AS browserId, link.entity_id AS entityId ${FROM_TRANSFERS}
+      AND link.generation >= customer.link_generation
+      AND (link.generation < customer.generation OR ${LINK_IS_REVOKED}) LIMIT ${LINKS_PER_SELECT_COUNT}`,
+);
 
 /** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
 @Injectable()
@@ -77,14 +93,15 @@ export class CustomerDevices {
   }
 
   private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
+    await unlink(manager, await selectIn(manager, FIND_ENDED_LINKS, [entityId]));
     const found = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
     const rows = await this.denylist.withoutEndedAgents(found, manager);
-    return rows.map(({ began_in: beganIn, root, seen_day, generation, lineage }) => ({
+    return rows.map(({ browser_id: browserId, began_in, root, seen_day, generation, lineage }) => ({
       root,
-      addedAt: timeOfUuid(beganIn),
+      addedAt: timeOfUuid(began_in),
       usedAt: seen_day,
       claims: claimsOfLink({ entityId, generation, lineage }) as RevocableClaims,
-      remove: async (inManager) => unlink(inManager, await copiesOf(inManager, [{ entityId, beganIn }])),
+      remove: async (inManager) => unlink(inManager, await copiesOf(inManager, [browserId], [entityId])),
     }));
   }
 }

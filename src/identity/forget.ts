@@ -12,7 +12,7 @@ import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { BrowserLink, type KnownBrowser } from './browser-link.entity.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import { copiesOf, LINK_LEADS, raiseVersions, removeSecrets, unlink } from './links.js';
+import { copiesOf, IS_COPY, LINK_LEADS, raiseVersions, removeSecrets, unlink } from './links.js';
 
 /** An organization, or one of its groups. */
 interface ForgottenScope {
@@ -23,7 +23,7 @@ interface ForgottenScope {
 
 /** A link with its browser. A browser without links has one row without a link. */
 type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
-  OrNull<Pick<BrowserLink, 'entityId' | 'beganIn'>> &
+  OrNull<Pick<BrowserLink, 'entityId'>> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
     leads: number;
@@ -44,11 +44,10 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  * of it is left: otherwise a thief whose copies replaced the link would be out of reach of `forget`.
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
-  `SELECT browser.browser_id, browser.secret_hash, link.entity_id AS entityId, link.began_in AS beganIn, customer.organization_id,
+  `SELECT browser.browser_id, browser.secret_hash, link.entity_id AS entityId, customer.organization_id,
       customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads, link.lineage,
       ${sqlFlag('link.organization_id IS NULL')} AS is_unlinked,
-      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
-        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL)`)} AS is_left,
+      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE ${IS_COPY})`)} AS is_left,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer presented
         WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list}))`)} AS is_presented
     FROM browser
@@ -153,11 +152,11 @@ export class Forget {
   private async endLinks(
     manager: EntityManager,
     browserIds: string[],
-    links: Pick<BrowserLink, 'entityId' | 'beganIn'>[],
+    links: Pick<BrowserLink, 'entityId'>[],
   ): Promise<void> {
     const ids = links.map(({ entityId }) => entityId);
     await raiseVersions(manager, 'customer', ids);
-    const copies = await copiesOf(manager, links);
+    const copies = await copiesOf(manager, browserIds, ids);
     const affected = new Set([...browserIds, ...copies.map(({ browserId }) => browserId)]);
     await raiseVersions(manager, 'browser', [...affected]);
     await unlink(manager, copies);

@@ -1,10 +1,10 @@
 import { type EntityManager, In, IsNull, LessThan, Not } from 'typeorm';
 import { revokedAmong } from '../access-token/ended-statement.js';
 import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
-import { writeIn } from '../platform/database/in-transaction.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { writeStatement } from '../platform/database/statement.js';
-import { portionsOf, valueList } from '../platform/database/value-list.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, KnownBrowser, LinkAncestor } from './browser-link.entity.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
@@ -23,6 +23,13 @@ export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_
 /** 0 only for a link with a customer that has not ended. */
 export const HAS_ENDED_FLAG = `CASE WHEN NOT ${LINK_HAS_ENDED} THEN 0 ELSE 1 END AS has_ended`;
 
+/** Whether an ancestor of a link from a transfer is revoked, or its redemption. */
+export const LINK_IS_REVOKED = revokedAmong(
+  'link_ancestor ancestor',
+  'ancestor.ancestor_id',
+  'ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id',
+);
+
 /**
  * Whether a link leads to its customer, for statements about many links. Links whose agent has ended remain
  * (`Denylist.withoutEndedAgents`).
@@ -31,11 +38,7 @@ export const HAS_ENDED_FLAG = `CASE WHEN NOT ${LINK_HAS_ENDED} THEN 0 ELSE 1 END
  */
 export const linkLeads = (today: string) => `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
   AND ${today} <= ${LAST_DAY_OF_LINK}
-  AND NOT ${revokedAmong(
-    'link_ancestor ancestor',
-    'ancestor.ancestor_id',
-    'ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id',
-  )})`;
+  AND NOT ${LINK_IS_REVOKED})`;
 
 export const LINK_LEADS = linkLeads('?');
 
@@ -141,24 +144,43 @@ export async function unlinkIdle(
 
 const LINK_KEY = { browserId: true, entityId: true } as const;
 
-/** The links with the same customers and beginnings that are in an organization, the newest copy of each first. */
-export async function copiesOf(
-  manager: EntityManager,
-  links: Pick<BrowserLink, 'entityId' | 'beganIn'>[],
-): Promise<Pick<BrowserLink, 'browserId' | 'entityId' | 'beganIn'>[]> {
-  const copies: Awaited<ReturnType<typeof copiesOf>> = [];
-  for (const beganIn of new Set(links.map((link) => link.beganIn))) {
-    const ids = links.filter((link) => link.beganIn === beganIn).map(({ entityId }) => entityId);
-    for (const portion of portionsOf(ids))
-      copies.push(
-        ...(await manager.find(BrowserLink, {
-          select: { ...LINK_KEY, beganIn: true },
-          where: { entityId: In(valueList(portion)), beganIn, organizationId: Not(IsNull()) },
-          order: { entityId: 'ASC', browserId: 'DESC' },
-        })),
-      );
+/**
+ * A link with the same customer and beginning as `link` that is in an organization. The conditions are the columns of an
+ * index, so that no other links of the customer are read: a customer has any number of links from sign-ins.
+ */
+export const IS_COPY = `copy.entity_id = link.entity_id AND copy.organization_id = customer.organization_id
+  AND copy.origin = link.origin AND copy.began_in = link.began_in`;
+
+const COPIES = `browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+  JOIN browser_customer copy ON ${IS_COPY}`;
+
+/** The links of browsers to customers, and their copies. Links that are in no organization are not among them. */
+export async function copiesOf(manager: EntityManager, browserIds: string[], entityIds: string[]): Promise<LinkKey[]> {
+  const browsers = valueList(browserIds);
+  const copies: LinkKey[] = [];
+  for (const portion of portionsOf(entityIds)) {
+    const customers = valueList(portion);
+    const find = selectStatement<string[], LinkKey>(
+      `SELECT DISTINCT copy.browser_id AS browserId, copy.entity_id AS entityId FROM ${COPIES}
+        WHERE link.browser_id IN (${placeholdersFor(browsers)}) AND link.entity_id IN (${placeholdersFor(customers)})`,
+    );
+    copies.push(...(await selectIn(manager, find, [...browsers, ...customers])));
   }
   return copies;
+}
+
+/** The number of browsers that have a copy of one link. */
+const MAX_COPIES = 100;
+
+const FIND_OLDEST_COPIES = selectStatement<[browserId: string], LinkKey>(
+  `SELECT MIN(copy.browser_id) AS browserId, copy.entity_id AS entityId FROM ${COPIES}
+    WHERE link.browser_id = ? AND copy.browser_id <> copy.began_in
+    GROUP BY copy.entity_id HAVING COUNT(*) > ${MAX_COPIES}`,
+);
+
+/** Ends the oldest copy of each link of a new browser that has too many. The caller has changed the customers' rows. */
+export async function replaceOldestCopies(manager: EntityManager, browserId: string): Promise<void> {
+  await unlink(manager, await selectIn(manager, FIND_OLDEST_COPIES, [browserId]));
 }
 
 /** Changes the row of a browser, so that transactions about one browser follow each other. False without its secret. */

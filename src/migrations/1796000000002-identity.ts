@@ -47,7 +47,10 @@ export class Identity1796000000002 extends CreateTables {
             columnNames: ['browser_id', 'organization_id', 'group_id'],
             isUnique: true,
           },
-          { name: 'browser_customer_of_customer', columnNames: ['entity_id', 'organization_id', 'began_in'] },
+          {
+            name: 'browser_customer_of_customer',
+            columnNames: ['entity_id', 'organization_id', 'origin', 'began_in'],
+          },
         ],
       },
       {

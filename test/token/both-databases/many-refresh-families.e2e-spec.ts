@@ -5,6 +5,7 @@ import { Denylist } from '../../../src/access-token/denylist.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { RefreshFamily, RefreshFamilyAncestor } from '../../../src/refresh-token/refresh-family.entity.js';
+import { RefreshTokens } from '../../../src/refresh-token/refresh-tokens.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import {
@@ -84,11 +85,16 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
     expect(ids).toContain(ended);
   });
 
-  it('includes at most 100 ended families: a further device deletes the older ones', async () => {
+  it.each<[string, (id: string) => Promise<unknown>]>([
+    ['a reuse', (id) => service.application.get(RefreshTokens).end({ id, ownerKind: 'customer' })],
+    ['a replay', (id) => service.application.get(Denylist).revokeFamily(id, 'customer-api')],
+  ])('includes at most 100 families that %s has ended: a further device deletes the older ones', async (_, end) => {
     const { entity_id, access_token } = await stayOf(service);
     const ids = await addFamilies(entity_id, 120);
-    const dates = (index: number) => ({ begunAt: new Date(index * 1000), endedAt: new Date(service.clock.now()) });
-    for (const [index, id] of ids.entries()) await dataSource.getRepository(RefreshFamily).update({ id }, dates(index));
+    for (const [index, id] of ids.entries()) {
+      await dataSource.getRepository(RefreshFamily).update({ id }, { begunAt: new Date(index * 1000) });
+      await end(id);
+    }
     const second = await stayOf(service, access_token);
     const usable = [access_token, second.access_token].map(familyOf);
     expect((await idsOf(entity_id)).sort()).toEqual([...ids.slice(20), ...usable].sort());

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { IsNull, Not } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
-import { KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { expectError } from '../../support/expect-error.js';
@@ -8,7 +9,7 @@ import { identitiesOf, secretOf } from '../../support/identities.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { times, winnerOf } from '../../support/races.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
-import { delaySelects } from '../../support/statements.js';
+import { delaySelects, statementsOf } from '../../support/statements.js';
 import { ACME, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
 import type { TestResponse } from '../../support/test-service.js';
 import { everythingIn, newCustomer } from '../../support/transfers.js';
@@ -19,6 +20,7 @@ const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 const service = useService({ registry: rememberingRegistry() });
 const browsers = () => service.rowsOf(KnownBrowser).count();
+const links = () => service.rowsOf(BrowserLink);
 const ancestors = () => service.rowsOf(LinkAncestor).count();
 
 /** A browser with a customer in two groups and in another organization, but not outside of the groups. */
@@ -37,6 +39,24 @@ const idsOf = async (cookie: string) => [
   await service.idOf(cookie, {}, group('b')),
   await service.idOf(cookie, AT_RIVAL),
 ];
+
+const COPIED_LINK_COUNT = 50;
+
+/** A browser with copies of links of which 100 browsers have one already, each to a customer of another organization. */
+async function browserWithCopies(beganIn: () => string): Promise<{ cookie: string; oldest: string }> {
+  const visited = await new TestBrowser(service).visit(AT_RIVAL);
+  const customer = await identitiesOf(service).findOneByOrFail({ entityId: visited.body.entity_id });
+  const link = await links().findOneByOrFail({ entityId: customer.entityId });
+  const prefix = `0-${randomUUID().slice(0, 24)}`;
+  const copyIds = Array.from({ length: 99 }, (_, at) => `${prefix}-${10 + at}`);
+  for (let at = 0; at < COPIED_LINK_COUNT; at++) {
+    const its = { entityId: randomUUID(), organizationId: randomUUID() };
+    await identitiesOf(service).insert({ ...customer, ...its });
+    const copy = { ...link, ...its, beganIn: beganIn() };
+    await links().insert([copy, ...copyIds.map((browserId) => ({ ...copy, browserId }))]);
+  }
+  return { cookie: cookieHeader(visited), oldest: copyIds.sort()[0] as string };
+}
 
 describe('protocol §5.6: a browser that remembers a customer', () => {
   it('has a new secret and leads to its earlier customers too, with any of its cookies', async () => {
@@ -128,6 +148,18 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     for (let at = 0; at < 110; at++) await browser.visit({}, group(`h${at}`));
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
     expect(await service.idOf(pair, AT_RIVAL)).toBe(ofRival);
+  });
+
+  it('costs the same statements if each of its links began in another browser and copies replace the oldest', async () => {
+    const statementsWith = async (beganIn: () => string) => {
+      const { cookie, oldest } = await browserWithCopies(beganIn);
+      const moved = await moveOf(service, (await newCustomer(service)).access_token);
+      const statements = await statementsOf(service, () => remember(service, moved, { cookie }));
+      expect(await links().countBy({ browserId: oldest, organizationId: IsNull() })).toBe(COPIED_LINK_COUNT);
+      expect(await links().countBy({ browserId: oldest, organizationId: Not(IsNull()) })).toBe(0);
+      return statements;
+    };
+    expect(await statementsWith(() => randomUUID())).toEqual(await statementsWith(() => 'one'));
   });
 
   it.each<[string, (token: string, agentPath: string) => Promise<unknown>]>([

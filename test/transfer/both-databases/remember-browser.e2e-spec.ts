@@ -1,12 +1,16 @@
+import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { claimsOf } from '../../support/agent-tokens.js';
-import { cookieBody, cookieHeader, TestBrowser } from '../../support/cookie-grant.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
-import { statementsOf } from '../../support/statements.js';
+import { statementsOf, statementTextsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
@@ -21,6 +25,7 @@ interface Claims {
 
 const service = useService({ registry: rememberingRegistry() });
 
+const pairOf = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string);
 const move = async (token?: string) => moveOf(service, token ?? (await newCustomer(service)).access_token);
 
 describe('protocol §4.5: remember=browser', () => {
@@ -92,9 +97,40 @@ describe('protocol §3.10: the number of live links of one root', () => {
     const later = await moveOf(service, sibling);
     expect((await remember(service, later)).status).toBe(429);
     const links = service.rowsOf(BrowserLink);
-    const { browserId } = partsOf((pairs[5] as string).split('__svc_cst=')[1] as string);
+    const { browserId } = pairOf(pairs[5] as string);
     await links.update({ entityId: entity_id, browserId }, { seenDay: 0 });
     expect((await remember(service, later)).status).toBe(200);
+  });
+});
+
+describe('protocol §3.10: the links of a customer that a further device reads', () => {
+  it.each<[string, (token: string) => Promise<unknown>]>([
+    ['the token that created the transfers', (token) => service.send('DELETE', TOKEN, bearer(token))],
+    ['the sessions', (token) => endSessions(service, token)],
+  ])('do not include those that the end of %s has ended: their rows end', async (_, end) => {
+    const browser = new TestBrowser(service);
+    const { entity_id, access_token } = (await browser.visit()).body;
+    for (let at = 0; at < 3; at++) await rememberedPair(service, access_token);
+    await end(access_token);
+    expect(await linksOf(service, entity_id)).toHaveLength(3);
+    const pair = await rememberedPair(service, (await browser.visit()).body.access_token);
+    const [link, ...others] = await linksOf(service, entity_id);
+    expect([link?.browserId, others]).toEqual([pairOf(pair).browserId, []]);
+  });
+
+  it.runIf(!onMariadb)('are found by an index without those of sign-ins', async () => {
+    const explained = await serviceOfTest({ registry: rememberingRegistry() });
+    const moved = await moveOf(explained, (await newCustomer(explained)).access_token);
+    const texts = await statementTextsOf(explained, () => remember(explained, moved));
+    const reads = texts.filter((sql) => /^SELECT.*(origin = 'transfer'|origin = link.origin)/s.test(sql));
+    expect(reads).toHaveLength(3);
+    for (const sql of reads) {
+      const plan: { detail: string }[] = await explained.application
+        .get(DataSource)
+        .query(`EXPLAIN QUERY PLAN ${sql.replaceAll('?', "'x'")}`);
+      const [read] = plan.filter(({ detail }) => detail.includes('browser_customer_of_customer'));
+      expect(read?.detail).toContain('(entity_id=? AND organization_id=? AND origin=?');
+    }
   });
 });
 
