@@ -132,15 +132,17 @@ export class CustomerDataParticipants {
    * follow each other.
    */
   async exportRows(entityId: string, after?: string): Promise<ExportPage> {
-    const positions = after === undefined ? undefined : parseCursor<Record<number, string>>(after);
+    const names = this.names();
+    const positions = after === undefined ? undefined : parseCursor<Record<string, string>>(after, names);
     const tables = new Map<string, object[]>();
-    const next: Record<number, string> = {};
+    const next: Record<string, string> = {};
     for (const [index, participant] of this.participants.entries()) {
-      if (positions && typeof positions[index] !== 'string') continue;
-      const page = await participant.exportRows?.(entityId, positions?.[index]);
+      const name = names[index] as string;
+      if (positions && typeof positions[name] !== 'string') continue;
+      const page = await participant.exportRows?.(entityId, positions?.[name]);
       for (const [table, rows] of Object.entries(page?.tables ?? {}))
         tables.set(table, [...(tables.get(table) ?? []), ...rows]);
-      if (page?.next !== undefined) next[index] = page.next;
+      if (page?.next !== undefined) next[name] = page.next;
     }
     const hasNext = Object.keys(next).length > 0;
     return { tables: Object.fromEntries(tables), ...(hasNext && { next: JSON.stringify(next) }) };
@@ -149,6 +151,15 @@ export class CustomerDataParticipants {
   /** @internal */
   refreshFamilies(entityId: string): Promise<RefreshFamilyRecord[]> {
     return this.collect(async (participant) => (await participant.refreshFamilies?.(entityId)) ?? []);
+  }
+
+  /**
+   * The names of the participants in a cursor. Their classes are the same in another release, whose order differs. A
+   * number tells participants of classes with the same name apart.
+   */
+  private names(): string[] {
+    const classes = this.participants.map((participant) => participant.constructor.name);
+    return classes.map((name, index) => `${name}.${classes.slice(0, index).filter((other) => other === name).length}`);
   }
 
   private async collect<Item>(itemsOf: (participant: CustomerDataParticipant) => Promise<Item[]>): Promise<Item[]> {

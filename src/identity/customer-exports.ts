@@ -89,7 +89,7 @@ export class CustomerExports {
   async page(entityId: string, actor: AuditParty, after?: string): Promise<CustomerExport | undefined> {
     const [customer] = await this.database.select(FIND_CUSTOMER, [entityId]);
     if (!customer) return undefined;
-    const cursor = after && parseCursor<Cursor>(Buffer.from(after, 'base64url').toString());
+    const cursor = after && parseCursor<Cursor>(Buffer.from(after, 'base64url').toString(), ['own', 'others']);
     const { own, others } = cursor || {};
     const none: ExportPage = { tables: {} };
     const ownPage = cursor && !own ? none : await exportPage(this.database, TABLES, entityId, own);

@@ -43,7 +43,8 @@ export async function exportPage(
   entityId: string,
   after?: string,
 ): Promise<ExportPage> {
-  const positions = after === undefined ? undefined : parseCursor<Record<string, Position>>(after);
+  const names = tables.map(({ name }) => name);
+  const positions = after === undefined ? undefined : parseCursor<Record<string, Position>>(after, names);
   const next: Record<string, Position> = {};
   const page: ExportPage = { tables: {} };
   for (const table of tables) {
@@ -77,11 +78,15 @@ async function rowsAfter(
   return { rows: count > 0 ? rows.slice(1) : rows, ...(end && { end }) };
 }
 
-/** @throws OAuthError `invalid_request` if the text is no JSON object */
-export function parseCursor<Cursor extends object>(text: string): Cursor {
+/**
+ * @param names of the known fields. Another release of the service may have had more of them
+ * @throws OAuthError `invalid_request` if the text is no JSON object, or has another field
+ */
+export function parseCursor<Cursor extends object>(text: string, names: string[]): Cursor {
   try {
     const cursor = JSON.parse(text);
-    if (typeof cursor === 'object' && cursor !== null) return cursor;
+    const isObject = typeof cursor === 'object' && cursor !== null;
+    if (isObject && Object.keys(cursor).every((name) => names.includes(name))) return cursor;
   } catch {
     // below
   }

@@ -15,7 +15,7 @@ import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember } from '../../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
 import { newCustomer, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
@@ -43,10 +43,23 @@ class TestParticipant {
 @Module({ imports: [IdentityModule], providers: [TestParticipant] })
 class TestParticipantModule {}
 
-const service = useService(() => {
-  const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  return { registry, modules: [TestParticipantModule] };
-});
+/** A participant of the next release, before the others. */
+@Injectable()
+class NewParticipant {
+  readonly onErase = async () => {};
+  readonly mustRetain = async () => [];
+  readonly linkedIds = async () => [];
+
+  constructor(participants: CustomerDataParticipants) {
+    participants.add(this);
+  }
+}
+
+@Module({ imports: [IdentityModule], providers: [NewParticipant] })
+class NewParticipantModule {}
+
+const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+const service = useService({ registry, modules: [TestParticipantModule] });
 
 const exportOf = (id: string, token = ADMIN_TOKEN, query = '') =>
   manage(service, 'GET', `/admin/identities/${id}/export${query}`, bearer(token));
@@ -163,8 +176,21 @@ describe('protocol §9.2: the export of a customer', () => {
     expect(found.size).toBe(others.length + 1);
   });
 
+  it('goes on with the next page in a release with one more participant', async () => {
+    const { entity_id } = await newCustomer(service);
+    tickets.set(entity_id, 1_500);
+    const { next } = (await exportOf(entity_id)).body;
+    const modules = [NewParticipantModule, TestParticipantModule];
+    const upgraded = await serviceOfTest({ database: service.database, registry, modules });
+    const { status, body } = await upgraded.admin('GET', `/admin/identities/${entity_id}/export?after=${next}`);
+    expect(status).toBe(200);
+    expect(body.tables.ticket).toHaveLength(500);
+  });
+
   it.each([
     ['has another form', 'x'],
+    ['names an unknown table', Buffer.from('{"own":"{\\"unknown\\":{\\"count\\":0}}"}').toString('base64url')],
+    ['names an unknown participant', Buffer.from('{"others":"{\\"0\\":\\"1000\\"}"}').toString('base64url')],
     [
       'has a wrong number',
       Buffer.from('{"own":"{\\"link_ancestor\\":{\\"count\\":\\"1; \\"}}"}').toString('base64url'),
