@@ -124,8 +124,8 @@ export class Database {
   }
 
   /**
-   * Reads rows of a small table as entities, within 5 s. A read that hangs may keep its connection, but its caller does
-   * not wait any longer.
+   * Reads rows of a small table as entities, within 5 s. The connection of a read that failed or hangs is destroyed, so
+   * that reads without a response do not use up the pool.
    *
    * @throws ServiceUnavailableException
    */
@@ -133,11 +133,24 @@ export class Database {
     entity: EntityTarget<Entity>,
     options: FindManyOptions<Entity> = {},
   ): Promise<Entity[]> {
-    const repository = this.dataSource.getRepository(entity);
-    const { tableName } = repository.metadata;
-    return this.sendWithRetries(`SELECT … FROM ${tableName}`, () =>
-      withTimeout(repository.find(options), TABLE_TIMEOUT_MS),
-    );
+    const { tableName } = this.dataSource.getMetadata(entity);
+    return this.sendWithRetries(`SELECT … FROM ${tableName}`, async () => {
+      const runner = this.dataSource.createQueryRunner();
+      // only a connection of a pool has `destroy`
+      const connecting: Promise<{ destroy?(): void }> = runner.connect();
+      try {
+        const reading = connecting.then(() => runner.manager.find(entity, options));
+        const rows = await withTimeout(reading, TABLE_TIMEOUT_MS);
+        await runner.release();
+        return rows;
+      } catch (error) {
+        connecting.then(
+          (connection) => connection.destroy?.(),
+          () => undefined,
+        );
+        throw error;
+      }
+    });
   }
 
   /**

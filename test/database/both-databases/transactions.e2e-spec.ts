@@ -1,9 +1,11 @@
-import type { EntityManager } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
+import { mysqlPool, poolState } from '../../../src/platform/private-members.js';
+import { connectTo } from '../../support/database-connection.js';
 import { useService } from '../../support/use-service.js';
 
 const POOL_CONNECTION_COUNT = 4;
@@ -113,4 +115,22 @@ describe('a transaction', () => {
       expect(await Promise.all(names.map(exists))).not.toContain(false);
     },
   );
+});
+
+describe.runIf(onMariadb)('a read of entities that gets no response', () => {
+  it('rejects after 5 s and leaves no connection in use', async () => {
+    const locking = await connectTo(service.database);
+    const lock = locking.createQueryRunner();
+    await lock.query('LOCK TABLES organization WRITE');
+    try {
+      const reads = Array.from({ length: POOL_CONNECTION_COUNT }, () => service.admin('GET', '/admin/organizations'));
+      for (const { status } of await Promise.all(reads)) expect(status).toBe(503);
+      const pool = mysqlPool(service.application.get(DataSource));
+      await expect.poll(() => poolState(pool).inUse, { timeout: 500 }).toBe(0);
+      expect(await exists('any')).toBe(false);
+    } finally {
+      await lock.release();
+      await locking.destroy();
+    }
+  });
 });
