@@ -47,7 +47,7 @@ export class CustomerRecord {
 
   @Optional()
   @IsString({ each: true })
-  @ApiProperty('Other ids of the customer, in the order of their linking.', [EXAMPLE.linkedId])
+  @ApiProperty('Other ids of the customer, in the order of their linking, at most 200.', [EXAMPLE.linkedId])
   linked_ids?: string[];
 }
 

@@ -15,6 +15,9 @@ import { OrganizationUser } from './organization-user.entity.js';
 /** The number of rows that one statement deletes. */
 const ROWS_PER_DELETE = 1_000;
 
+/** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
+const MAX_LINKED_IDS = 200;
+
 const DELETE = writeStatement<[entityId: string, customerId: string]>(({ deleteInOrder }) =>
   deleteInOrder('organization_user', 'entity_id = ? OR customer_id = ?', 'entity_id', ROWS_PER_DELETE),
 );
@@ -64,7 +67,11 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
 
   async linkedIds(customerId: string): Promise<string[]> {
     const where = { customerId, entityId: Not(customerId) };
-    const rows = await this.database.read(OrganizationUser, { where, order: { linkedAt: 'ASC' } });
+    const rows = await this.database.read(OrganizationUser, {
+      where,
+      order: { linkedAt: 'ASC' },
+      take: MAX_LINKED_IDS,
+    });
     return rows.map(({ entityId }) => entityId);
   }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
@@ -64,6 +65,19 @@ describe('linking a browser to a user', () => {
     expect((await browser.visit()).body.entity_id).toBe(entityId);
     expect((await lookUp(customer)).body).toMatchObject({ entity_id: customer, linked_ids: [entityId] });
     expect((await lookUp(entityId)).body).not.toHaveProperty('linked_ids');
+  });
+
+  it('shows the operator the first 200 of the customers that are linked to one', async () => {
+    const sub = newUser();
+    const customer = (await signInAs(sub)).body.entity_id;
+    const { entityId, headers } = await newBrowser();
+    await linked(sub, headers);
+    const users = rowsOf(OrganizationUser);
+    const row = await users.findOneByOrFail({ entityId });
+    const linkedAt = new Date(row.linkedAt.getTime() + 1_000);
+    await users.insert(Array.from({ length: 200 }, () => ({ ...row, entityId: randomUUID(), linkedAt })));
+    const { linked_ids } = (await lookUp(customer)).body;
+    expect([linked_ids.length, linked_ids[0]]).toEqual([200, entityId]);
   });
 
   it('happens only if the request asks for it', async () => {
