@@ -40,7 +40,6 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   return service;
 }
 
-/** Says on which ports the service listens. */
 function listeningMessage(configuration: Configuration, service: Service): string {
   const { AUTH_URL, HOST = 'all addresses' } = configuration;
   const ports = [`port ${service.port} for callers (${AUTH_URL})`, `port ${service.managementPort} for the cluster`];
@@ -57,7 +56,7 @@ function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** Ends the process, also if the stop of the service does not finish in time. */
+/** Ends the process, even if the service does not stop in time. */
 function stop(service: Service | undefined, lingerMs: number): void {
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   if (!service) process.exit(0); // the service does not serve yet

@@ -34,7 +34,7 @@ export const INACTIVE_REASONS = {
   already_used: 'The code was redeemed, or the refresh token was replaced by a newer one.',
   other_client: 'The token belongs to another client than the one that wants to end it.',
   other_organization: 'The trusted issuer may not issue tokens for the organization in the token.',
-  rejected_claim: 'A claim or the header of the trusted issuer’s token violates a rule.',
+  rejected_claim: 'A claim or the header of a token of a trusted issuer violates a rule.',
   revoked: 'The token itself was ended: by its holder, a client, the operator or a replay.',
   family_revoked: 'The refresh family of the token was ended: by a client, the operator, a replay or reuse.',
   ancestor_revoked: 'A token that this token descends from was ended.',

@@ -22,7 +22,7 @@ export class AdminModule implements OnModuleInit {
 
   /** Ends the tokens of a client that is deleted. */
   onModuleInit(): void {
-    this.transactions.registerRevoker(clientResource, async (clientIds, _moment, manager) => {
+    this.transactions.registerRevoker(clientResource, async (clientIds, manager) => {
       for (const clientId of clientIds) await this.denylist.revokeClient(clientId, manager);
     });
   }

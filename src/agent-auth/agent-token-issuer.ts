@@ -48,7 +48,6 @@ export class AgentTokenResponse {
   scope!: string;
 }
 
-/** Issues the access tokens of agents. */
 @Injectable()
 export class AgentTokenIssuer implements OnModuleInit {
   constructor(
@@ -60,7 +59,7 @@ export class AgentTokenIssuer implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, _moment, manager) => {
+    this.agents.onRevocation(async (agentIds, manager) => {
       if (manager) await this.generations.recordAgents(agentIds, manager);
     });
   }

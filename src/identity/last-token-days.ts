@@ -17,8 +17,8 @@ const NOTE = writeStatement<[today: number, entityId: string]>(
 );
 
 /**
- * Notes the day on which a customer of a browser gets a token in another way than by a link. So the purge does
- * not delete the customer (protocol §5.9). Each customer costs at most one write per day.
+ * Notes the day on which a customer of a browser gets a token without a link, such as a refreshed one. So the purge
+ * does not delete the customer (protocol §5.9). Each customer costs at most one write per day.
  */
 @Injectable()
 export class LastTokenDays {

@@ -120,7 +120,7 @@ class BodyBytes {
  * Reads a request body as one JSON object (protocol §2.4).
  *
  * @throws OAuthError `Invalid message` if the body is not JSON; `invalid_request` if the body is no object, is nested
- *   deeper than 16 levels, or repeats a name, also if an escape sequence disguises the name
+ *   deeper than 16 levels, or repeats a name, even if an escape sequence disguises it
  */
 export function parseJsonObject(text: string): Record<string, unknown> {
   const value = parseJson(text);

@@ -122,7 +122,6 @@ export function patchOf(type: Type<object>): ObjectSchema {
   return { type: 'object', properties: Object.fromEntries(fields) };
 }
 
-/** A schema without one of its properties. */
 export function without(schema: ObjectSchema, name: string): ObjectSchema {
   const { [name]: _removed, ...properties } = schema.properties;
   return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };

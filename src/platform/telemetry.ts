@@ -37,7 +37,7 @@ export class Telemetry {
     });
     this.durations = new Histogram({
       name: 'http_request_duration_seconds',
-      help: 'From the headers of a request to the last byte of its answer.',
+      help: 'From the headers of a request to the last byte of its response.',
       labelNames: ['surface', 'route', 'grant'],
       buckets: BUCKETS_SECONDS,
       registers,

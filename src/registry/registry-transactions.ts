@@ -30,10 +30,10 @@ export interface EntryChange {
  * Ends the tokens of entries.
  *
  * @param keys the keys of the admin API
- * @param manager only with `before`: the transaction that changes or deletes the entries. Their generations are raised
- *   already.
+ * @param manager the transaction that changes or deletes the entries, in which their generations are raised already;
+ *   `undefined` after this transaction
  */
-export type TokenRevoker = (keys: string[], moment: 'before' | 'after', manager?: EntityManager) => Promise<void>;
+export type TokenRevoker = (keys: string[], manager?: EntityManager) => Promise<void>;
 
 /**
  * The transactions that change the registry. Each begins with the lock on the revision, which admits one writer at a
@@ -85,7 +85,7 @@ export class RegistryTransactions {
   async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
     for (const { resource, revoke } of this.revokers) {
       const ended = changes.filter((each) => each.endsTokens && each.resource === resource).map(({ key }) => key);
-      if (ended.length > 0) await revoke(ended, manager ? 'before' : 'after', manager);
+      if (ended.length > 0) await revoke(ended, manager);
     }
   }
 

@@ -31,7 +31,6 @@ export function routesOf(discovery: DiscoveryService): Route[] {
   return controllersOf(discovery).flatMap(routesOfController);
 }
 
-/** The classes of all controllers. */
 export function controllersOf(discovery: DiscoveryService): Type[] {
   return discovery.getControllers().map(({ metatype }) => metatype as Type);
 }

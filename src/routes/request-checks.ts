@@ -158,7 +158,6 @@ export class RequestChecksPipe implements PipeTransform<RouteRequest> {
   }
 }
 
-/** Reads the body or the query. */
 async function readDeclaredParameters(request: RouteRequest): Promise<void> {
   const { http, declared } = request;
   request.given = declared.name === 'query' ? parseQuery(http.url) : await readBody(http, declared);
@@ -200,7 +199,7 @@ export function assertOrganizationOfCaller({ caller, organizationId, errors }: C
   if (caller && organizationId !== caller.organizationId) throw errors.organization();
 }
 
-/** Finds the organization. It must admit the client. */
+/** @throws OAuthError if the organization does not admit the client */
 export function findOrganization(request: CheckedRequest, { registry }: CheckServices): void {
   const { organizationId, client } = request;
   if (organizationId !== undefined) request.organization = registry.organizationAdmitting(client, organizationId);

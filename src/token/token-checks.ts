@@ -101,7 +101,6 @@ async function readTokenParameters(request: TokenRequest, { grants }: TokenServi
   request.given = route.grantType === undefined ? parameters : { ...parameters, grant_type: route.grantType };
 }
 
-/** Finds the grant with the requested `grant_type`. */
 function findGrant(request: TokenRequest, { grants }: TokenServices): void {
   const grant = grants.named(request.given.grant_type);
   request.grant = grant;

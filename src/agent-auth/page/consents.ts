@@ -61,7 +61,7 @@ export class Consents implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, _moment, manager) => {
+    this.agents.onRevocation(async (agentIds, manager) => {
       const work = async (each: EntityManager) => {
         for (const id of agentIds) await this.deleteEnded(id, each);
       };

@@ -25,7 +25,6 @@ export class PageExceptionFilter extends OAuthExceptionFilter {
 
 let eta: Eta | undefined;
 
-/** The stylesheet of all pages. */
 export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
 /** The only script: it sends the response to the window that opened the page. The CSP admits it by its hash. */
 const OPENER_SCRIPT = readFileSync(join(import.meta.dirname, 'views', 'opener.js'), 'utf8').trim();

@@ -81,7 +81,7 @@ export class MysqlClient implements SqlClient {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
       let isAbandoned = false;
-      /** The time is over, but `abandon` has not run yet, so the response may still arrive. */
+      /** The time limit has passed, but `abandon` has not run yet, so the response may still arrive. */
       let isTimeOver = false;
       let isDone = false;
       const abandon = () => {

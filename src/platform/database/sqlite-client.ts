@@ -34,7 +34,7 @@ export class SqliteClient implements SqlClient {
 
   private constructor(
     private readonly reads: SqliteStatements,
-    /** Has the connection that writes. */
+    /** Its connection is the one that writes. */
     private readonly dataSource: DataSource,
   ) {
     this.statements = new SqliteStatements(this.connection);

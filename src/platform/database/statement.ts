@@ -135,7 +135,6 @@ export interface BoundWrite {
   parameters: SqlValue[];
 }
 
-/** Binds a write to its parameters. */
 export function bindWrite<Parameters extends SqlValue[]>(
   statement: WriteStatement<Parameters>,
   parameters: NoInfer<Parameters>,

@@ -60,7 +60,7 @@ export function isCustomerRoute(path: string): boolean {
 /** The path by which the router knows a path of one port. */
 export const pathOn = (port: Port, path: string): string => `/${port}${path}`;
 
-/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them, and read `\` as `/`. */
+/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
 const INVALID_IN_TARGET = /[#\xa0]/;
 /** A target that no route matches. */
 const NO_ROUTE = '/';

@@ -5,7 +5,7 @@ import type { DestinationStream } from 'pino';
 const WRITE_THRESHOLD_BYTES = 32 * 1024;
 /** Bytes that are retained while they cannot be written. */
 const MAX_RETAINED_BYTES = 4 * 1024 * 1024;
-/** The maximum time until a line is written, also if no other line follows. */
+/** The maximum time until a line is written, even if no other line follows. */
 const WRITE_INTERVAL_MS = 200;
 /** A write that takes longer counts as one that never ends. */
 const WRITE_TIMEOUT_MS = 1_000;

@@ -68,7 +68,6 @@ export function entryChanges({ resource, entries, released }: RowChanges): Entry
   return [...changed, ...given];
 }
 
-/** Writes the rows that changed. */
 export async function writeChanges(manager: EntityManager, { resource, entries, released }: RowChanges): Promise<void> {
   const { entity, fileKey, columnsOnTokenEnd } = resource;
   const created = entries.filter(({ outcome }) => outcome === 'created');
