@@ -1,20 +1,23 @@
 const MAX_ATTEMPTS = 4;
 const TIMEOUT_MS = 5_000;
+const MIN_TIMEOUT_MS = 2_000;
 const DEFAULT_DELAY_SECONDS = 2;
 const MAX_RANDOM_DELAY_SECONDS = 3;
+const TOKEN = /^[!-~]{1,8192}$/;
 
 /**
  * Sends a request that may be repeated. Repeats it after 408, 429 and 5xx, and if the connection fails. The function
  * takes at most `maxWaitSeconds` in all. If `Retry-After` is too long for this, the function returns the response.
  */
-export async function fetchWithRetries(url, init, maxWaitSeconds = 10) {
-  const lastStartMs = Date.now() + maxWaitSeconds * 1000 - TIMEOUT_MS;
+export async function fetchWithRetries(url, init, maxWaitSeconds = 10, maxAttempts = MAX_ATTEMPTS) {
+  const endMs = Date.now() + maxWaitSeconds * 1000;
   for (let attempt = 1; ; attempt++) {
-    const result = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }).catch((error) => ({ error }));
+    const timeoutMs = Math.max(MIN_TIMEOUT_MS, Math.min(TIMEOUT_MS, Math.round(endMs - Date.now())));
+    const result = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) }).catch((error) => ({ error }));
     const mayRepeat = result.error || [408, 429].includes(result.status) || result.status >= 500;
     const delaySeconds = Number(result.headers?.get('Retry-After')) || DEFAULT_DELAY_SECONDS;
-    const remainingMs = lastStartMs - Date.now();
-    if (mayRepeat && attempt < MAX_ATTEMPTS && delaySeconds * 1000 <= remainingMs) {
+    const remainingMs = endMs - MIN_TIMEOUT_MS - Date.now();
+    if (mayRepeat && attempt < maxAttempts && delaySeconds * 1000 <= remainingMs) {
       const randomSeconds = Math.random() * Math.min(delaySeconds, MAX_RANDOM_DELAY_SECONDS);
       const delayMs = Math.min((delaySeconds + randomSeconds) * 1000, remainingMs);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
@@ -36,6 +39,15 @@ export async function readResult(response, failure) {
   const message = [`${failure}: ${response.status} ${error}`, hint, requestId].filter(Boolean).join(', ');
   const retryAfterSeconds = Number(response.headers.get('Retry-After')) || undefined;
   throw Object.assign(new Error(message), { status: response.status, error, hint, requestId, retryAfterSeconds });
+}
+
+/** Whether a value can be sent as a token. Any other one is no token of the service. */
+export const isToken = (value) => typeof value === 'string' && TOKEN.test(value);
+
+/** The headers with a bearer token. The error of `fetch` for a malformed token would contain the token. */
+export function bearer(token) {
+  if (!isToken(token)) throw Object.assign(new Error('malformed token'), { error: 'malformed_token' });
+  return { Authorization: `Bearer ${token}` };
 }
 
 /** Whether the same call may succeed later. After a permanent error a person must act. */

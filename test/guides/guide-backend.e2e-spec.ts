@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
@@ -7,11 +8,12 @@ import { BACKEND_CALLBACK } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { TestIssuer } from '../support/test-issuer.js';
-import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
 import { type HttpClient } from '../support/test-service.js';
-import { agentTokenPair, authorizationCode, infoStatus } from '../support/transfers.js';
+import { agentTokenPair, authorizationCode, infoStatus, newCustomer } from '../support/transfers.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
+const PEM = { type: 'pkcs8', format: 'pem' } as const;
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 
 interface Tokens {
@@ -57,6 +59,8 @@ let issuer: TestIssuer;
 const { AgentSession } = await loadExample('backend/agent-session.js');
 const { customerToken } = await loadExample('backend/customer-token.js');
 const { CustomerTokens } = await loadExample('backend/customer-tokens.js');
+const { checkToken, endToken } = await loadExample('backend/page-token.js');
+const { assertion } = await loadExample('backend/assertion.js');
 const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
 afterAll(async () => {
   await issuer?.stop();
@@ -158,9 +162,37 @@ describe('backend/customer-token.js', () => {
     },
   );
 
+  it('does not show a malformed agent token in its error, and reports a permanent error', async () => {
+    const error = await tokenFor({ token: () => 'dev:secret\n' }, 'user-1').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ message: 'malformed token', error: 'malformed_token' });
+  });
+
   it('sends a number as a string', async () => {
     const session = replicaOf(await signedIn());
     expect((await tokenFor(session, 4711)).entity_id).toBe((await tokenFor(session, '4711')).entity_id);
+  });
+});
+
+describe('backend/page-token.js', () => {
+  it('checks the token of a page: valid, and of this organization, and ends it', async () => {
+    const { access_token: token, entity_id } = await newCustomer(service);
+    const check = (organization: string) => checkToken(service, token, organization);
+    expect([await check(ACME), await check(RIVAL)]).toEqual([entity_id, undefined]);
+    await endToken(service, token);
+    expect(await check(ACME)).toBeUndefined();
+    await endToken(service, token);
+  });
+
+  it('treats a malformed token as invalid, without a request', async () => {
+    for (const token of ['dev:a\nb', 'dev:…', 'dev: x', 'x'.repeat(20_000), '', undefined])
+      expect(await checkToken({ url: 'http://127.0.0.1:1' }, token, ACME)).toBeUndefined();
+  });
+});
+
+describe('backend/assertion.js', () => {
+  it.each([true, 1.5])('signs no assertion for a user without an exact id: %s', (userId) => {
+    const handle = assertion({ privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(PEM) });
+    expect(() => handle({ session: { userId } }, { set: () => undefined })).toThrow('userId: no string');
   });
 });
 

@@ -8,8 +8,9 @@ const { fetchWithRetries } = await loadExample('fetch-with-retries.js');
 const { AgentSession } = await loadExample('backend/agent-session.js');
 const { customerToken } = await loadExample('backend/customer-token.js');
 
-/** Of each attempt of `fetchWithRetries`. */
+/** Of each attempt of `fetchWithRetries`, and of its last one. */
 const TIMEOUT_MS = 5_000;
+const MIN_TIMEOUT_MS = 2_000;
 const waits = skipWaits();
 /** A session whose access token has to be renewed. It has expired if it is not valid for some seconds. */
 function sessionAt(url: string, validSeconds = 0) {
@@ -43,7 +44,21 @@ describe('fetch-with-retries.js', () => {
     const server = await startScriptedServer(Array(4).fill(503));
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(503);
     expect(server.requests()).toBeGreaterThan(1);
-    expect(waits.totalMs()).toBeLessThanOrEqual(10_000 - TIMEOUT_MS);
+    expect(waits.totalMs()).toBeLessThanOrEqual(10_000 - MIN_TIMEOUT_MS);
+  });
+
+  it('repeats a request after a timeout, and limits the second attempt to the rest of the longest wait', async () => {
+    const limits = vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce((limitMs) => {
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(new Error('timeout')), limitMs);
+      return controller.signal;
+    });
+    const server = await startScriptedServer(['silent', 200]);
+    expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(200);
+    const [first, second] = limits.mock.calls.flat() as [number, number];
+    expect([first, server.requests()]).toEqual([TIMEOUT_MS, 2]);
+    expect(second).toBeGreaterThanOrEqual(MIN_TIMEOUT_MS);
+    expect(second).toBeLessThanOrEqual(10_000 - waits.totalMs());
   });
 
   it('waits for a rate limit if the caller permits it, and begins no attempt after the longest wait', async () => {
@@ -74,7 +89,13 @@ describe('backend/agent-session.js', () => {
     await expect(sessionAt(server.url).token()).rejects.toThrow('no agent token: 429');
     expect(server.requests()).toBe(3);
     expect(waits.totalMs()).toBeGreaterThan(60_000);
-    expect(waits.totalMs()).toBeLessThanOrEqual(90_000 - TIMEOUT_MS);
+    expect(waits.totalMs()).toBeLessThanOrEqual(90_000 - MIN_TIMEOUT_MS);
+  });
+
+  it('does not repeat the exchange of a code, because a second one ends the sign-in', async () => {
+    const server = await startScriptedServer(['closed', 400]);
+    await expect(sessionAt(server.url).signIn('any', 'any')).rejects.toThrow('fetch failed');
+    expect(server.requests()).toBe(1);
   });
 
   it('lets parallel calls in a process share one renewal, and begins a new renewal after it has failed', async () => {

@@ -1,14 +1,16 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody } from '../support/agent-tokens.js';
+import { agentTokenBody, pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { loadExample } from '../support/load-example.js';
 import { managerToken, managingRegistry } from '../support/managed-customers.js';
-import { infoStatus } from '../support/transfers.js';
+import { ACME_SITE } from '../support/test-registry.js';
+import { infoStatus, redeem } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
-const { customerIdOf, eraseCustomer, exportUser, signOutEverywhere } = await loadExample('backend/user-data.js');
+const { customerIdOf, eraseCustomer, exportUser, signOutEverywhere, transferToken } =
+  await loadExample('backend/user-data.js');
 
 const service = useService({ registry: managingRegistry() });
 let agent: string;
@@ -39,6 +41,14 @@ describe('backend/user-data.js', () => {
     expect(customerId).toBe(entity_id);
     for (let repetition = 0; repetition < 2; repetition++) await eraseCustomer(options(), customerId);
     expect(await customerIdOf(options(), 'user-3')).toBeUndefined();
+  });
+
+  it('moves the customer of a user to a new device, which proves that it created the challenge', async () => {
+    const { entity_id } = await tokenOf('user-5');
+    const { verifier, asked } = pkce();
+    const code = await transferToken(options(), entity_id, ACME_SITE, asked.code_challenge);
+    expect((await redeem(service, code, { code_verifier: 'x'.repeat(43) })).status).toBe(400);
+    expect((await redeem(service, code, { code_verifier: verifier })).body.entity_id).toBe(entity_id);
   });
 
   it('has nothing to end for a user who never was a customer, and creates none', async () => {

@@ -4,10 +4,16 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /**
- * What the server does with a request: respond with this status, close the connection, respond 429 for a minute, respond
- * 502 with HTML as a proxy does, or respond with this JSON, by default with 400.
+ * What the server does with a request: respond with this status, close the connection, never respond, respond 429 for a
+ * minute, respond 502 with HTML as a proxy does, or respond with this JSON, by default with 400.
  */
-export type ScriptedStep = number | 'closed' | 'limited' | 'proxy' | { status?: number; [field: string]: unknown };
+export type ScriptedStep =
+  | number
+  | 'closed'
+  | 'silent'
+  | 'limited'
+  | 'proxy'
+  | { status?: number; [field: string]: unknown };
 
 /** A server that responds to its requests in turn as a list of steps says. It stops when its test ends. */
 export interface ScriptedServer {
@@ -20,6 +26,7 @@ export async function startScriptedServer(script: ScriptedStep[]): Promise<Scrip
   const server = createServer((request, response) => {
     const step = script[requests++] ?? 500;
     if (step === 'closed') return void request.socket.destroy();
+    if (step === 'silent') return;
     if (step === 'limited') return void response.writeHead(429, { 'Retry-After': '60' }).end('{}');
     if (step === 'proxy') return void response.writeHead(502).end('<h1>Bad Gateway</h1>');
     if (typeof step === 'object') return void response.writeHead(step.status ?? 400).end(JSON.stringify(step));

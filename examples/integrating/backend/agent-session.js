@@ -20,9 +20,12 @@ export class AgentSession {
     this.store = store;
   }
 
-  /** Once, with the code of a person's sign-in. Resolves to the id of the agent. */
+  /**
+   * Once, with the code of a person's sign-in. Resolves to the id of the agent. Nothing is repeated, because after a lost
+   * response a second exchange of the code ends the sign-in.
+   */
   async signIn(code, redirectUri) {
-    const result = await this.#request({ grant_type: 'authorization_code', code, redirect_uri: redirectUri });
+    const result = await this.#request({ grant_type: 'authorization_code', code, redirect_uri: redirectUri }, 1);
     await this.store.fill(tokensOf(result));
     return result.account_id;
   }
@@ -70,9 +73,9 @@ export class AgentSession {
     return tokensOf(await this.#request({ grant_type: 'refresh_token', refresh_token: refreshToken }));
   }
 
-  async #request(parameters) {
+  async #request(parameters, maxAttempts) {
     const body = new URLSearchParams({ ...parameters, ...this.credentials });
-    const response = await fetchWithRetries(this.url, { method: 'POST', body }, MAX_RENEWAL_SECONDS);
+    const response = await fetchWithRetries(this.url, { method: 'POST', body }, MAX_RENEWAL_SECONDS, maxAttempts);
     return readResult(response, 'no agent token');
   }
 }

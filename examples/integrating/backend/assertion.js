@@ -1,4 +1,5 @@
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
+import { externalId } from './customer-token.js';
 
 const LIFETIME_SECONDS = 60;
 
@@ -12,7 +13,7 @@ export function assertion({ issuer, audience, clientId, organizationId, keyId, p
     const now = Math.floor(Date.now() / 1000);
     const ids = { client_id: clientId, organization_id: organizationId, jti: randomUUID() };
     const times = { iat: now, exp: now + LIFETIME_SECONDS };
-    const claims = { iss: issuer, aud: audience, sub: String(session.userId), ...ids, ...times };
+    const claims = { iss: issuer, aud: audience, sub: externalId(session.userId), ...ids, ...times };
     const content = `${encode({ alg: 'ES256', typ: 'JWT', kid: keyId })}.${encode(claims)}`;
     const signature = sign('sha256', Buffer.from(content), { key, dsaEncoding: 'ieee-p1363' });
     response.json({ assertion: `${content}.${signature.toString('base64url')}` });

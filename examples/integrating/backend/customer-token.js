@@ -1,4 +1,4 @@
-import { fetchWithRetries, readResult } from '../fetch-with-retries.js';
+import { bearer, fetchWithRetries, readResult } from '../fetch-with-retries.js';
 
 /**
  * Resolves to the token response for a user of your system. `userId` is your own id of the user. A job for which no user
@@ -11,11 +11,11 @@ export async function customerToken({ url, clientId, session, maxWaitSeconds }, 
   if (response.status === 401) response = await send(await session.token(agentToken));
   return readResult(response, 'no customer token');
 
-  function send(bearer) {
+  function send(token) {
     const grant = { grant_type: 'agent_token', response_type: 'token', client_id: clientId };
     const body = JSON.stringify({ ...grant, external_id });
-    const headers = { Authorization: `Bearer ${bearer}` };
-    return fetchWithRetries(`${url}/v2/customer/token`, { method: 'POST', headers, body }, maxWaitSeconds);
+    const init = { method: 'POST', headers: bearer(token), body };
+    return fetchWithRetries(`${url}/v2/customer/token`, init, maxWaitSeconds);
   }
 }
 

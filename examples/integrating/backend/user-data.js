@@ -1,4 +1,4 @@
-import { fetchWithRetries, readResult } from '../fetch-with-retries.js';
+import { bearer, fetchWithRetries, readResult } from '../fetch-with-retries.js';
 import { externalId } from './customer-token.js';
 
 /** Resolves to everything that the service stores about a user: rows, by the name of their table. */
@@ -28,15 +28,24 @@ export async function eraseCustomer(options, customerId) {
   await send(options, 'erase', { customer_id: customerId });
 }
 
+/**
+ * Resolves to a token that moves a customer to a new device. The device has the client `clientId`, and created
+ * `challenge`.
+ */
+export async function transferToken(options, customerId, clientId, challenge) {
+  const customer = { bearer_type: 'agent', customer_id: customerId };
+  const parameters = { ...customer, client_id: clientId, code_challenge: challenge };
+  return (await send(options, 'identity_transfer', parameters)).identity_transfer_token;
+}
+
 const unlessUnknown = (request) =>
   request.catch((error) => {
     if (error.hint !== 'external_id: unknown') throw error;
   });
 
 async function send({ url, session, maxWaitSeconds }, action, parameters) {
-  const request = (bearer) => {
-    const headers = { Authorization: `Bearer ${bearer}` };
-    const init = { method: 'POST', headers, body: JSON.stringify(parameters) };
+  const request = (token) => {
+    const init = { method: 'POST', headers: bearer(token), body: JSON.stringify(parameters) };
     return fetchWithRetries(`${url}/v2/customer/${action}`, init, maxWaitSeconds);
   };
   const agentToken = await session.token();

@@ -4,7 +4,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from service_requests import ServiceError, log_error, send
+from service_requests import log_error, send
 
 RENEWAL_MARGIN_SECONDS = 60
 CHECK_INTERVAL_SECONDS = 30
@@ -24,9 +24,12 @@ class AgentSession:
         self._renewal = None
 
     def sign_in(self, code, redirect_uri):
-        """Once, with the code of a person's sign-in. Returns the id of the agent."""
+        """
+        Once, with the code of a person's sign-in. Returns the id of the agent. Nothing is repeated, because after a
+        lost response a second exchange of the code ends the sign-in.
+        """
         body = {'grant_type': 'authorization_code', 'code': code, 'redirect_uri': redirect_uri, **self.credentials}
-        response = send('POST', self.url, 'no agent token', data=body)
+        response = send('POST', self.url, 'no agent token', max_attempts=1, data=body)
         self.store.fill(tokens_of(response))
         return response['account_id']
 
@@ -60,7 +63,7 @@ class AgentSession:
         if not is_usable(tokens, rejected):
             try:
                 tokens = self._renew_once(rejected)
-            except ServiceError:
+            except Exception:  # of the service or of the store
                 if not is_usable(tokens, rejected, margin=0):  # the old token stays valid until it expires
                     raise
         return tokens['access_token']

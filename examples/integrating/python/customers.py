@@ -2,7 +2,7 @@
 
 import time
 
-from service_requests import Bearer, ServiceError, send
+from service_requests import Bearer, ServiceError, is_token, send
 
 MARGIN_SECONDS = 60
 
@@ -35,6 +35,8 @@ class Customers:
 
     def check(self, token, organization_id):
         """Returns the id of the customer if a page's token is valid for this organization, otherwise None."""
+        if not is_token(token):
+            return None
         try:
             info = send('GET', f'{self.url}/info', 'token not checked', auth=Bearer(token))
         except ServiceError as error:
@@ -42,6 +44,15 @@ class Customers:
                 return None
             raise
         return info['entity_id'] if info['organization_id'] == organization_id else None
+
+    def end_token(self, token):
+        """Ends one customer token, for example that of a sign-in whose user signs out."""
+        send('DELETE', f'{self.url}/token', 'token not ended', self.max_wait_seconds, auth=Bearer(token))
+
+    def transfer_token(self, customer_id, client_id, challenge):
+        """Returns a token that moves a customer to a new device, which has `client_id` and created `challenge`."""
+        body = {'bearer_type': 'agent', 'customer_id': customer_id, 'client_id': client_id, 'code_challenge': challenge}
+        return self._send('identity_transfer', body)['identity_transfer_token']
 
     def export(self, user_id):
         """Returns everything that the service stores about a user: rows, by the name of their table."""
@@ -66,6 +77,7 @@ class Customers:
 
     def erase(self, customer_id):
         """Erases a customer. Store the id before: after a temporary error call this again, also days later."""
+        self._cache = {user: cached for user, cached in list(self._cache.items()) if cached[2] != customer_id}
         self._send('erase', {'customer_id': customer_id})
 
     def _send_unless_unknown(self, action, body):
@@ -76,11 +88,11 @@ class Customers:
                 raise
 
     def _token(self, user_id):
-        token, expires_at = self._cache.get(user_id, (None, 0))
+        token, expires_at, _ = self._cache.get(user_id, (None, 0, None))
         if time.time() >= expires_at - MARGIN_SECONDS:
             response = self.request_token(user_id)
             token = response['access_token']
-            self._cache[user_id] = (token, time.time() + response['expires_in'])
+            self._cache[user_id] = (token, time.time() + response['expires_in'], response['entity_id'])
         return token
 
     def _send(self, action, body):

@@ -2,9 +2,10 @@
 
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import jwt
+from customers import external_id
 from service_requests import is_temporary, log_error
 
 MARGIN_SECONDS = 60
@@ -31,8 +32,7 @@ def chat_token(customers, session, page_origin, method='POST', query=(), on_erro
         token = session.get('chat_token')
         is_usable = token is not None and time.time() < token['expires_at'] - MARGIN_SECONDS
         if not is_usable or 'renew' in query or 'separate' in query:
-            # a renewal of the agent token may take longer, and goes on
-            response = waiting.submit(customers.request_token, session['user_id']).result(MAX_WAIT_SECONDS)
+            response = within(MAX_WAIT_SECONDS, customers.request_token, session['user_id'])
             token = {name: response[name] for name in ('access_token', 'entity_id')}
             token['expires_at'] = time.time() + response['expires_in']
             if 'separate' not in query:
@@ -47,6 +47,15 @@ def chat_token(customers, session, page_origin, method='POST', query=(), on_erro
         return 503, {**headers, 'Retry-After': str(delay)}, {'error': 'temporarily_unavailable'}
 
 
+def within(seconds, call, *parameters):
+    """The result of a call. A call that takes longer goes on without its caller, so a renewal of the agent token ends."""
+    future = waiting.submit(call, *parameters)
+    if not wait([future], seconds).done:
+        future.cancel()  # if it has not begun
+        raise TimeoutError(f'no result within {seconds} s')
+    return future.result()
+
+
 def assertion(session, *, issuer, audience, client_id, organization_id, key_id, private_key):
     """The assertion of a signed-in user, for `signIn` of the page. `private_key` is an EC key (P-256) as PEM."""
     if session.get('user_id') is None:
@@ -55,7 +64,7 @@ def assertion(session, *, issuer, audience, client_id, organization_id, key_id, 
     claims = {
         'iss': issuer,
         'aud': audience,
-        'sub': str(session['user_id']),
+        'sub': external_id(session['user_id']),
         'client_id': client_id,
         'organization_id': organization_id,
         'jti': str(uuid.uuid4()),

@@ -1,26 +1,31 @@
 """Requests to the service: repetitions, and the errors of its responses."""
 
 import random
+import re
 import sys
 import time
 
 import requests
+import urllib3
 
 MAX_ATTEMPTS = 4
 TIMEOUT_SECONDS = 5
+MIN_TIMEOUT_SECONDS = 2
 DEFAULT_DELAY_SECONDS = 2
 MAX_RANDOM_DELAY_SECONDS = 3
+TOKEN = re.compile('[!-~]{1,8192}')
 
 
 class ServiceError(Exception):
-    """An error response. `status` is None if no response arrived."""
+    """An error response. `status` is None if no response arrived. The message then names the cause."""
 
-    def __init__(self, failure, response=None):
+    def __init__(self, failure, response=None, cause=None):
         body = json_of(response) if response is not None else {}
         self.status = None if response is None else response.status_code
         self.error, self.hint, self.request_id = (body.get(name) for name in ('error', 'error_hint', 'request_id'))
         self.retry_after_seconds = None if response is None else retry_after(response)
-        details = (f'{failure}: {self.status} {self.error}', self.hint, self.request_id)
+        summary = f'{self.status} {self.error}' if cause is None else f'no response ({reason(cause)})'
+        details = (f'{failure}: {summary}', self.hint, self.request_id)
         super().__init__(', '.join(detail for detail in details if detail))
 
 
@@ -31,31 +36,48 @@ class Bearer(requests.auth.AuthBase):
         self.token = token
 
     def __call__(self, request):
+        if not is_token(self.token):  # the error of requests would contain the token
+            raise ValueError('malformed token')
         request.headers['Authorization'] = f'Bearer {self.token}'
         return request
 
 
-def send(method, url, failure, max_wait_seconds=10, **options):
+def send(method, url, failure, max_wait_seconds=10, max_attempts=MAX_ATTEMPTS, **options):
     """
-    Returns the JSON of a response, or raises ServiceError. Repeats the request after 408, 429 and 5xx, and if no response
-    arrives, for at most `max_wait_seconds` in all. Only for requests that may be repeated.
+    Returns the JSON of a response, or raises ServiceError. Repeats the request after 408, 429 and 5xx, and if no
+    response arrives, for `max_wait_seconds` in all. A response that arrives in pieces can take longer, because requests
+    applies the timeout to each piece.
     """
-    last_start = time.monotonic() + max_wait_seconds - TIMEOUT_SECONDS
-    for attempt in range(1, MAX_ATTEMPTS + 1):
+    end = time.monotonic() + max_wait_seconds
+    for attempt in range(1, max_attempts + 1):
         cause = response = None
+        timeout = max(MIN_TIMEOUT_SECONDS, min(TIMEOUT_SECONDS, end - time.monotonic()))
         try:
-            response = requests.request(method, url, timeout=TIMEOUT_SECONDS, allow_redirects=False, **options)
+            response = requests.request(method, url, timeout=timeout, allow_redirects=False, **options)
         except requests.RequestException as error:
             cause = error
         result = json_of(response, None) if response is not None and response.ok else None
         if result is not None:
             return result
-        failed = ServiceError(failure, response)
+        failed = ServiceError(failure, response, cause)
         delay = failed.retry_after_seconds or DEFAULT_DELAY_SECONDS
-        remaining = last_start - time.monotonic()
-        if not is_temporary(failed) or attempt == MAX_ATTEMPTS or delay > remaining:
+        remaining = end - MIN_TIMEOUT_SECONDS - time.monotonic()
+        if not is_temporary(failed) or attempt == max_attempts or delay > remaining:
             raise failed from cause
         time.sleep(min(delay + random.random() * min(delay, MAX_RANDOM_DELAY_SECONDS), remaining))
+
+
+def is_token(value):
+    """Whether a value can be sent as a token. Any other one is no token of the service."""
+    return isinstance(value, str) and TOKEN.fullmatch(value) is not None
+
+
+def reason(error):
+    """The kind of the first error, such as ConnectionRefusedError or TimeoutError, which requests wraps in its own."""
+    first = error
+    while isinstance(first, (requests.RequestException, urllib3.exceptions.HTTPError)):
+        first = first.__cause__ or first.__context__
+    return type(first or error).__name__
 
 
 def json_of(response, default={}):
@@ -76,7 +98,7 @@ def retry_after(response):
 def is_temporary(error):
     """Whether the same call may succeed later. After a permanent error a person must act."""
     if not isinstance(error, ServiceError):
-        return not isinstance(error, (LookupError, TypeError))  # no sign-in, no user id
+        return not isinstance(error, (LookupError, TypeError, ValueError))  # no sign-in, no user id, no token
     return error.status is None or error.status < 400 or error.status in (408, 429) or error.status >= 500
 
 
@@ -84,4 +106,4 @@ def log_error(error, seconds_since_success=None):
     """Writes one line. Alert on `permanent error`, and on `no success for` more than 60 s."""
     kind = 'temporary' if is_temporary(error) else 'permanent'
     duration = '' if seconds_since_success is None else f', no success for {seconds_since_success} s'
-    print(f'{kind} error: {error}{duration}', file=sys.stderr, flush=True)
+    print(f'{kind} error: {str(error) or type(error).__name__}{duration}', file=sys.stderr, flush=True)

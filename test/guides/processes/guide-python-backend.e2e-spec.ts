@@ -3,18 +3,19 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { claimsOf } from '../../support/agent-tokens.js';
+import { claimsOf, pkce } from '../../support/agent-tokens.js';
 import { JWT_BEARER, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { BACKEND_CALLBACK } from '../../support/authorization-page.js';
 import { identitiesOf } from '../../support/identities.js';
 import { managerToken, managingRegistry } from '../../support/managed-customers.js';
 import { hasPython, runPython } from '../../support/python.js';
+import { startScriptedServer } from '../../support/scripted-server.js';
 import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, RIVAL } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
-import { authorizationCode, infoStatus, newCustomer } from '../../support/transfers.js';
+import { authorizationCode, infoStatus, newCustomer, redeem } from '../../support/transfers.js';
 
-// cspell:ignore contextlib runpy getvalue
+// cspell:ignore contextlib runpy getvalue splitlines fromkeys
 const ISSUER = 'https://login.acme.example';
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const jwks = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'key-1' }] };
@@ -29,7 +30,7 @@ function registry() {
     clients:
       clients?.map((each) =>
         'client_id' in each && each.client_id === ACME_SITE
-          ? { ...each, grant_types: ['cookie', 'agent_token', JWT_BEARER] }
+          ? { ...each, grant_types: ['cookie', 'agent_token', 'identity_token', JWT_BEARER] }
           : each,
       ) ?? [],
   };
@@ -121,6 +122,24 @@ except ServiceError as error:
       expect(message).toContain('no agent token: 400 invalid_grant');
     });
 
+    it('keep the old token while another process holds the lock of the store', async () => {
+      await signedIn();
+      const statements = `store.fill({**store.read(), 'expires_at': time.time() + 30})
+def update(change): raise sqlite3.OperationalError('database is locked')
+store.update = update
+result = session.token() == store.read()['access_token']`;
+      expect(await withSession(statements)).toBe(true);
+    });
+
+    it('do not repeat the exchange of a code, and name the cause of the first failure', async () => {
+      const server = await startScriptedServer(['closed', 400]);
+      const statements = `try: session.sign_in('any', 'any')
+except ServiceError as error: result = [str(error), is_temporary(error)]`;
+      const message = 'no agent token: no response (RemoteDisconnected)';
+      expect(await withSession(statements, { url: server.url })).toEqual([message, true]);
+      expect(server.requests()).toBe(1);
+    });
+
     it('report that no person has signed in yet', async () => {
       const statements = `try:
     session.token()
@@ -185,6 +204,41 @@ result = [statuses, [seen.index(token) for token in seen]]`;
       expect(await check(ACME)).toBeNull();
     });
 
+    it('treats a malformed token of a page as invalid, without a request', async () => {
+      const statements = `customers.url = 'http://127.0.0.1:1'
+result = [customers.check(each, 'any') for each in given['tokens']]`;
+      const tokens = ['dev:a\nb', 'dev:…', 'dev: x', 'x'.repeat(20_000), '', null, 17];
+      expect(await withCustomers(statements, { tokens })).toEqual(tokens.map(() => null));
+    });
+
+    it('does not show a malformed agent token in its error, and reports a permanent error', async () => {
+      const statements = `from service_requests import is_temporary
+try: customers.request_token('user-1')
+except ValueError as error: result = [str(error), is_temporary(error)]`;
+      expect(await withCustomers(statements, { agent: 'dev:secret\n' })).toEqual(['malformed token', false]);
+    });
+
+    it('ends the token of one sign-in, and moves the customer of a user to a new device', async () => {
+      const { verifier, asked } = pkce();
+      const statements = `one, other = (customers.request_token('user-6') for _ in range(2))
+customers.end_token(one['access_token'])
+customers.end_token(one['access_token'])
+result = [one, other, customers.transfer_token(one['entity_id'], given['client'], given['challenge'])]`;
+      const [one, other, code] = await withCustomers(statements, { challenge: asked.code_challenge });
+      expect(await infoStatus(service, one.access_token)).toBe(401);
+      expect(await infoStatus(service, other.access_token)).toBe(200);
+      expect((await redeem(service, code, { code_verifier: 'x'.repeat(43) })).status).toBe(400);
+      expect((await redeem(service, code, { code_verifier: verifier })).body.entity_id).toBe(one.entity_id);
+    });
+
+    it('forgets the cached token of a user who is erased', async () => {
+      const statements = `class Response: status_code = 200
+for user in ('user-7', 'user-8'): customers.call(user, lambda token: Response())
+customers.erase(customers.customer_id('user-7'))
+result = list(customers._cache)`;
+      expect(await withCustomers(statements)).toEqual(['user-8']);
+    });
+
     it('exports a user, ends the sessions and erases the data, also a second time', async () => {
       const statements = `token = customers.request_token('user-2')
 tables = customers.export('user-2')
@@ -207,9 +261,38 @@ result = []
 for customers.url in (customers.url, 'http://127.0.0.1:1'):
     try: customers.export('a\\nb')
     except ServiceError as error: result.append([error.status, error.hint, error.request_id is not None, is_temporary(error)])`;
-      const [response, missing] = await withCustomers(statements, { wait: 5 });
+      const [response, missing] = await withCustomers(statements, { wait: 1 });
       expect(response).toEqual([400, expect.stringMatching(/^external_id: must be 1 to 255/), true, false]);
       expect(missing).toEqual([null, null, false, true]);
+    });
+
+    it('repeats a request after a timeout within the longest wait, and reports a refused connection', async () => {
+      const server = await startScriptedServer(['silent', 200, 'silent', 'silent']);
+      const statements = `import contextlib, io, service_requests
+service_requests.TIMEOUT_SECONDS, service_requests.DEFAULT_DELAY_SECONDS = 0.5, 0.1
+service_requests.MIN_TIMEOUT_SECONDS = 0.2
+send = lambda url=given['server']: service_requests.send('GET', url, 'test', given['wait'])
+result = [send()]
+lines = io.StringIO()
+with contextlib.redirect_stderr(lines):
+    for url in (given['server'], 'http://127.0.0.1:1'):
+        started = time.monotonic()
+        try: send(url)
+        except ServiceError as error: service_requests.log_error(error)
+        result.append(time.monotonic() - started < given['wait'] + 0.2)
+    service_requests.log_error(ValueError())
+result.append(lines.getvalue().splitlines())`;
+      expect(await withCustomers(statements, { server: server.url, wait: 1 })).toEqual([
+        {},
+        true,
+        true,
+        [
+          'temporary error: test: no response (TimeoutError)',
+          'temporary error: test: no response (ConnectionRefusedError)',
+          'permanent error: ValueError',
+        ],
+      ]);
+      expect(server.requests()).toBe(4);
     });
   });
 
@@ -260,10 +343,30 @@ ask = lambda user, **more: chat_token(customers, {'user_id': user}, 'https://pag
 result = [ask(None), ask(None, method='OPTIONS'), ask('a\\nb')]
 customers.url = 'http://127.0.0.1:1'
 result.append(ask('user-4'))`;
-      const responses = await withCustomers(statements, { wait: 5 });
+      const responses = await withCustomers(statements, { wait: 1 });
       expect(responses.map(([status]: [number]) => status)).toEqual([401, 204, 500, 503]);
       for (const [, headers] of responses) expect(headers['Access-Control-Allow-Origin']).toBe('https://page.example');
       expect(responses[3][1]['Retry-After']).toBe('2');
+    });
+
+    it('responds with 503 while a renewal of the agent token goes on, and names the reason', async () => {
+      const statements = `import page_routes
+page_routes.MAX_WAIT_SECONDS = 0.1
+Session.token = lambda self, rejected=None: time.sleep(0.5)
+errors = []
+status = page_routes.chat_token(customers, {'user_id': 'user-9'}, 'any', on_error=lambda error: errors.append(str(error)))[0]
+result = [status, errors]`;
+      expect(await withCustomers(statements)).toEqual([503, ['no result within 0.1 s']]);
+    });
+
+    it('signs no assertion for a user without an exact id', async () => {
+      const statements = `from page_routes import assertion
+settings = dict.fromkeys(('issuer', 'audience', 'client_id', 'organization_id', 'key_id', 'private_key'), 'any')
+result = []
+for each in (True, 1.5, ''):
+    try: assertion({'user_id': each}, **settings)
+    except TypeError as error: result.append(str(error))`;
+      expect(await withCustomers(statements)).toEqual(Array(3).fill('user_id: no text and no integer'));
     });
 
     it('signs an assertion that the service accepts once, and none without a session', async () => {
