@@ -13,7 +13,10 @@ const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 /** The threads of libuv's pool, which compute the hashes. */
 const POOL_THREAD_COUNT = 4;
 
-/** One processor fewer than the machine has, so that one is always free for the thread that serves requests. */
+/**
+ * The maximum for each queue of hashes: one processor fewer than the machine has, so that a flood of sign-ins leaves one
+ * free for the thread that serves requests. Hashes of the operator, which are rare, come in addition.
+ */
 export const MAX_PARALLEL_HASHES = Math.min(POOL_THREAD_COUNT, Math.max(1, availableParallelism() - 1));
 
 /**
