@@ -90,7 +90,9 @@ export function lineageByBoth({ act, ancestors = [], ...lineage }: TokenLineage,
   const actor = actorOf(agent);
   if (act && (act.sub !== actor.sub || act.iss !== actor.iss))
     throw OAuthError.invalidGrant('descent: of another agent than the caller');
-  const all = [...ancestors, ...revocableIds(agent.jti)];
+  const ids = revocableIds(agent.jti);
+  // the agent's ids come first, as in a chain that an agent begins: a customer's root is found by its place (`rootOf`)
+  const all = act ? [...ancestors, ...ids] : [...ids, ...ancestors];
   if (all.length > MAX_ANCESTORS) throw OAuthError.invalidGrant(`descent: more than ${MAX_ANCESTORS} ancestors`);
   return { ...lineage, ancestors: all, act: actor };
 }

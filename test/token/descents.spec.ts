@@ -3,6 +3,7 @@ import type { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { lineageByBoth } from '../../src/access-token/token-lineage.js';
 import { Descents } from '../../src/bearer/descents.js';
 import type { AgentPrincipal, CustomerPrincipal } from '../../src/bearer/principal.js';
+import { rootOf } from '../../src/identity/customer-devices.js';
 import type { Clock } from '../../src/platform/clock.js';
 
 const UUID = '01234567-89ab-4cde-8f01-23456789abcd';
@@ -56,5 +57,13 @@ describe('the proof of an agent', () => {
   it('is not for an agent of a trusted issuer whose id is the same', () => {
     expect(lineageByBoth(proof, { ...agent, aud: 'agent-api', gen: 3 })).toMatchObject({ act: proof.act });
     expect(() => lineageByBoth(proof, { ...agent, iss: 'https://login.example' })).toThrow(/of another agent/);
+  });
+
+  it.each([
+    ['a customer', { gen: 1, ancestors: ['token'] }, 'family.token', 'token'],
+    ['a customer', { gen: 1, ancestors: ['family', 'family.one'] }, 'token', 'family'],
+    ['the agent', { ...proof, ancestors: ['agent', 'agent.token', 'token'] }, 'other.token', 'token'],
+  ])('has the root of the chain of %s: %j, redeemed with %s', (_, lineage, jti, root) => {
+    expect(rootOf(lineageByBoth(lineage, { ...agent, jti, aud: 'agent-api', gen: 3 }))).toBe(root);
   });
 });

@@ -99,7 +99,7 @@ describe('a token by a proof of a grant', () => {
   it('descends from both tokens if an agent redeems the proof of a customer', async () => {
     const kiosk = await kioskToken();
     const token = (await redeemAsAgent(kiosk, await createProof(root.access_token))).body.access_token;
-    const ancestors = [root.access_token, kiosk].map((each) => claimsOf(each).jti);
+    const ancestors = [kiosk, root.access_token].map((each) => claimsOf(each).jti);
     expect(lineageOf(token)).toMatchObject({ ancestors, transfers: 1, act: { sub: claimsOf(kiosk).sub } });
   });
 
