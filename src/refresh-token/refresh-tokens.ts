@@ -30,8 +30,8 @@ const RETRY_FROM_ANY_NETWORK_MS = 30_000;
 const RETRY_MS = 120_000;
 const FAMILY_ID_BYTES = 16;
 
-/** F has 16 bytes and R has 32 bytes, both in base64url. */
-const REFRESH_TOKEN = /^[A-Za-z0-9-]{1,16}:(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
+/** The region, then F with 16 bytes and R with 32 bytes, both in base64url. */
+const REFRESH_TOKEN = /^(?<region>[A-Za-z0-9-]{1,16}):(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
 
 /** The parts of a refresh token `REGION:F.R`. */
 interface TokenParts {
@@ -116,7 +116,7 @@ export class RefreshTokens {
     client: RefreshingClient,
     decide: (granted: RefreshContent) => Promise<Access>,
   ): Promise<Rotated<Access>> {
-    const token = partsOfToken(refreshToken);
+    const token = this.partsOf(refreshToken);
     if (!token) throw OAuthError.invalidGrant('refresh token: malformed');
     const row = await this.findUsable(token, client);
     const used = sha256(token.secret);
@@ -131,7 +131,7 @@ export class RefreshTokens {
 
   /** Finds the family of a refresh token. With `clientId` only a family of this client is found. */
   async familyOf(refreshToken: string, clientId?: string): Promise<FamilyToEnd | undefined> {
-    const token = partsOfToken(refreshToken);
+    const token = this.partsOf(refreshToken);
     const row = token && (await this.find(token));
     if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
     return { id: row.id, ownerKind: contentOf(row).owner.kind };
@@ -139,7 +139,7 @@ export class RefreshTokens {
 
   /** Describes a refresh token for the operator; `undefined` if no family of such a token is stored. */
   async describe(refreshToken: string): Promise<StoredToken | undefined> {
-    const token = partsOfToken(refreshToken);
+    const token = this.partsOf(refreshToken);
     const row = token && (await this.find(token));
     if (!row) return undefined;
     const { owner, clientId, organizationId } = contentOf(row);
@@ -214,6 +214,12 @@ export class RefreshTokens {
     throw OAuthError.invalidGrant('refresh token: used again');
   }
 
+  /** `undefined` for a text that does not have the form of a refresh token of this region. */
+  private partsOf(refreshToken: string): TokenParts | undefined {
+    const parts = REFRESH_TOKEN.exec(refreshToken)?.groups;
+    return parts?.region === this.configuration.TOKEN_REGION ? (parts as unknown as TokenParts) : undefined;
+  }
+
   private tokenOf(family: string, secret: string): string {
     return `${this.configuration.TOKEN_REGION}:${family}.${secret}`;
   }
@@ -230,9 +236,4 @@ function retriedSuccessor(row: FamilyRow, token: TokenParts): string {
 
 function tooManyRotations({ counted_for }: FamilyRow): OAuthError {
   return OAuthError.rateLimited(Math.max(1, Math.ceil((HOUR_MS - counted_for) / 1000)), 'rotations');
-}
-
-/** `undefined` for a text that does not have the form of a refresh token. */
-function partsOfToken(refreshToken: string): TokenParts | undefined {
-  return REFRESH_TOKEN.exec(refreshToken)?.groups as TokenParts | undefined;
 }
