@@ -68,6 +68,11 @@ export class NewCustomers {
 
   /** @throws ServiceUnavailableException if the database is unavailable; the rows may have been inserted */
   insert(customer: NewCustomer): Promise<void> {
+    const statements = STATEMENTS.get(1) as WriteStatement<SqlValue[]>[];
+    return this.database.executeShared(statements, () => this.addToTick(customer));
+  }
+
+  private addToTick(customer: NewCustomer): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.waiting.length === 0) setImmediate(() => this.endTick());
       this.waiting.push({ customer, resolve, reject });
@@ -92,7 +97,7 @@ export class NewCustomers {
       ),
     );
     try {
-      await this.database.executeTogether(writes);
+      await this.database.sendTogether(writes);
       for (const { resolve } of batch) resolve();
     } catch (error) {
       for (const { reject } of batch) reject(error);

@@ -82,12 +82,15 @@ export function remainingMs(backgroundMs: number): number {
 }
 
 /**
- * Sends a statement. `send` has its own limit of STATEMENT_TIMEOUT_MS. This function adds the deadline of the request,
- * 2.8 s after its first statement, where that is earlier.
+ * Sends a statement. This function adds the deadline of the request, 2.8 s after its first statement, where that is
+ * earlier than the limit that `send` has.
  */
-export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
+export function withinDeadline<Result>(
+  send: () => Promise<Result>,
+  limitMs: number = STATEMENT_TIMEOUT_MS,
+): Promise<Result> {
   const remaining = remainingMs(Infinity);
-  if (remaining > STATEMENT_TIMEOUT_MS) return send();
+  if (remaining > limitMs) return send();
   if (remaining <= 0) return Promise.reject(new DeadlineExceededError(0));
   return withTimeout(send(), remaining);
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics.js';
-import { traced } from '../request-context/request-context.js';
+import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
   isUnavailable,
@@ -117,10 +117,27 @@ export class Database {
    * @internal
    */
   async executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    const statements = writes.map(({ statement }) => statement);
+    return this.executeShared(statements, () => this.sendTogether(writes));
+  }
+
+  /**
+   * The same for one of several callers whose writes are one transaction. Each caller has its own deadline and attempts.
+   *
+   * @param statements those of this caller
+   * @param send adds the writes of this caller to the next transaction, which `sendTogether` sends
+   * @internal
+   */
+  async executeShared<Result>(statements: WriteStatement[], send: () => Promise<Result>): Promise<Result> {
     this.assertOutsideOfTransaction();
-    const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
-    const send = () => withinDeadline(() => this.client.executeTogether(writes));
-    return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, send));
+    const sql = statements.map((statement) => statement.text(this.client.dialect)).join('; ');
+    const sendInTime = () => withinDeadline(send, STATEMENTS_TIMEOUT_MS);
+    return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, sendInTime));
+  }
+
+  /** Sends writes for callers of `executeShared`, regardless of the deadlines of their requests. @internal */
+  sendTogether(writes: BoundWrite[]): Promise<number[]> {
+    return this.client.executeTogether(writes);
   }
 
   /**

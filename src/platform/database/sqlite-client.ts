@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource, type EntityManager } from 'typeorm';
 import { sqliteConnection } from '../private-members.js';
+import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import type { SqlClient } from './sql-client.js';
@@ -58,7 +59,7 @@ export class SqliteClient implements SqlClient {
   executeTogether(writes: BoundWrite[]): Promise<number[]> {
     return this.run(
       (prepared) => writes.map(({ statement, parameters }) => prepared.write(textOf(statement), parameters)),
-      remainingMs(BACKGROUND_WRITE_TIMEOUT_MS),
+      STATEMENTS_TIMEOUT_MS, // not the time of one request, because the writes may be of several
     );
   }
 

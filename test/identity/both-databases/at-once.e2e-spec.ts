@@ -1,11 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { NewCustomers } from '../../../src/identity/new-customers.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
+import { requestContext } from '../../../src/platform/request-context/request-context.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { clientOf } from '../../support/statements.js';
 import { INFO } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
@@ -57,6 +61,31 @@ describe('parallel requests', () => {
     for (let round = 0; round < 5; round++) await visit(all);
     expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUEST_COUNT * 0.75);
     getConnection.mockRestore();
+  });
+
+  it('get customers in one transaction, and each waits for it until its own deadline only', async () => {
+    const newCustomers = service.application.get(NewCustomers);
+    const insert = newCustomers.insert.bind(newCustomers);
+    const all = [new TestBrowser(service), new TestBrowser(service)];
+    const arrived: (() => void)[] = [];
+    vi.spyOn(newCustomers, 'insert').mockImplementation(async (customer) => {
+      await new Promise<void>((resolve) => {
+        arrived.push(resolve);
+        if (arrived.length === 1) requestContext.required().deadline = performance.now() + 500;
+        if (arrived.length === all.length) for (const resume of arrived) resume();
+      });
+      return insert(customer);
+    });
+    const client = clientOf(service);
+    const executeTogether = client.executeTogether.bind(client);
+    const sent = vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
+      await sleep(600);
+      return executeTogether(writes);
+    });
+    const responses = await visit(all);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 503]);
+    expect(sent).toHaveBeenCalledTimes(1);
+    vi.restoreAllMocks();
   });
 
   it('fail one by one: a row that cannot be inserted fails alone', async () => {
