@@ -14,7 +14,7 @@ import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'origin' | 'seen_day'>> &
   EntityRow<BrowserLink, 'signed_in_until' | 'lineage'> & {
-    generation: number | null;
+    customer_generation: number | null;
     generation_of_link: number | null;
     has_ended: number;
     /** A customer of the browser whose id the request has; `null` if the browser has none of the ids. */
@@ -30,7 +30,7 @@ const COLUMNS = [
   'link.signed_in_until',
   'link.lineage',
   'link.generation AS generation_of_link',
-  'customer.generation',
+  'customer.generation AS customer_generation',
   HAS_ENDED_FLAG,
 ];
 
@@ -134,7 +134,7 @@ export class BrowserRecognition {
     if (row.entity_id === null) return { ...browser, customer: undefined };
     if (await this.hasEnded(row, scope)) return { ...browser, customer: undefined, endedId: row.entity_id };
     const { entity_id: entityId, lineage, ...link } = row;
-    const generation = link.generation as number;
+    const generation = row.customer_generation as number;
     const customer: LinkedCustomer = {
       ...{ entityId, generation, origin: link.origin as LinkedCustomer['origin'], seenDay: link.seen_day as number },
       ...(lineage !== null && {

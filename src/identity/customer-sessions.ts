@@ -62,7 +62,7 @@ export class CustomerSessions {
    * is valid.
    *
    * One transaction ends everything, because each check compares generations: `ended-statement.ts` for tokens,
-   * `links.ts` for links, `code-statements.ts` for codes and `customer-families.ts` for families. The number of links,
+   * codes and families, and `links.ts` for links. The number of links,
    * which a thief can make, does not change its cost. If the removal of the links then fails, they lead nowhere, and a
    * repetition removes them.
    *

@@ -18,11 +18,9 @@ interface TokenDay {
 
 export const FIND = selectStatement<
   [entityId: string, organizationId: string],
-  NotNull<EntityRow<CustomerIdentity, 'group_id'>> &
-    EntityRow<CustomerIdentity, 'generation' | 'link_generation'> &
-    TokenDay
+  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'generation'> & TokenDay
 >({
-  columns: ['group_id', 'generation', 'link_generation', `${TOKEN_DAY} AS token_day`],
+  columns: ['group_id', 'generation', `${TOKEN_DAY} AS token_day`],
   from: 'customer WHERE entity_id = ? AND organization_id = ? AND erased_at IS NULL',
   batch: true,
 });
