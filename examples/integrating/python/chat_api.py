@@ -22,8 +22,9 @@ def create_application():
     credentials = os.environ.get('RESOURCE_SERVER_ID', 'chat-api'), os.environ['RESOURCE_SERVER_SECRET']
     feed = RevocationFeed(url, *credentials)
     verifier = TokenVerifier(os.environ.get('AUTH_URL', 'http://localhost:3000'), os.environ.get('JWKS_URL'), feed)
-    verifier.fetch_keys()
     feed.start()
+    verifier.fetch_keys()
+    feed.wait_until_read()
 
     def respond(environ):
         """Returns status, headers and JSON."""

@@ -1,5 +1,6 @@
 """Follows the revocation feed of the service: which tokens have ended before they expire."""
 
+import logging
 import threading
 import time
 from datetime import datetime
@@ -11,10 +12,8 @@ MAX_WAIT_SECONDS = 25
 TIMEOUT_SECONDS = 5
 MIN_INTERVAL_SECONDS = 0.2
 PURGE_INTERVAL_SECONDS = 60
-# Entries stay so long after their end, because the clock may be set back.
-EXPIRY_MARGIN_SECONDS = 60
-# More than the service lets customers cause. In Python an entry takes about 300 bytes.
-MAX_ENTRIES = 5_000_000
+EXPIRY_MARGIN_SECONDS = 60  # how long entries stay after their end, because the clock may be set back
+MAX_ENTRIES = 5_000_000  # more than the service lets customers cause; in Python an entry takes about 300 bytes
 LIMITS = {'jti': 'issued_before', 'family': 'issued_before', 'client': 'issued_before', 'subject': 'generation'}
 
 
@@ -28,23 +27,25 @@ class RevocationFeed:
         self._ended = {}  # (kind, value) → (time or generation, expiry)
         self._cursor = None
         self._is_caught_up = False
-        self._synced_at = None
+        self._synced_at = float('-inf')
         self._purged_at = 0
         self._incomplete_until = 0
-        self._ready = threading.Event()
+        self._error = 'no response yet'
+        self.was_read = threading.Event()
 
-    def start(self, timeout_seconds=30):
-        """Returns when the list was read once. Otherwise raises: let the process end with an error."""
+    def start(self):
         threading.Thread(target=self._follow, daemon=True).start()
-        if not self._ready.wait(timeout_seconds):
-            raise TimeoutError('the revocations were not read')
+
+    def wait_until_read(self, timeout_seconds=30):
+        """Returns when the list was read once. Otherwise raises: let the process end with an error."""
+        if not self.was_read.wait(timeout_seconds):
+            raise TimeoutError(f'the revocations were not read: {self._error}')
 
     @property
     def is_current(self):
         """Whether the list is complete, and not older than `max_age_seconds`."""
-        if self._synced_at is None or time.time() < max(self._incomplete_until, self._purged_at - EXPIRY_MARGIN_SECONDS):
-            return False
-        return time.monotonic() - self._synced_at <= self.max_age_seconds
+        is_complete = time.time() >= max(self._incomplete_until, self._purged_at - EXPIRY_MARGIN_SECONDS)
+        return is_complete and time.monotonic() - self._synced_at <= self.max_age_seconds
 
     def has_ended(self, claims):
         """Whether an entry ends a token: its own id, family, client or generation, those of its agent, or an ancestor."""
@@ -63,20 +64,22 @@ class RevocationFeed:
             try:
                 delay = self._read_page()
                 failures = 0
-            except (requests.RequestException, KeyError, TypeError, ValueError) as error:
-                failures += 1
+            except Exception as error:  # of any kind: if this thread ended, every token would get 503
+                self._error = repr(error)
+                logging.getLogger(__name__).warning('the revocations were not read: %s', self._error)
+                failures = min(failures + 1, 7)
                 self._is_caught_up = False  # the next request does not wait, so that its response ends the outage
                 response = getattr(error, 'response', None)
                 if response is not None and response.status_code in (400, 410):
                     self._cursor = None  # the service does not know the cursor: read everything again
-                retry_after = '' if response is None else response.headers.get('Retry-After', '')
-                delay = max(min(2**failures / 4, 30), int(retry_after) if retry_after.isdecimal() else 0)
+                retry_after = '' if response is None else response.headers.get('Retry-After', '')[:9]
+                delay = max(min(2**failures / 4, 30), min(int(retry_after), 60) if retry_after.isdecimal() else 0)
             time.sleep(delay)
 
     def _read_page(self):
         """Returns the seconds until the next request."""
         if time.time() < self._purged_at - EXPIRY_MARGIN_SECONDS:  # the clock was set back: deleted entries hold again
-            self._cursor, self._is_caught_up, self._synced_at, self._purged_at = None, False, None, 0
+            self._cursor, self._is_caught_up, self._synced_at, self._purged_at = None, False, float('-inf'), 0
         wait = min(MAX_WAIT_SECONDS, int(self.max_age_seconds / 2)) if self._is_caught_up else 0
         parameters = {'wait': wait, **({'after': self._cursor} if self._cursor else {})}
         timeout = (TIMEOUT_SECONDS, wait + TIMEOUT_SECONDS)
@@ -91,7 +94,7 @@ class RevocationFeed:
         if not self._is_caught_up:
             return 0 if has_advanced else 1
         self._synced_at = time.monotonic()
-        self._ready.set()
+        self.was_read.set()
         return MIN_INTERVAL_SECONDS if has_advanced or response.elapsed.total_seconds() > wait / 2 else 1
 
     def _add(self, entry):
@@ -113,6 +116,4 @@ class RevocationFeed:
         if now - self._purged_at < PURGE_INTERVAL_SECONDS:
             return
         self._purged_at = now
-        for key, (_, expires_at) in list(self._ended.items()):
-            if expires_at < now - EXPIRY_MARGIN_SECONDS:
-                del self._ended[key]
+        self._ended = {key: entry for key, entry in self._ended.items() if entry[1] >= now - EXPIRY_MARGIN_SECONDS}

@@ -63,12 +63,12 @@ class TokenVerifier:
         if self.feed:
             if self.feed.has_ended(claims):
                 raise InvalidToken('ended')
-            if not self.accepts_stale and not self.feed.is_current:
-                raise NotChecked('the revocations are too old')
+            if not self.feed.is_current and not (self.accepts_stale and self.feed.was_read.is_set()):
+                raise NotChecked('the revocations are too old, or were not read yet')
         return claims
 
     def fetch_keys(self):
-        """Call this once before the process serves requests."""
+        """Call this once before the process serves requests. Without this call, the first token fetches the keys."""
         try:
             response = requests.get(self.jwks_url, timeout=TIMEOUT_SECONDS, allow_redirects=False)
             response.raise_for_status()

@@ -179,6 +179,52 @@ feed._purge()
 result = [added, kept, len(feed._ended)]`;
       expect(await withEntries([entry], statements)).toEqual([1, 1, 0]);
     });
+
+    it.each([
+      ['hours of errors', { failures: 1_100, status: 503 }],
+      ['an entry whose end is no time', { body: { revocations: [{ kind: 'jti', expires_at: 5 }] } }],
+      ['a page that is no object', { body: [] }],
+      ['a Retry-After of years', { status: 503, headers: { 'Retry-After': '99999999999' } }],
+    ])('goes on after %s, with pauses of at most a minute', async (_, response) => {
+      const given = { failures: 1, status: 200, headers: {}, body: {}, ...response };
+      const statements = `import logging, time
+import requests
+from revocation_feed import RevocationFeed
+logging.disable()
+class End(BaseException): pass
+delays = []
+def sleep(seconds):
+    delays.append(seconds)
+    if len(delays) > given['failures']: raise End
+def get(*_, **__):
+    response = requests.Response()
+    response.status_code, response.headers, body = given['status'], given['headers'], given['body']
+    if len(delays) == given['failures']:
+        response.status_code, body = 200, {'revocations': [], 'cursor': 'x', 'complete': True}
+    response._content = json.dumps(body).encode()
+    return response
+requests.get, time.sleep = get, sleep
+feed = RevocationFeed('http://localhost', 'id', 'secret')
+try: feed._follow()
+except End: result = [feed.is_current, max(delays) <= 60, len(delays)]`;
+      expect(await runPython(statements, given)).toEqual([true, true, given.failures + 1]);
+    });
+
+    it('logs why the list was not read, and names it in the error of wait_until_read', async () => {
+      const statements = `import logging, time
+from revocation_feed import RevocationFeed
+lines = []
+class Lines(logging.Handler):
+    def emit(self, record): lines.append(record.getMessage())
+logging.getLogger().addHandler(Lines())
+feed = RevocationFeed(given['url'], given['id'], 'another-secret')
+feed.start()
+while not lines: time.sleep(0.05)
+try: feed.wait_until_read(0)
+except TimeoutError as error: result = [str(error), lines[0]]`;
+      const why = expect.stringMatching(/^the revocations were not read: HTTPError\('401 .*Unauthorized/);
+      expect(await runPython(statements, { url: environment.REVOCATIONS_URL, id })).toEqual([why, why]);
+    });
   });
 
   /** A verifier that has fetched the keys, and the statements after it. */
@@ -244,14 +290,16 @@ result = [paused, outcome(given['token'])]`;
       ]);
     });
 
-    it('decides nothing while the list of ended tokens is too old, unless it accepts this', async () => {
+    it('decides nothing while the list of ended tokens is too old, unless it accepts this and the list was read', async () => {
       const { access_token: token, entity_id } = await newCustomer(service);
       const statements = `
 rejected = outcome(given['token'])
 verifier.accepts_stale = True
-result = [rejected, outcome(given['token'])]`;
+unread = outcome(given['token'])
+verifier.feed.was_read.set()
+result = [rejected, unread, outcome(given['token'])]`;
       const feed = "RevocationFeed('http://127.0.0.1:1', 'id', 'secret')";
-      expect(await verifying(statements, { token }, feed)).toEqual(['NotChecked', entity_id]);
+      expect(await verifying(statements, { token }, feed)).toEqual(['NotChecked', 'NotChecked', entity_id]);
     });
   });
 
