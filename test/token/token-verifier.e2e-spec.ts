@@ -168,6 +168,7 @@ describe('token-verifier accepts', () => {
     const behind = verifierOf(service, { onStale: 'accept' }, { skewSeconds: -29 });
     const furtherBehind = verifierOf(service, { onStale: 'accept' }, { skewSeconds: -40 });
     const ahead = verifierOf(service, { onStale: 'accept' }, { skewSeconds: 28_800 });
+    await behind.ready();
     expect(await decisionOf(behind, access_token)).toBe('valid');
     expect(await decisionOf(furtherBehind, access_token)).toBe('not_yet_valid');
     expect(await decisionOf(ahead, access_token)).toBe('expired');

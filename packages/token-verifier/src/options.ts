@@ -7,7 +7,10 @@ export interface RevocationOptions {
   secret: string;
   /** How old the list of revocations may be, in seconds: 5 to 3,600. */
   maxAgeSeconds: number;
-  /** What happens to a valid token while the list is older: `reject` with `revocations_stale`, or `accept`. */
+  /**
+   * What happens to a valid token while the list is older: `reject` with `revocations_stale`, or `accept`. Both reject
+   * it until the list was read once.
+   */
   onStale: 'reject' | 'accept';
   /** The largest number of revocations in memory; 5,000,000 if omitted. With more, the list is stale. */
   maxEntries?: number;
@@ -16,7 +19,7 @@ export interface RevocationOptions {
 export interface TokenVerifierOptions {
   /** The exact `iss` of the tokens: the AUTH_URL of the service. */
   issuer: string;
-  /** The `aud` of the tokens that the API accepts, or several. */
+  /** The `aud` of the tokens that the API accepts: `customer-api`, `agent-api`, or a list of both. */
   audience: string | readonly string[];
   revocations: RevocationOptions;
   /** The URL of the keys; `<issuer>/.well-known/jwks.json` if omitted. */
@@ -43,6 +46,7 @@ export interface CheckedOptions {
   maxEntries: number;
 }
 
+const AUDIENCES = ['customer-api', 'agent-api'];
 /** `URL` writes each IPv4 address with four numbers, and each IPv6 address in its shortest form. */
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
@@ -59,7 +63,8 @@ export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
   const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 5_000_000 } = revocations ?? ({} as RevocationOptions);
   const jwksUrl = options.jwksUrl ?? `${issuer}`.replace(/\/?$/, '/.well-known/jwks.json');
   const audiences = [audience].flat();
-  for (const text of audiences.length > 0 ? audiences : ['']) assertText('audience', text);
+  if (audiences.length === 0 || !audiences.every((each) => AUDIENCES.includes(each)))
+    throw new TypeError('audience: must be customer-api, agent-api, or a list of both');
   assertText('revocations.id', id);
   assertText('revocations.secret', secret);
   assertInteger({ maxAgeSeconds }, 5, 3_600);

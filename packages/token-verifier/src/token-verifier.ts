@@ -74,7 +74,7 @@ export class TokenVerifier {
     assertTimes(claims, this.clock.now());
     const endedReason = this.list.endedReason(claims);
     if (endedReason) throw new TokenVerifierError(endedReason);
-    if (this.#options.onStale === 'reject' && !this.feed.isCurrent) throw new TokenVerifierError('revocations_stale');
+    if (!this.feed.isCurrent && !this.acceptsStale()) throw new TokenVerifierError('revocations_stale');
     return claims;
   }
 
@@ -103,6 +103,11 @@ export class TokenVerifier {
   close(): void {
     this.stopped.abort();
     this.readiness.reject(new TokenVerifierError('verifier_closed'));
+  }
+
+  /** Before the first full list, no ended token is known. A wrong secret would then let all of them pass forever. */
+  private acceptsStale(): boolean {
+    return this.#options.onStale === 'accept' && this.readiness.has('list');
   }
 
   private notReadyMessage(): string {

@@ -62,6 +62,19 @@ describe('ready', () => {
     await verifier.ready({ signal: AbortSignal.timeout(20_000) });
     expect(verifier.state.revocations).toBe('current');
   });
+
+  it.each(['reject', 'accept'] as const)(
+    'need not be called, but until the first list %s accepts no token',
+    async (onStale) => {
+      test.issuer.feed.handler = (_, response) => void response.writeHead(401).end();
+      const verifier = test.create(test.revocations({ onStale }));
+      await eventually(() => expect(verifier.state.problem).toBe('rejected_credentials'));
+      const token = await test.token();
+      await expect(verifier.verify(token)).rejects.toMatchObject({ code: 'revocations_stale', statusCode: 503 });
+      test.issuer.feed.handler = undefined;
+      await eventually(async () => expect(await verifier.verify(token)).toBeDefined());
+    },
+  );
 });
 
 describe('the options', () => {
@@ -71,6 +84,8 @@ describe('the options', () => {
     ['issuer', () => ({ issuer: '' })],
     ['audience', () => ({ audience: [] })],
     ['audience', () => ({ audience: '' })],
+    ['audience', () => ({ audience: 'x' })],
+    ['audience', () => ({ audience: ['customer-api', undefined] })],
     ['jwksUrl', () => ({ jwksUrl: 'file:///keys.json' })],
     ['jwksUrl', () => ({ jwksUrl: 'http://auth.example/keys' })],
     ['maxKeyAgeSeconds', () => ({ maxKeyAgeSeconds: 86_401 })],
