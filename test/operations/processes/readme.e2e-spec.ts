@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -34,5 +35,24 @@ describe.runIf(canRunPages)('README.md and docs/integrating/walkthrough.md', () 
     expect(JSON.parse(info as string)).toMatchObject({ token_type: 'Bearer', entity_id: expect.any(String) });
     expect(ended).toBe('{}');
     expect(rejected).toBe('Invalid access token');
+  });
+
+  it.each<[string, NodeJS.Signals, number]>([
+    ['npm gets SIGTERM', 'SIGTERM', 1],
+    ['Ctrl-C sends SIGINT to npm and to the service', 'SIGINT', -1], // the processes of the group
+  ])('start a service by npm start that stops when %s', async (_, signal, sign) => {
+    const env = { ...service.environment, DATA_DIR: join(service.database.folder, 'npm'), PORT: '0', AUTH_URL: '' };
+    const npm = spawn('npm', ['start'], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
+    let [stdout, url] = ['', ''];
+    for await (const text of npm.stdout.setEncoding('utf8')) {
+      stdout += text;
+      if (url) continue;
+      [url = ''] = /http:\/\/localhost:\d+\/try/.exec(stdout) ?? [];
+      if (url) process.kill(sign * (npm.pid as number), signal);
+    }
+    // the service held its output open until it ended
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+    if (npm.exitCode === null) await once(npm, 'exit');
+    expect(npm.exitCode).toBe(0);
   });
 });
