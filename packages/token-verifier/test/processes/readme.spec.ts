@@ -19,6 +19,7 @@ const HARNESS = `
 import { once } from 'node:events';
 import { NestFactory } from '@nestjs/core';
 import { Module } from '@nestjs/common';
+import { requireToken } from 'token-verifier/express';
 import { server } from './express.js';
 import { claimsOf } from './issuers.js';
 import { MeController } from './nestjs.js';
@@ -42,7 +43,9 @@ const adapters = [];
 for (const port of ports) adapters.push(await bodyOf(port, token), await bodyOf(port, 'x'));
 const chosenOf = (text: string) => claimsOf(text).then(({ sub }) => sub, ({ code }) => code);
 const chosen = await Promise.all([token, process.env.FOREIGN ?? '', process.env.FORGED ?? '', 'x'].map(chosenOf));
-const results = { chosen, customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
+const request: Parameters<ReturnType<typeof requireToken>>[0] = { headers: { authorization: \`Bearer \${token}\` } };
+await requireToken({ verify: claimsOf })(request, undefined, () => {});
+const results = { chosen, chosenByAdapter: request.auth?.sub, customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
 process.stdout.write(JSON.stringify(results));
 await nest.close();
 process.kill(process.pid, 'SIGTERM');
@@ -102,6 +105,7 @@ describe('the code in the README', () => {
     const result = stdout.trimEnd().split('\n').at(-1) as string; // after the lines of the audit
     expect(JSON.parse(result)).toEqual({
       chosen: ['customer-1', 'other_issuer', 'unknown_key', 'other_issuer'],
+      chosenByAdapter: 'customer-1',
       customer: 'customer-1',
       rejected: 401,
       adapters: [
