@@ -100,9 +100,25 @@ it('second-device/computer.html moves its customer to second-device/phone.html, 
   const customer = await shownCustomer(computer);
   await beginMove(computer, phone);
   expect(await phone.context().cookies()).toEqual([]);
+  let leave = () => {};
+  const isLeft = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  await phone.route('**/rooms/**', (route) => isLeft.then(() => route.continue()));
   await computer.getByRole('button', { name: 'Yes, move it' }).click();
-  expect(await shownCustomer(phone)).toBe(customer);
   await computer.getByText('Look at your phone.').waitFor();
+  await computer.goto(page);
+  await shownCustomer(computer);
+  leave();
+  expect(await shownCustomer(phone)).toBe(customer);
+});
+
+it('second-device/phone.html waits no longer when the user of second-device/computer.html leaves the page', async () => {
+  const [computer, phone] = [await browser.newPage(), await browser.newPage()];
+  await computer.goto(page);
+  await beginMove(computer, phone);
+  await computer.reload();
+  await phone.getByText('The move was denied').waitFor({ timeout: 10_000 });
 });
 
 it('both pages of second-device let the user try again after a loss of the network', async () => {

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { codeOf, errorText, RequestError } from 'browser-client';
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../packages/try-it/src/demo-registry.js';
 import { readPage } from '../support/page-blocks.js';
@@ -57,6 +58,29 @@ describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
       const [, listed = ''] = new RegExp(`- Codes with ${status}:(.*?)\\.\n`, 's').exec(codes) ?? [];
       expect(listed).toContain(`\`${code}\``);
     }
+  });
+
+  it('second-device.md shows the user the texts of errorText, and no other ones', () => {
+    const textsOf = (error = '') =>
+      [undefined, 60].map((retryAfterSeconds) =>
+        errorText(new RequestError({ status: 503, error, retryAfterSeconds })),
+      );
+    const [, table = ''] =
+      /\| message to the user \|(.*?)\n\n/s.exec(readPage('docs/integrating/second-device.md')) ?? [];
+    const rows = Array.from(table.matchAll(/^\| (`.*?) \|.*\| (.*?) \|$/gm), ([, codes = '', message = '']) => ({
+      codes: Array.from(codes.matchAll(/`(\w+)`/g), ([, code]) => code),
+      texts: Array.from(message.matchAll(/"(.*?)"/g), ([, text]) => text),
+      isNone: message === 'none',
+    })).filter(({ texts, isNone }) => isNone || texts.length > 0);
+    expect(rows.length).toBeGreaterThan(10);
+    for (const { codes, texts } of rows)
+      for (const code of codes) expect(new Set(textsOf(code)), code).toEqual(new Set(texts.length > 0 ? texts : ['']));
+  });
+
+  it('second-device.md has a challenge with the code that codeOf returns', () => {
+    const [, challenge = '', code] =
+      /`([\w-]{43})`\s+has\s+the\s+code\s+`([\d ]{14})`/.exec(readPage('docs/integrating/second-device.md')) ?? [];
+    expect(codeOf(challenge)).toBe(code);
   });
 
   it.each(GUIDES.filter((page) => !page.endsWith('walkthrough.md')))(

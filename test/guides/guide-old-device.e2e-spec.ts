@@ -1,4 +1,4 @@
-import { approveMove, endToken } from 'browser-client';
+import { approveMove, endToken, logOutEverywhere, TokenClient } from 'browser-client';
 import { describe, expect, it } from 'vitest';
 import { refreshingRegistry } from '../support/customer-refresh.js';
 import { loadExample } from '../support/load-example.js';
@@ -7,7 +7,7 @@ import { pageTokens } from '../support/page-tokens.js';
 import { startScriptedServer } from '../support/scripted-server.js';
 import { secureStorage } from '../support/secure-storage.js';
 import { skipWaits } from '../support/skipped-waits.js';
-import { ACME_SITE } from '../support/test-registry.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { newCustomer } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
@@ -59,4 +59,10 @@ describe('approveMove and endToken of browser-client', () => {
     await endToken(tokensAt(server.url), 'dev:any');
     expect(server.requests()).toBe(2);
   });
+});
+
+it('logOutEverywhere rejects with moved_browser without the cookies of the browser that created the customer', async () => {
+  const tokens = new TokenClient({ url: service.url, clientId: ACME_SITE, organizationId: ACME });
+  tokens.requestToken = tokensAt(service.url).requestToken as TokenClient['requestToken'];
+  await expect(logOutEverywhere(tokens)).rejects.toMatchObject({ status: 400, error: 'moved_browser' });
 });

@@ -126,6 +126,7 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
   it.each(['waits for the phone', 'asks its user'])(
     'ends when the page of the computer cancels while it %s',
     async (step) => {
+      const sent = vi.spyOn(globalThis, 'fetch');
       const server = await startScriptedServer([]);
       const room = await openRoom(rooms);
       const cancelAndAgree = () => closeRoom(room).then(agree);
@@ -134,6 +135,8 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
       await expect(receive(room)).rejects.toMatchObject({ status: 404, error: 'room_closed' });
       expect(await move).toBeUndefined();
       expect(server.requests()).toBe(0);
+      const request = [`${room.url}/transfer-token`, expect.objectContaining({ keepalive: true })];
+      expect(sent).toHaveBeenCalledWith(...request);
     },
   );
 

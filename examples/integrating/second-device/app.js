@@ -81,8 +81,9 @@ export class AppSession {
       return (await this.#accept(result)).access_token;
     } catch (error) {
       const isStored = (await this.#useStore('read', REFRESH_TOKEN)) === refreshToken; // another process may share it
-      if (error.error === 'invalid_grant' && isStored) await this.#useStore('remove', REFRESH_TOKEN);
-      throw error;
+      if (error.error !== 'invalid_grant' || !isStored) throw error;
+      await this.#useStore('remove', REFRESH_TOKEN);
+      throw Object.assign(error, { error: 'no_customer' });
     }
   }
 

@@ -9,7 +9,10 @@ export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
   tokens.discardInAllTabs();
 }
 
-/** Logs the customers of these token clients out on all devices and removes them from all browsers. */
+/**
+ * Logs the customers of these token clients out on all devices and removes them from all browsers. Rejects with
+ * `moved_browser` in a browser that got its customer by a move or has lost its cookies.
+ */
 export async function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
   for (const tokens of clients) {
     await endSessions(tokens, { browsers: true }, tokens.validToken);
@@ -35,7 +38,9 @@ async function endSessions(tokens: TokenClient, body: object, oldToken?: string)
   try {
     await request(`${tokens.url}/v2/customer/end_sessions`, { body, bearer, withCookies: true });
   } catch (error) {
-    if (!(error instanceof RequestError) || error.status !== 401) throw error;
+    if (!(error instanceof RequestError)) throw error;
+    if (error.hint?.startsWith('browsers:')) error.error = 'moved_browser';
+    if (error.status !== 401) throw error;
     // After a lost response, 401 means that the lost request has succeeded. Otherwise the token was not valid any more.
     if (error.mayHaveSucceeded) return;
     if (!oldToken) throw error;

@@ -75,7 +75,8 @@ export function exchangeOnce<Response = TokenResponse>(
     } catch (error) {
       const failure = error as RequestError;
       if (failure.mayHaveSucceeded) Object.assign(failure, { error: 'move_uncertain', isTemporary: false });
-      else if (failure.error !== 'invalid_grant') await restore();
+      else if (failure.error === 'invalid_grant') failure.error = 'move_expired';
+      else await restore();
       throw failure;
     }
   });

@@ -96,7 +96,7 @@ describe('leaveThisBrowser and logOutEverywhere', () => {
     const token = await runInPage<string>(tab, 'return tokens.get();');
     await tab.context().clearCookies();
     const logOut = 'return logOutEverywhere(tokens).catch(({ ...fields }) => fields);';
-    expect(await runInPage(tab, logOut)).toMatchObject({ status: 400, error: 'invalid_request' });
+    expect(await runInPage(tab, logOut)).toMatchObject({ status: 400, error: 'moved_browser' });
     expect(await statusOf(token)).toBe(200);
     expect(site.tokenRequests).toBe(1);
   });
