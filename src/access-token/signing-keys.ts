@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
@@ -154,13 +154,15 @@ function generatedKeyFile(folder: string, clock: Clock): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   // `linkSync` makes the draft visible in one step. A full disk leaves no partial file, and parallel starts share one.
   const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, { mode: 0o600 });
+  const text = `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`;
   try {
+    writeFileSync(draft, text, { mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {
     if (!existsSync(path)) throw error;
+  } finally {
+    rmSync(draft, { force: true });
   }
-  unlinkSync(draft);
   new Logger('SigningKeys').log(`generated a signing key: ${path}`);
   return path;
 }

@@ -20,7 +20,11 @@ export function startingResponses(metrics: MetricsRegistry): RequestListener {
     // log and metrics show the routes that probes and Prometheus request
     if (isMetrics || path === LIVENESS_PATH || path === READINESS_PATH) (request as Request).route = { path };
     if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));
-    else if (isMetrics) metrics.metrics().then((text) => write(response, 200, text, metrics.contentType));
+    else if (isMetrics)
+      metrics.metrics().then(
+        (text) => write(response, 200, text, metrics.contentType),
+        () => writeUnavailable(response),
+      );
     else writeUnavailable(response);
   };
 }

@@ -180,8 +180,9 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
       return await this.database.select(FIND_UNPUBLISHED, []);
     } catch (error) {
       if (error instanceof ServiceUnavailableException) throw error;
+      const rows = await this.database.select(FIND_WAITING, []);
       this.skipsLocked = false;
-      return this.findUnpublished();
+      return rows;
     }
   }
 
