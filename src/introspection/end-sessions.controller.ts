@@ -27,8 +27,8 @@ import {
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
+import type { Browser } from '../routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
-import type { Browser } from '../routes/request-checks.js';
 
 /** The parameters of protocol §4.14. */
 class CustomerEndSessionsBody extends NamedCustomerBody {

@@ -50,6 +50,7 @@ export { UUID, uuidv7 } from '../platform/uuid.js';
 export type { CountedRequest } from '../rate-limit/rate-limits.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
+export type { Browser, ClientParameters } from '../routes/client-request.js';
 export { Limits } from '../routes/limits.js';
 export {
   Caller,
@@ -63,7 +64,6 @@ export {
   ValidatedBody,
   ValidatedQuery,
 } from '../routes/parameter.decorators.js';
-export type { Browser, ClientParameters } from '../routes/request-checks.js';
 export { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../token/grant.js';
 export {
   type AttemptKey,

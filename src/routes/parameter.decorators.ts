@@ -6,11 +6,10 @@ import type { BodyOptions } from '../oauth/request-body.js';
 import { declareRouteParameters, type RouteParameters } from '../platform/http/route-parameters.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
+import type { Browser, ClientParameters } from './client-request.js';
 import {
-  type Browser,
   browserOf,
   CLIENT_CHECKS,
-  type ClientParameters,
   PARAMETER_CHECKS,
   RequestChecksPipe,
   type RequestDeclaration,

@@ -11,22 +11,7 @@ import type { ClientApplication } from '../registry/client-application.entity.js
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
-
-/** The parameters by which a request names its client and its organization. */
-export interface ClientParameters {
-  client_id: string;
-  organization_id?: string;
-}
-
-/** The browser that sent a request, independent of Express. */
-export interface Browser {
-  /** The `Origin` header, if there is one. The service has checked that it is an origin of the client. */
-  readonly origin: string | undefined;
-  /** The `Cookie` header, unchanged. */
-  readonly cookies: string | undefined;
-  /** Adds a `Set-Cookie` header to the response. An error response sets no cookies. */
-  setCookie(line: string): void;
-}
+import type { Browser, ClientParameters } from './client-request.js';
 
 /** The browser of a request. Express keeps the response in the request. */
 export function browserOf({ headers, res }: Request): Browser {

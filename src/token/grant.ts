@@ -5,7 +5,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser } from '../routes/request-checks.js';
+import type { Browser } from '../routes/client-request.js';
 
 /**
  * The parameters that every grant has. The body class of a grant extends it. Properties have the names of the

@@ -9,7 +9,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser } from '../routes/request-checks.js';
+import type { Browser } from '../routes/client-request.js';
 import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';

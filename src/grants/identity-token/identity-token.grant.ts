@@ -16,7 +16,7 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import type { Browser } from '../../routes/request-checks.js';
+import type { Browser } from '../../routes/client-request.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 import { TransferModule } from '../../transfer/transfer.module.js';

@@ -86,7 +86,6 @@ describe('a statement with a list of values', () => {
         return () => purge(service);
       },
     ],
-    ['the operator lists clients', async (length) => () => service.admin('GET', `/admin/clients?limit=${length}`)],
   ])('has at most four texts for lists of 1 to 10 values: %s', async (_, scenario) => {
     const textsByShape = new Map<string, Set<string>>();
     const composed = vi.spyOn(Statement.prototype, 'text');
