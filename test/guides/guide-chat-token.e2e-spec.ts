@@ -110,7 +110,7 @@ describe('backend/chat-token.js', () => {
     const requestToken = () =>
       request<{ access_token: string }>(`${url}?separate`, { headers: { cookie: 'moving', origin: ACME_ORIGIN } });
     const { verifier, asked } = pkce();
-    const tokens = { url: `${service.url}/v2/customer`, get: () => tokenOf('moving'), requestToken };
+    const tokens = { url: service.url, get: () => tokenOf('moving'), requestToken };
     const { transferToken } = await approveMove(tokens, ACME_SITE, asked.code_challenge);
     expect(await tokenOf('moving')).toBe(token);
     const { entity_id } = (await info(token)).body;

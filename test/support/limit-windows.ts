@@ -22,7 +22,7 @@ interface SharedCounts {
   redis: Redis;
   /** The exchange in progress. */
   exchange: Promise<void> | undefined;
-  counts: () => { counts: Map<string, { isPending: boolean }> }[];
+  counts: () => { pending: unknown[] }[];
 }
 
 const sharedCountsOf = ({ application }: TestService): SharedCounts =>
@@ -36,10 +36,8 @@ export async function untilConnected(service: TestService): Promise<void> {
 /** Waits until Redis has the counts of the process, and the process the counts of Redis for the same keys. */
 export async function untilExchanged(service: TestService): Promise<void> {
   const shared = sharedCountsOf(service);
-  const isExchanged = () => {
-    const counts = shared.counts().flatMap((each) => [...each.counts.values()]);
-    return shared.exchange === undefined && counts.every(({ isPending }) => !isPending);
-  };
+  const isExchanged = () =>
+    shared.exchange === undefined && shared.counts().every(({ pending }) => pending.length === 0);
   await expect.poll(isExchanged).toBe(true);
 }
 

@@ -23,7 +23,7 @@ import { serviceOfTest, useService } from '../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
-const STATEMENTS_OF_TRANSACTION = ['UPDATE', 'UPDATE', 'SELECT', 'SELECT', 'SELECT', 'INSERT', 'INSERT'];
+const STATEMENTS_OF_TRANSACTION = ['UPDATE', 'UPDATE', ...Array(4).fill('SELECT'), 'INSERT', 'INSERT'];
 
 const service = useService({ registry: refreshingRegistry(), environment: { TRUST_PROXY: '1' } });
 

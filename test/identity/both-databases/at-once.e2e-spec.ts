@@ -84,7 +84,8 @@ describe('parallel requests', () => {
     });
     const responses = await visit(all);
     expect(responses.map(({ status }) => status).sort()).toEqual([200, 503]);
-    expect(sent).toHaveBeenCalledTimes(1);
+    const [[, browsers] = []] = sent.mock.calls[0] ?? [];
+    expect(browsers?.parameters, 'an id and a hash for each browser').toHaveLength(2 * all.length);
     vi.restoreAllMocks();
   });
 
