@@ -146,7 +146,7 @@ const LINK_KEY = { browserId: true, entityId: true } as const;
 
 /**
  * A link with the same customer and beginning as `link` that is in an organization. The conditions are the columns of an
- * index, so that no other links of the customer are read: a customer has any number of links from sign-ins.
+ * index, so that the other links of the customer are not read. Sign-ins can give a customer many thousands.
  */
 export const IS_COPY = `copy.entity_id = link.entity_id AND copy.organization_id = customer.organization_id
   AND copy.origin = link.origin AND copy.began_in = link.began_in`;

@@ -53,7 +53,7 @@ export class LimitCounts {
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** Takes at most `limit` counts to send, each with its part in `sending`. The caller must call `recordSent` for each. */
+  /** Takes at most `limit` counts to send, each with its part in `sending`. The caller calls `recordSent` for each. */
   takeUnsent(limit: number): LimitCount[] {
     const unsent = this.pending.splice(0, limit);
     for (const count of unsent) {
@@ -64,20 +64,20 @@ export class LimitCounts {
     return unsent;
   }
 
-  /**
-   * Records that a count was sent.
-   *
-   * @param shared the count of all processes, or 0 if sending has failed. The store may have added the count then, so it
-   * is not sent again. It still counts in this process.
-   */
-  recordSent(count: LimitCount, shared: number): void {
-    count.shared = Math.max(count.shared + count.sending, shared);
-    count.sending = 0;
-  }
-
   private begin(key: string, window: number, windowMs: number): LimitCount {
     const count = { key, window, windowMs, shared: 0, sending: 0, own: 0, isPending: false };
     this.counts.set(key, count);
     return count;
   }
+}
+
+/**
+ * Records that a count was sent.
+ *
+ * @param shared the count of all processes, or 0 if sending has failed. The store may have added the count then, so it
+ * is not sent again. It still counts in this process.
+ */
+export function recordSent(count: LimitCount, shared: number): void {
+  count.shared = Math.max(count.shared + count.sending, shared);
+  count.sending = 0;
 }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import type { LimitCount, LimitCounts } from './limit-counts.js';
+import { type LimitCount, type LimitCounts, recordSent } from './limit-counts.js';
 
 const EXCHANGE_INTERVAL_MS = 100;
 const COMMAND_TIMEOUT_MS = 500;
@@ -52,9 +52,7 @@ export class SharedCounts {
   }
 
   private async exchangeCounts(): Promise<void> {
-    const unsent = this.counts().flatMap((counts) =>
-      counts.takeUnsent(MAX_BATCH_COUNTS).map((count) => ({ counts, count })),
-    );
+    const unsent = this.counts().flatMap((counts) => counts.takeUnsent(MAX_BATCH_COUNTS));
     try {
       // a probe that writes, because a server that rejects writes is not usable
       if (unsent.length > 0) await this.add(unsent);
@@ -62,24 +60,22 @@ export class SharedCounts {
       if (!this.isUp) this.logger.log('REDIS_URL: reachable again; the processes share their counts');
       this.isUp = true;
     } catch {
-      for (const { counts, count } of unsent) counts.recordSent(count, 0);
+      for (const count of unsent) recordSent(count, 0);
       // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: unreachable; each process applies its own counts');
       this.isUp = false;
     }
   }
 
-  private async add(unsent: { counts: LimitCounts; count: LimitCount }[]): Promise<void> {
+  private async add(unsent: LimitCount[]): Promise<void> {
     const pipeline = this.redis.pipeline();
-    for (const { count } of unsent) {
-      const { key, window, windowMs, sending } = count;
+    for (const { key, window, windowMs, sending } of unsent) {
       const name = `${PREFIX}${key}:${window}`;
       pipeline.incrby(name, sending).pexpire(name, 2 * windowMs);
     }
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);
     if (failed) throw failed[0];
-    for (const [index, { counts, count }] of unsent.entries())
-      counts.recordSent(count, Number(results[2 * index]?.[1]));
+    for (const [index, count] of unsent.entries()) recordSent(count, Number(results[2 * index]?.[1]));
   }
 }

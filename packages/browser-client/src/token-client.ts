@@ -52,7 +52,7 @@ export class TokenClient {
   }
 
   /**
-   * Calls an API, and resolves to its response, whatever its status is: check `ok`. Repeats the call once with a new
+   * Calls an API, and resolves to its response, also to an error response: check `ok`. Repeats the call once with a new
    * token after 401, and after a short `Retry-After` of 429 and 503. Rejects with `no_response` without a response or
    * after a timeout of `signal`. Rejects with `customer_changed`, and sends nothing more, if the next token belongs to
    * another customer.

@@ -168,7 +168,7 @@ describe('resumeSignIn', () => {
     expect(await reloaded()).toBe(next);
   });
 
-  it('signs nobody in after a sign-out', async () => {
+  it('does not sign the user in again after a sign-out', async () => {
     const session: { userId?: string } = { userId: 'user-1' };
     const tab = await openPage(session);
     await signIn(tab);
