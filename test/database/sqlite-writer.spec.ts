@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import libsql from 'libsql';
 import { DataSource, type EntityManager } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SqliteClient } from '../../src/platform/database/sqlite-client.js';
 import { prepareFile, type SqliteConnection, SqliteStatements } from '../../src/platform/database/sqlite-statements.js';
 
@@ -70,7 +70,7 @@ describe('the writer of a SQLite file', () => {
     expect(idsOf()).toEqual([2, 3, 4]);
   });
 
-  it('knows that writes wait behind a transaction that hangs', async () => {
+  it('knows that writes wait behind a transaction that hangs, and drops those that it gave up', async () => {
     let end: () => void = () => undefined;
     const hanging = writer.transaction(
       () =>
@@ -79,10 +79,16 @@ describe('the writer of a SQLite file', () => {
         }),
       5_000,
     );
+    const now = performance.now();
     await expect(writer.run(insert(9), 50)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
     expect(Reflect.get(writer, 'failingSince')).toBeDefined();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now); // as if the timer had fired too early
     end();
     await hanging;
+    await writer.run(insert(5), 5_000);
+    clock.mockRestore();
+    expect(idsOf(), 'a write whose caller was told that nothing was written').toEqual([2, 3, 4, 5]);
+    other.exec('DELETE FROM parent WHERE id = 5');
   });
 
   it('gives up in time while another process holds the lock, also for the writes that wait behind', async () => {

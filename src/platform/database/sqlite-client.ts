@@ -114,9 +114,11 @@ export class SqliteClient implements SqlClient {
   private inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
     if (this.isClosed) return Promise.reject(new DeadlineExceededError(0));
     const until = performance.now() + timeoutMs;
-    let isWaiting = true;
+    let state: 'waiting' | 'given up' | 'begun' = 'waiting';
     const result = this.lastWrite.then(async () => {
-      isWaiting = false;
+      // a timer can fire before `until`, so the time alone does not tell that the caller was told that nothing was written
+      if (state === 'given up') throw new DeadlineExceededError(timeoutMs);
+      state = 'begun';
       try {
         await this.begin(until, timeoutMs);
         const done = await this.commitAfter(work);
@@ -131,7 +133,8 @@ export class SqliteClient implements SqlClient {
     // only the wait for other writes: from its turn on, the write itself ends in time, and its result is certain
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        if (!isWaiting) return;
+        if (state === 'begun') return;
+        state = 'given up';
         this.failingSince ??= performance.now();
         reject(new DeadlineExceededError(timeoutMs));
       }, timeoutMs);
