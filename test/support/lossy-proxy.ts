@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { errorPacket, PacketReader, StatementTexts, statementPacket } from './mysql-packets.js';
+import { errorPacket, PacketReader, StatementTexts } from './mysql-packets.js';
 import { startProxyServer } from './proxy-server.js';
 
 /**
@@ -41,7 +41,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
       const sql = texts.sent(packet);
       error = sql !== undefined && injection?.isFailed(sql) ? injection.error : undefined;
       if (error?.outcome === 'lost') client.write(errorPacket(error));
-      else upstream.write(error?.outcome === 'rolledBack' ? statementPacket('ROLLBACK') : packet);
+      else upstream.write(error?.outcome === 'rolledBack' ? texts.packetOf('ROLLBACK') : packet);
     };
     client.on('data', (bytes) => {
       if (dropped && bytes.includes(dropped.text)) losesNext = dropped.which.includes(++seen);
