@@ -16,7 +16,10 @@ export interface GrantKit extends Extension {
   caller?: (environment: TestEnvironment) => Record<string, string> | Promise<Record<string, string>>;
   /** Whether a request that has got a token must never get a second one. It requires the next two options. */
   singleUse?: boolean;
-  /** Whether only the client that a proof was created for gets a token for it. */
+  /**
+   * Whether only the client that a proof was created for gets a token for it, and only in the organization whose id
+   * `valid` has read.
+   */
   boundToClient?: boolean;
   /** The time after which a proof gets no token, in seconds; `false` if a proof never expires. */
   lifetime?: number | false;

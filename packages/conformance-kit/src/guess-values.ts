@@ -27,14 +27,23 @@ export class GuessValues {
 
   /** @throws Error if there are fewer values */
   take(count: number): string[] {
-    return Array.from({ length: count }, () => {
+    const values = this.takeUpTo(count);
+    if (values.length === count) return values;
+    const { parameter, limit } = this.guessable;
+    throw new Error(
+      `${parameter}: the kit finds too few wrong values for ${limit} guesses; return them by \`wrong\` of \`guessable\``,
+    );
+  }
+
+  /** As `take`, or all values if there are fewer. */
+  takeUpTo(count: number): string[] {
+    const values: string[] = [];
+    while (values.length < count) {
       const { value } = this.values.next();
-      if (value !== undefined) return value;
-      const { parameter, limit } = this.guessable;
-      throw new Error(
-        `${parameter}: the kit finds too few wrong values for ${limit} guesses; return them by \`wrong\` of \`guessable\``,
-      );
-    });
+      if (value === undefined) break;
+      values.push(value);
+    }
+    return values;
   }
 }
 

@@ -5,7 +5,7 @@ import type { TestService } from './test-service.js';
 /** The methods of `Database` that send one statement. `executeIdempotent` calls `execute`. */
 const METHODS = ['select', 'insert', 'execute'] as const;
 /** Long enough that the requests of a race send their next statements. */
-const PAUSE_MS = 5;
+const PAUSE_MS = 20;
 
 /**
  * Does work while each request pauses after each of its statements, so that the statements of concurrent requests

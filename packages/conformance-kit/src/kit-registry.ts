@@ -18,6 +18,7 @@ export const SILENT_SITE = 'kit-silent-site';
 export const BARE_SITE = 'kit-bare-site';
 /** A public client that all organizations of the kit admit. */
 export const PUBLIC_SITE = 'kit-public-site';
+export const PUBLIC_ORIGIN = 'https://widget.example';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
 export const SHARED_SITE = 'kit-shared-site';
@@ -66,7 +67,7 @@ export function kitRegistry({
       { client_id: UNLISTED_SITE, name: 'Site without grants', ...ownSite, grant_types: [] },
       { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ownSite, grant_types: undefined },
       { client_id: BARE_SITE, name: 'Site without settings', ...ownSite, grants: {} },
-      { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: ['https://widget.example/'] },
+      { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: [`${PUBLIC_ORIGIN}/`] },
       {
         client_id: FOREIGN_SITE,
         name: 'Foreign site',

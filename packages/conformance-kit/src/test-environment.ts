@@ -48,7 +48,7 @@ export class KitEnvironment implements TestEnvironment {
   }
 
   get other(): KitEnvironment {
-    return new KitEnvironment(this.service, this.clientId === SITE ? FOREIGN : OWN);
+    return new KitEnvironment(this.service, this.organizationId === OWN_ORGANIZATION ? FOREIGN : OWN);
   }
 
   /** Whether a text is the id of a customer or an organization. Such an id proves nothing, and may be logged. */

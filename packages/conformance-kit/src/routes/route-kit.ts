@@ -31,8 +31,9 @@ export interface RouteKit extends Extension {
    */
   guessable?: GuessableParameter | false;
   /**
-   * How many times the route sends something for the same request; `false` if it sends nothing to a text of the request,
-   * such as a phone number. It is required if a route without bearer tokens takes such a text.
+   * How many times the route sends something for the same request of `valid`, after what `valid` itself has sent;
+   * `false` if it sends nothing to a text of the request, such as a phone number. It is required if a route without
+   * bearer tokens takes such a text.
    */
   resends?: number | false;
   /** The limits of the extension that only other routes or grants take from. */

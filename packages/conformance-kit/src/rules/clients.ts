@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { declaredProperties } from 'customer-authorization-service/testing-host';
 import { about, forEach } from '../cases.js';
+import type { GrantTestContext } from '../grant-test-context.js';
 import {
   BARE_SITE,
   FOREIGN_ORGANIZATION,
   FOREIGN_ORIGIN,
   FOREIGN_SITE,
   ORIGIN,
+  OWN_ORGANIZATION,
+  PUBLIC_ORIGIN,
   PUBLIC_SITE,
   SILENT_SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
+import { KitEnvironment } from '../test-environment.js';
 
 /** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
 export const clientRules: RuleSet = (declared) => {
@@ -91,10 +95,38 @@ const ORGANIZATION_RULES: Rule[] = [
   },
   {
     title: 'gives a public client no token of another organization than the requested one',
-    // the grant may reject the request, because its proof may be valid for another client only
-    check: async (context) => void (await context.send(await context.body({ client_id: PUBLIC_SITE }))),
+    async check(context) {
+      // the grant may reject the request, because its proof may be valid for another client only
+      await context.send(await context.body({ client_id: PUBLIC_SITE }));
+      const own = context.kit.boundToClient ? await proofOfPublicClient(context) : undefined;
+      if (!own) return;
+      const common = { client_id: PUBLIC_SITE, organization_id: FOREIGN_ORGANIZATION };
+      const { status } = await context.send({ ...context.withCommon(own), ...common });
+      if (status === 200)
+        throw new Error('a token for a proof of another organization; store the organization with the proof');
+    },
   },
 ];
+
+/**
+ * A proof that `valid` creates for a public client in an organization; `undefined` if `valid` reads no organization, so
+ * that the proof may be for every organization, or if it creates none for a public client.
+ */
+async function proofOfPublicClient(context: GrantTestContext): Promise<object | undefined> {
+  const { service } = context.environment;
+  const client = { clientId: PUBLIC_SITE, organizationId: OWN_ORGANIZATION, origin: PUBLIC_ORIGIN };
+  let readsOrganization = false;
+  const environment = new Proxy(new KitEnvironment(service, client), {
+    get(target, name) {
+      if (name === 'organizationId') readsOrganization = true;
+      return Reflect.get(target, name);
+    },
+  });
+  const own = await Promise.resolve(environment)
+    .then(context.kit.valid)
+    .catch(() => undefined);
+  return readsOrganization ? own : undefined;
+}
 
 const REDIRECT_URI: Rule = {
   title: "refuses a redirect_uri that is not one of the client's",

@@ -1,11 +1,15 @@
 import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { winsMostRaces } from '../guess-race.js';
 import { provingParameters } from '../proof.js';
 import { predictedParameters } from '../repeatable-random.js';
 import type { Rule, RuleSet } from '../rule.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
 import { limitsSpellings } from './guess-spellings.js';
-import { guess } from './wrong-guesses.js';
+import { guess, rightValueWinsRace } from './wrong-guesses.js';
+
+const COUNT_FIRST = 'count each guess before you compare its value';
 
 /** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
 export const guessRules: RuleSet = ({ agentScope }, { guessable }) => [
@@ -53,6 +57,16 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
         if (status === 200)
           throw new Error(`${parameter}: the right value gets a token after ${limit} wrong guesses at the same time`);
       });
+      if (await winsMostRaces(guessable, () => winsRace(context, guessable)))
+        throw new Error(`${parameter}: the right value gets a token among many wrong ones; ${COUNT_FIRST}`);
     },
   };
+}
+
+async function winsRace(context: GrantTestContext, guessable: GuessableParameter): Promise<boolean> {
+  let wins = false;
+  await context.withLimits(async (service) => {
+    wins = await rightValueWinsRace(context, service, guessable);
+  });
+  return wins;
 }

@@ -108,7 +108,7 @@ describe('the conformance kit', () => {
     const rules = applicableRules(grantMetadataOf(grant), kit);
     const rule = rules.find(({ title }) => title.startsWith('refuses a right proof')) as Rule;
     await context.check(rule).finally(() => context.close());
-    expect(elapsedMs).toEqual([0, 0]);
+    expect(new Set(elapsedMs)).toEqual(new Set([0]));
   });
 
   it.each<[valid: GrantKit['valid'], message: RegExp, more?: Partial<GrantKit>]>([

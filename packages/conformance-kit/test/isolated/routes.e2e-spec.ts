@@ -12,6 +12,7 @@ import { APPROVE, approvalRoute } from '../support/broken-routes/approval.route.
 import { BADGE, badgeGrant, badgeRoute } from '../support/broken-routes/badge.route.js';
 import { BROKEN_ROUTES } from '../support/broken-routes/broken-routes.js';
 import { CLAIM, claimRoute } from '../support/broken-routes/claim.route.js';
+import { CONTACTS, contactsRoute } from '../support/broken-routes/contacts.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from '../support/broken-routes/customer-link.route.js';
 import { LINK, linkRoute } from '../support/broken-routes/link.route.js';
 import { MAIL, mailRoute } from '../support/broken-routes/mail.route.js';
@@ -130,6 +131,7 @@ describeRoute(BADGE, badgeRoute());
 describeRoute(VISIT, visitRoute());
 describeRoute(MAIL, mailRoute());
 describeRoute(CLAIM, claimRoute());
+describeRoute(CONTACTS, contactsRoute());
 
 const { grant, ...badgeKit } = badgeGrant();
 describeGrant(grant, badgeKit);

@@ -8,6 +8,7 @@ import { badgeGrant } from '../broken-routes/badge.route.js';
 import type { BrokenCase } from './broken-case.js';
 import { pollingGrant } from './polling.grant.js';
 import { type Behavior, grantThat, sound, TicketBody } from './ticket.grant.js';
+import { type VoucherForm, voucherGrant } from './voucher.grant.js';
 
 /** Accepts any text as a ticket. */
 class AnyTicket extends GrantBody {
@@ -64,6 +65,14 @@ let ticket = 100_000;
 const newTicket = () => ({ ticket: String(ticket++) });
 const usedTickets = new Set<string>();
 let winner = '';
+
+const VOUCHER_FORM: VoucherForm = {
+  alphabet: '0123456789',
+  length: 6,
+  hasHandle: true,
+  attempts: { per: ['network'], limit: '3/600' },
+  lifetimeSeconds: 300,
+};
 
 /** Grants that violate a rule by themselves. The token endpoint cannot prevent these violations. */
 export const BROKEN_GRANTS: BrokenCase[] = [
@@ -182,6 +191,12 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     }),
     rule: 'gives a public client no token of another organization than the requested one',
     failure: /^a token of the organization .*; requested: /,
+  },
+  {
+    description: 'gives a public client a token of another organization than the one its proof was created in',
+    ...voucherGrant(VOUCHER_FORM, 'ignores the organization'),
+    rule: 'gives a public client no token of another organization than the requested one',
+    failure: /^a token for a proof of another organization; store the organization with the proof/,
   },
   {
     description: 'gives a token for any customer in the request',

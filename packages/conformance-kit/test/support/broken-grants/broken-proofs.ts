@@ -34,6 +34,12 @@ export const BROKEN_PROOFS: BrokenCase[] = [
     failure: /^code: the right value gets a token after 3 wrong guesses at the same time/,
   },
   {
+    description: 'compares each code before it counts the guess',
+    ...passGrant('counts guesses after the comparison'),
+    rule: 'refuses a right proof after 3 wrong guesses, because the test declares `guessable`',
+    failure: /^code: the right value gets a token among many wrong ones; count each guess before/,
+  },
+  {
     description: 'reads a pass, and deletes it without reading the count',
     ...passGrant('deletes the pass without reading the count'),
     rule: 'gives one token to 20 concurrent requests, and none to a later request on another process',

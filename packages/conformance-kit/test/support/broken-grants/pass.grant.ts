@@ -42,6 +42,7 @@ export type PassMistake =
   | 'ignores the client'
   | 'counts no guesses'
   | 'counts guesses by reading and writing'
+  | 'counts guesses after the comparison'
   | 'deletes the pass without reading the count'
   | 'stores the id in plain text'
   | 'stores a hash of the code alone'
@@ -266,7 +267,9 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
         throw OAuthError.invalidGrant('pass: sessions ended');
       if (mistake === 'resets the attempts after a while')
         await database.execute(RESET, [pass, this.passes.expiry(PASS_LIFETIME_SECONDS / 2)]);
-      if (isSpaced) countOfSpelling(body.pass);
+      if (mistake === 'counts guesses after the comparison')
+        await this.refuseWrong(pass, codeHash(body.pass, body.code));
+      else if (isSpaced) countOfSpelling(body.pass);
       else await this.count(pass);
       if (!(await this.redeem(pass, codeHash(body.pass.trimEnd(), body.code))))
         throw OAuthError.invalidGrant('code: wrong, or used');
@@ -280,6 +283,17 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
       const [row] = await database.select(WITH_CODE, [pass, code]);
       if (row) await database.execute(DELETE_PASS, [pass]);
       return row !== undefined;
+    }
+
+    /** Counts a wrong code, and no right one. */
+    private async refuseWrong(pass: string, code: string): Promise<void> {
+      const { database } = this.passes;
+      const [row] = await database.select(ATTEMPTS, [pass]);
+      if (!row || row.attempts >= WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
+      const [right] = await database.select(WITH_CODE, [pass, code]);
+      if (right) return;
+      await database.execute(COUNT, [pass, WRONG_CODE_COUNT]);
+      throw OAuthError.invalidGrant('code: wrong');
     }
 
     /** Takes one of the attempts. */

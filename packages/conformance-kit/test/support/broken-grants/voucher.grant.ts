@@ -13,6 +13,7 @@ import {
   OAuthError,
   Optional,
   randomSecret,
+  UUID,
 } from 'customer-authorization-service/grant';
 import type { Random } from '../../../src/fuzz/random.js';
 import type { GrantKit } from '../../../src/grant-kit.js';
@@ -28,6 +29,9 @@ export interface VoucherForm {
 }
 
 class VoucherBody extends GrantBody {
+  @Matches(UUID)
+  override organization_id!: string;
+
   code!: string;
 
   @Optional()
@@ -60,8 +64,11 @@ interface Voucher {
   expiresAt: number;
 }
 
-/** A correct grant. Its vouchers are in memory, for all processes. */
-export function voucherGrant(form: VoucherForm): { grant: Type; modules: Type[] } & GrantKit {
+/** A grant that is correct without a mistake. Its vouchers are in memory, for all processes. */
+export function voucherGrant(
+  form: VoucherForm,
+  mistake?: 'ignores the organization',
+): { grant: Type; modules: Type[] } & GrantKit {
   const { alphabet, length, hasHandle, attempts, lifetimeSeconds } = form;
   const vouchers = new Map<string, Voucher>();
   const keyOf = ({ handle = '', code }: { handle?: string; code: string }) => `${handle}:${code}`;
@@ -83,9 +90,10 @@ export function voucherGrant(form: VoucherForm): { grant: Type; modules: Type[] 
     async grant({ body, client }: GrantRequest<FormBody>): Promise<GrantResult> {
       const voucher = vouchers.get(keyOf(body));
       if (!voucher || voucher.clientId !== client.clientId) throw OAuthError.invalidGrant('no such voucher');
+      if (voucher.organizationId !== body.organization_id && !mistake) throw OAuthError.invalidGrant('elsewhere');
       if (voucher.expiresAt <= this.clock.now()) throw OAuthError.invalidGrant('expired');
       if (!vouchers.delete(keyOf(body))) throw OAuthError.invalidGrant('used');
-      return this.identities.create(voucher.organizationId);
+      return this.identities.create(body.organization_id);
     }
   }
 

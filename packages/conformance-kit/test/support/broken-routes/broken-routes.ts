@@ -5,6 +5,7 @@ import type { InterceptedRequest, Interception } from '../broken-grants/broken-c
 import { APPROVE, approvalRoute } from './approval.route.js';
 import { BADGE, badgeRoute } from './badge.route.js';
 import { CLAIM, claimRoute } from './claim.route.js';
+import { CONTACTS, contactsRoute } from './contacts.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './customer-link.route.js';
 import { LINK, linkRoute } from './link.route.js';
 import { MAIL, mailRoute } from './mail.route.js';
@@ -191,6 +192,13 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     kit: visitRoute('shows the visitors of all organizations'),
     rule: 'shows and changes nothing of another organization',
     failure: /^shows visitor-\d+ of another organization; look it up/,
+  },
+  {
+    description: 'lists what the requests of no caller contain, for all organizations',
+    name: CONTACTS,
+    kit: contactsRoute('lists all organizations'),
+    rule: 'shows and changes nothing of another organization',
+    failure: /^shows contact\.\d+@example\.com of another organization; look it up/,
   },
   {
     description: 'has a test that does not say for whom it acts',
