@@ -109,8 +109,9 @@ const ORGANIZATION_RULES: Rule[] = [
 ];
 
 /**
- * A proof that `valid` creates for a public client in an organization; `undefined` if `valid` reads no organization, so
- * that the proof may be for every organization, or if it creates none for a public client.
+ * A proof that `valid` creates for a public client in an organization; `undefined` if it creates none for a public
+ * client. If `valid` reads no organization, or only returns it as `organization_id`, the proof may be for every
+ * organization.
  */
 async function proofOfPublicClient(context: GrantTestContext): Promise<object | undefined> {
   const { service } = context.environment;
@@ -122,10 +123,12 @@ async function proofOfPublicClient(context: GrantTestContext): Promise<object | 
       return Reflect.get(target, name);
     },
   });
-  const own = await Promise.resolve(environment)
-    .then(context.kit.valid)
-    .catch(() => undefined);
-  return readsOrganization ? own : undefined;
+  try {
+    const own = await context.kit.valid(environment);
+    return readsOrganization && !('organization_id' in own) ? own : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const REDIRECT_URI: Rule = {
