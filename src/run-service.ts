@@ -36,6 +36,9 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   process.once('exit', () => log.flush());
   service = await startService({ ...extension, configuration, log, hasOwnRegistry: ownRegistry !== undefined });
   log.logger.info(listeningMessage(configuration, service));
+  // without the warning, an operator learns it from the first token, and a later change ends all tokens
+  if (configuration.NODE_ENV === 'production' && configuration.TOKEN_REGION === 'dev')
+    log.logger.warn('TOKEN_REGION: not set, so all tokens begin with dev:');
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
   return service;
 }

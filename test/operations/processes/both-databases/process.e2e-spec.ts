@@ -167,6 +167,14 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     });
     expect((await requestToken(service.url)).body.access_token).toMatch(/^eu-west:/);
     expect(await service.terminate()).toBe(0);
+    expect(service.process.stdout).not.toContain('TOKEN_REGION');
+  });
+
+  it('logs a warning in production if all tokens begin with the default region', async () => {
+    const environment = { DATA_DIR: newFolder(), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    const service = await startServiceProcess(environment);
+    await service.process.says(/"level":"warn".*TOKEN_REGION: not set/);
+    expect(await service.terminate()).toBe(0);
   });
 });
 
