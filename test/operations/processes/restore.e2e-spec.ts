@@ -18,10 +18,11 @@ const PAGE = readFileSync('docs/operations.md', 'utf8');
 const DIST = join(import.meta.dirname, '../../../dist');
 
 /** The blocks of commands of the section Backup and restore, in its order. */
-const [FROM_DUMP = '', FROM_FULL_BACKUP = '', FROM_SQLITE = '', FURTHER_STEPS = ''] = Array.from(
-  (PAGE.split('\n## Backup and restore\n')[1] ?? '').split('\n## ')[0]?.matchAll(/^( *)```sh\n(.*?)^ *```$/gms) ?? [],
-  ([, indentation, text = '']) => text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
-);
+const [FROM_DUMP = '', FROM_FULL_BACKUP = '', FROM_SQLITE = '', BEFORE_THE_START = '', AFTER_THE_START = ''] =
+  Array.from(
+    (PAGE.split('\n## Backup and restore\n')[1] ?? '').split('\n## ')[0]?.matchAll(/^( *)```sh\n(.*?)^ *```$/gms) ?? [],
+    ([, indentation, text = '']) => text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  );
 /** The command of a row of the table of backups. */
 const backupCommand = (program: string) => new RegExp(`\`(${program} .*?)\``).exec(PAGE)?.[1] ?? '';
 
@@ -57,12 +58,12 @@ async function rehearse(rehearsed: Rehearsed): Promise<void> {
   await service.terminate();
 
   await rehearsed.restore();
-  const printed = await run(FURTHER_STEPS, rehearsed);
-  expect(printed).toBe('up to date\nrestarted\n');
+  expect(await run(BEFORE_THE_START, rehearsed)).toBe('up to date\n');
   expect(JSON.parse(readFileSync(join(cwd, 'keys.json'), 'utf8')).keys).toHaveLength(1);
 
   service = await start();
   try {
+    expect(await run(AFTER_THE_START, rehearsed)).toBe('restarted\n');
     const restored = httpClientOf(service.url);
     for (const { access_token } of [known, unknown]) expect(await infoStatus(restored, access_token)).toBe(401);
     const again = (await open(service, before.cookie).visit()).body;
