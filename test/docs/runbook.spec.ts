@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { type Document, documentOfKind } from '../support/manifests.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
@@ -13,8 +14,11 @@ const sections = new Map(
     return [heading.toLowerCase().replaceAll(' ', '-').replaceAll("'", ''), section];
   }),
 );
-const alerts = read('deploy/kubernetes/components/monitoring/monitoring.yaml');
-const anchors = new Set(Array.from(alerts.matchAll(/runbook_url: .*#(.*)/g), ([, anchor = '']) => anchor));
+const alerts: Document[] = documentOfKind('PrometheusRule')
+  .spec.groups.flatMap((group: Document) => group.rules)
+  .filter(({ alert }: Document) => alert !== undefined);
+const anchorOf = ({ annotations }: Document): string => annotations.runbook_url.split('#')[1];
+const anchors = new Set(alerts.map(anchorOf));
 
 const commandsOf = (section: string) =>
   Array.from(section.matchAll(/^```sh.*\n(.*?)^```$/gms), ([, commands = '']) => commands);
@@ -23,6 +27,17 @@ describe('the runbook', () => {
   it.each([...anchors])('has commands that find the cause: %s', (anchor) => {
     expect(commandsOf(sections.get(anchor) ?? '')).not.toHaveLength(0);
   });
+
+  it.each(alerts.map((rule) => [rule.alert, rule] as const))(
+    'names the alert %s with its severity, its minutes and its condition, and no other alert',
+    (name, rule) => {
+      const minutes = rule.for === undefined ? '' : `, ${rule.for.replace('m', ' min')}`;
+      const line = `**Alert** \`${name}\` (${rule.labels.severity}${minutes}): ${rule.annotations.summary}`;
+      const paragraphs = (sections.get(anchorOf(rule)) ?? '').split('\n\n');
+      expect(paragraphs.map((paragraph) => paragraph.replaceAll('\n', ' '))).toContain(line);
+      expect(runbook.split('**Alert** ')).toHaveLength(alerts.length + 1);
+    },
+  );
 
   it('has only commands that Bash can parse', () => {
     for (const commands of commandsOf(runbook)) execFileSync('bash', ['-n'], { input: commands });
