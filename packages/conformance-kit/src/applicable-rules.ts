@@ -2,7 +2,6 @@ import type { GrantMetadata } from 'customer-authorization-service/testing-host'
 import type { GrantKit } from './grant-kit.js';
 import type { Rule } from './rule.js';
 import { auditAndMetricsRules } from './rules/audit-and-metrics.js';
-import { bodyRules } from './rules/bodies.js';
 import { callerRules } from './rules/callers.js';
 import { clientRules } from './rules/clients.js';
 import { customerErasureRules } from './rules/customer-erasure.js';
@@ -23,7 +22,7 @@ import { singleUseRules } from './rules/single-use.js';
 import { storageRules } from './rules/storage.js';
 
 const RULES = [
-  ...[responseRules, parameterRules, bodyRules, clientRules, callerRules, groupRules, singleUseRules],
+  ...[responseRules, parameterRules, clientRules, callerRules, groupRules, singleUseRules],
   ...[settingsRules, auditAndMetricsRules, openApiRules, secretRules, fuzzRules],
   ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endedSessionsRules],
   ...[endedCallerRules, pendingRules],

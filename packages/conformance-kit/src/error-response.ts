@@ -51,7 +51,7 @@ const HEADERS: Record<number, string> = {
  */
 export function violationOfResponse(response: TestResponse, secrets: string[]): string | undefined {
   const { status, headers, body } = response;
-  if (status >= 500) return `status ${status}`;
+  if (status >= 500) return `status ${status}; throw an OAuthError for each cause that the log names`;
   if (!headers.get('x-request-id')) return 'a response without X-Request-Id';
   if (headers.get('x-content-type-options') !== 'nosniff') return 'a response without nosniff';
   if (headers.get('cache-control') !== 'no-store') return 'a response that may be stored';

@@ -42,7 +42,7 @@ export interface GrantKit extends Extension {
   pending?: (environment: TestEnvironment) => PendingProof | Promise<PendingProof>;
   /** Providers of the extension that other objects replace, as for `startTestService`. */
   replace?: readonly ReplacedProvider[];
-  /** Environment variables of the service, as for `startTestService`. */
+  /** Variables of the service's configuration, as for `startTestService`. Set your own in `process.env`. */
   environment?: Record<string, string>;
 }
 

@@ -1,20 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Type } from '@nestjs/common';
-import { type GrantMetadata, type ObjectSchema, schemaOf } from 'customer-authorization-service/testing-host';
+import { type GrantMetadata, schemaOf } from 'customer-authorization-service/testing-host';
 import { about } from './cases.js';
-import { assertDeclared } from './declared-parameters.js';
 import type { GrantKit } from './grant-kit.js';
-import { GrantRuns } from './grant-runs.js';
 import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
 import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import type { OutputCapture } from './output-capture.js';
-import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
+import { assertDeclared, type BodySchema } from './rules/body-schema.js';
 import { openContext, TestContext } from './test-context.js';
 import { TOKEN } from './test-environment.js';
 import type { TestService } from './test-service.js';
-import type { ExpectedError, Parameters, SendOptions } from './token-request.js';
+import type { Change, ExpectedError, Parameters, SendOptions } from './token-request.js';
 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
@@ -24,11 +22,7 @@ const NEW_PROOF = 'create a proof in each call, for a customer or a phone of its
 /** The real service with the grant under test, and methods that send requests to it. */
 export class GrantTestContext extends TestContext {
   readonly checks: ResponseChecks;
-  /** The JSON Schema of the body class. */
-  readonly schema: ObjectSchema;
-  /** The requests that the grant has received. */
-  readonly grantRuns: GrantRuns;
-  readonly pollutedPrototypes = watchPrototypes();
+  readonly bodySchema: BodySchema;
 
   private constructor(
     readonly declared: GrantMetadata,
@@ -38,9 +32,8 @@ export class GrantTestContext extends TestContext {
     private readonly timeoutMs: number,
   ) {
     super(service, output, serviceOptionsOf(declared, kit));
-    this.grantRuns = new GrantRuns(service, declared);
     this.checks = new ResponseChecks(this.environment, declared);
-    this.schema = schemaOf(declared.body);
+    this.bodySchema = { schema: schemaOf(declared.body), body: declared.body };
   }
 
   /** @throws Error if the service does not start with the grant */
@@ -54,7 +47,7 @@ export class GrantTestContext extends TestContext {
 
   protected override async sendValid(): Promise<void> {
     const used = await this.body();
-    assertDeclared(used, this.declared.body);
+    assertDeclared(used, this.bodySchema);
     await this.expectToken(used);
     const others = [await this.body(), await this.body()];
     if (this.kit.singleUse && isDeepStrictEqual(others[0], used))
@@ -72,14 +65,28 @@ export class GrantTestContext extends TestContext {
 
   /** The grant's own parameters, with those that every request needs. */
   withCommon(own: object): Parameters {
-    const organization = this.schema.required?.includes('organization_id') && { organization_id: OWN_ORGANIZATION };
+    const organization = this.bodySchema.schema.required?.includes('organization_id') && {
+      organization_id: OWN_ORGANIZATION,
+    };
     return { grant_type: this.declared.name, client_id: SITE, ...organization, ...own };
   }
 
-  async callerHeaders(): Promise<Record<string, string>> {
+  parameters(): Promise<Parameters> {
+    return this.body();
+  }
+
+  async bearer(): Promise<Record<string, string>> {
     const { agentScope } = this.declared;
-    const bearer = agentScope && { authorization: `Bearer ${await this.environment.agentToken(agentScope)}` };
-    return { ...bearer, ...(await this.kit.caller?.(this.environment)) };
+    return agentScope ? { authorization: `Bearer ${await this.environment.agentToken(agentScope)}` } : {};
+  }
+
+  async callerHeaders(): Promise<Record<string, string>> {
+    return { ...(await this.bearer()), ...(await this.kit.caller?.(this.environment)) };
+  }
+
+  async newRequest(): Promise<(change: Change) => Promise<TestResponse>> {
+    const own = await this.body();
+    return ({ body = (all) => all, parameters, ...options }) => this.send(body({ ...own, ...parameters }), options);
   }
 
   /**
@@ -122,13 +129,6 @@ export class GrantTestContext extends TestContext {
     body: Parameters | string | Buffer,
     options: SendOptions = {},
   ): Promise<TestResponse> {
-    const response = await this.send(body, options);
-    const { status = 400, error = response.body.error, hint = /^/ } = expected;
-    const isError = response.status === status && [error].flat().includes(response.body.error);
-    if (response.status === 200 || !isError || !hint.test(response.body.error_hint ?? '')) {
-      const wanted = [status, error, hint.source === '^' ? '' : `hint ${hint.source}`].flat().filter(Boolean).join(' ');
-      throw new Error(`not refused with ${wanted}\n${this.describe(response)}`);
-    }
-    return response;
+    return this.assertError(expected, await this.send(body, options));
   }
 }

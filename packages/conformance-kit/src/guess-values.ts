@@ -52,7 +52,8 @@ function* given(right: string, wrong: (right: string, index: number) => string):
   return undefined;
 }
 
-function isAccepted(body: Type<object>, parameters: Parameters): boolean {
+/** Whether the rules of a body class accept parameters. */
+export function isAccepted(body: Type<object>, parameters: Parameters): boolean {
   try {
     readParameters(body, parameters);
     return true;

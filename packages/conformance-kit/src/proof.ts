@@ -1,6 +1,6 @@
 import type { GrantTestContext } from './grant-test-context.js';
 import { recordResponses } from './response-recorder.js';
-import { ownParameters, textsIn } from './secret-search.js';
+import { textsIn } from './secret-search.js';
 import type { Parameters } from './token-request.js';
 
 /** A request that gets a token, with what happened while the test created it. */
@@ -22,12 +22,6 @@ export async function createProof(context: GrantTestContext): Promise<Proof> {
   const created = service.audit.slice(before).filter(({ event }) => event === 'identity.created');
   const customers = created.flatMap(({ subject }) => (subject?.id === undefined ? [] : [subject.id]));
   return { parameters, customers, responses: texts.flatMap(textsOfJson), bearers };
-}
-
-/** The grant's own parameters that are texts and differ between two requests. These parameters are the proof. */
-export function provingParameters({ declared }: GrantTestContext, one: Parameters, other: Parameters): string[] {
-  const isText = (name: string) => typeof one[name] === 'string' && typeof other[name] === 'string';
-  return ownParameters(declared.body).filter((name) => isText(name) && one[name] !== other[name]);
 }
 
 function textsOfJson(text: string): string[] {

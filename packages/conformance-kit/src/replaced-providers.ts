@@ -48,3 +48,37 @@ function modulesIn(imports: Import[], found = new Set<Type>()): Set<Type> {
   }
   return found;
 }
+
+/** Does work, and returns the names of the methods of replaced providers that the service called meanwhile. */
+export async function recordCalls<Result>(
+  replaced: readonly ReplacedProvider[],
+  work: () => Promise<Result>,
+): Promise<{ result: Result; calls: string[] }> {
+  const calls = new Set<string>();
+  const restores = replaced.flatMap(([{ name: provider }, replacement]) =>
+    methodsOf(replacement).map(([name, method]) => {
+      const own = Object.getOwnPropertyDescriptor(replacement, name);
+      Reflect.set(replacement, name, (...parameters: unknown[]) => {
+        calls.add(`${provider}.${name}`);
+        return Reflect.apply(method, replacement, parameters);
+      });
+      return () => (own ? Object.defineProperty(replacement, name, own) : Reflect.deleteProperty(replacement, name));
+    }),
+  );
+  try {
+    return { result: await work(), calls: [...calls] };
+  } finally {
+    for (const restore of restores) restore();
+  }
+}
+
+type Method = (...parameters: unknown[]) => unknown;
+
+/** The methods of an object, also those of its class. */
+function methodsOf(target: object): [name: string, method: Method][] {
+  const methods = new Map<string, Method>();
+  for (let each = target; each && each !== Object.prototype; each = Object.getPrototypeOf(each))
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(each)))
+      if (typeof value === 'function' && name !== 'constructor' && !methods.has(name)) methods.set(name, value);
+  return [...methods];
+}

@@ -2,10 +2,12 @@ import { DEFAULT_LIMITS } from 'customer-authorization-service/testing-host';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { TestResponse } from './http-client.js';
 import { OutputCapture } from './output-capture.js';
+import { watchPrototypes } from './prototype-pollution.js';
+import type { BodySchema } from './rules/body-schema.js';
 import { onMariadb } from './test-database.js';
 import { KitEnvironment } from './test-environment.js';
 import { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
-import type { Parameters } from './token-request.js';
+import type { Change, ExpectedError, Parameters } from './token-request.js';
 
 /** Generous, because fuzzing is slow and the machine may run other work at the same time. */
 const RULE_TIMEOUT_MS = 120_000;
@@ -31,6 +33,7 @@ export abstract class TestContext {
   readonly environment: KitEnvironment;
   /** The parameters that `valid` has returned. */
   readonly issued: Parameters[] = [];
+  private readonly pollutedPrototypes = watchPrototypes();
 
   protected constructor(
     service: TestService,
@@ -38,6 +41,41 @@ export abstract class TestContext {
     private readonly options: TestServiceOptions,
   ) {
     this.environment = new KitEnvironment(service);
+  }
+
+  /** The body class of the grant or the route; `undefined` if a route reads no body. */
+  abstract readonly bodySchema: BodySchema | undefined;
+
+  /** Creates a valid request. The returned function sends it after a change. */
+  abstract newRequest(): Promise<(change: Change) => Promise<TestResponse>>;
+
+  /** The parameters of a new valid request. */
+  abstract parameters(): Promise<Parameters>;
+
+  /** The `Authorization` header of a caller; empty if the grant or the route needs none. */
+  abstract bearer(): Promise<Record<string, string>>;
+
+  /** Sends a new valid request after a change. @throws Error if the response is not the expected error */
+  async refuses(expected: ExpectedError, change: Change): Promise<TestResponse> {
+    const send = await this.newRequest();
+    return this.assertError(expected, await send(change));
+  }
+
+  /** @throws Error if the response is not the expected error */
+  assertError({ status = 400, error, hint = /^/ }: ExpectedError, response: TestResponse): TestResponse {
+    const { status: actual, body } = response;
+    const errors = [error ?? body?.error].flat();
+    if (actual >= 400 && [status].flat().includes(actual) && errors.includes(body?.error))
+      if (hint.test(body?.error_hint ?? '')) return response;
+    const hinted = hint.source === '^' ? [] : ['hint', hint.source];
+    const wanted = [[status].flat().join(' or '), ...[error ?? []].flat(), ...hinted].join(' ');
+    throw new Error(`not refused with ${wanted}\n${this.describe(response)}`);
+  }
+
+  /** @throws Error if a built-in prototype has a new property */
+  assertPrototypesUnchanged(): void {
+    const polluted = this.pollutedPrototypes();
+    if (polluted.length > 0) throw new Error(`touched: ${polluted}`);
   }
 
   /** Sends valid requests, as each rule does. @throws Error if they fail, or say that `valid` is wrong */

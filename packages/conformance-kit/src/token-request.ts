@@ -13,9 +13,18 @@ export interface SendOptions {
   headers?: Record<string, string | undefined>;
 }
 
+/** How a request differs from a valid one. */
+export interface Change extends SendOptions {
+  /** Other texts of parameters, in the body, the path or the query. */
+  parameters?: Record<string, string>;
+  /** Returns another body for the parameters of the valid request: an object for JSON, or a text or bytes unchanged. */
+  body?: (own: Parameters) => Parameters | string | Buffer;
+}
+
 /** The expected error response. Omitted fields may have any value that the protocol admits. */
 export interface ExpectedError {
-  status?: number;
+  /** 400 if omitted. */
+  status?: number | number[];
   error?: string | string[];
   hint?: RegExp;
 }

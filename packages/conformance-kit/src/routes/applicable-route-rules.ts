@@ -1,5 +1,5 @@
-import { routeBodyRules } from './body-rules.js';
-import { routeCallerRules } from './caller-rules.js';
+import { bearerRules } from '../rules/bearers.js';
+import { bodyRules } from '../rules/bodies.js';
 import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
 import { routeEndedCallerRules } from './ended-caller-rules.js';
 import { routeHttpRules } from './http-rules.js';
@@ -14,8 +14,13 @@ import { routeSecretRules } from './secret-rules.js';
 /** Every rule that applies to a route. */
 export function applicableRouteRules(kit: RouteKit): RouteRule[] {
   return [
-    ...[...routeHttpRules, ...routeBodyRules, ...routeClientRules],
-    ...[...routeCallerRules(kit), ...routeOrganizationRules(kit), ...routeLimitRules(kit), ...routeSecretRules(kit)],
+    ...[...routeHttpRules, ...bodyRules, ...routeClientRules],
+    ...[
+      ...bearerRules(kit.callers, kit.agentScope),
+      ...routeOrganizationRules(kit),
+      ...routeLimitRules(kit),
+      ...routeSecretRules(kit),
+    ],
     ...[...routeEndedCallerRules(kit), ...routeResendRules(kit)],
     ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
   ];

@@ -16,12 +16,12 @@ export const routeHttpRules: RouteRule[] = [
   },
   {
     title: 'is in the OpenAPI document of the public port, with its parameters',
-    async check({ environment, route, body }) {
+    async check({ environment, route, bodySchema }) {
       const { body: document } = await request(`${environment.service.url}/openapi.json`, {});
       const operation = document.paths[route.path]?.[route.method];
       if (!operation?.summary) throw new Error('no description; add @ApiRoute({ summary: … })');
       const described = propertiesOf(operation.requestBody, document.components.schemas);
-      const names = body ? declaredProperties(body.declared.body) : [];
+      const names = bodySchema ? declaredProperties(bodySchema.body) : [];
       const missing = names.filter((name) => !described.includes(name));
       if (missing.length > 0) throw new Error(`not in the OpenAPI document: ${missing}`);
     },
@@ -32,7 +32,7 @@ export const routeHttpRules: RouteRule[] = [
       const methods = methodsOf(context);
       const method = ['DELETE', 'GET', 'PUT'].find((each) => !methods.includes(each)) as string;
       const sent = await context.valid();
-      const { headers } = await context.expectError([405], { ...sent, method, body: undefined });
+      const { headers } = await context.expectError({ status: 405 }, { ...sent, method, body: undefined });
       const allowed = headers.get('allow') ?? '';
       if (methods.some((each) => !allowed.includes(each))) throw new Error(`Allow: ${allowed}`);
     },

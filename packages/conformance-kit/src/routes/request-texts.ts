@@ -8,11 +8,15 @@ export interface SentRequest {
   /** The path as the route declares it, with the names of its parameters. */
   route: string;
   headers: Record<string, string>;
-  body: Parameters | string | undefined;
+  body: Parameters | string | Buffer | undefined;
 }
 
 /** The parameters of the body. A body may be empty. */
-export const parametersOf = ({ body }: SentRequest): Parameters => (typeof body === 'object' ? body : {});
+export const parametersOf = ({ body }: SentRequest): Parameters => (isParameters(body) ? body : {});
+
+/** Whether a body is an object for JSON. */
+export const isParameters = (body: SentRequest['body']): body is Parameters =>
+  typeof body === 'object' && !Buffer.isBuffer(body);
 
 /** The parameters of the path, of the query and of the body. */
 export function allParametersOf(sent: SentRequest): Parameters {

@@ -31,20 +31,22 @@ export interface RouteKit extends Extension {
    */
   guessable?: GuessableParameter | false;
   /**
-   * How many times the route sends something for the same request of `valid`, after what `valid` itself has sent;
-   * `false` if it sends nothing to a text of the request, such as a phone number. It is required if a route without
-   * bearer tokens takes such a text.
+   * How many times the route sends something to the same text of a request, such as a phone number, with what `valid`
+   * itself sends; `false` if it sends nothing to it. It is required if a route without bearer tokens takes such a text.
    */
   resends?: number | false;
   /** The limits of the extension that only other routes or grants take from. */
   otherLimits?: readonly string[];
   /** Whether clients that may not use the grant of the extension may call the route. */
   anyClient?: boolean;
-  /** The settings under `grants: { <name>: … }` of every client and organization, for the grants of the extension. */
+  /**
+   * The settings under `grants: { <name>: … }` of every client and organization. Each grant of the extension gets the
+   * fields that its class declares.
+   */
   settings?: { client?: object; organization?: object };
   /** Providers of the extension that other objects replace, as for `startTestService`. */
   replace?: readonly ReplacedProvider[];
-  /** Environment variables of the service, as for `startTestService`. */
+  /** Variables of the service's configuration, as for `startTestService`. Set your own in `process.env`. */
   environment?: Record<string, string>;
 }
 

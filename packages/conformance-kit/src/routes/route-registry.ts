@@ -1,14 +1,21 @@
 import type { Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import { GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
+import { declaredProperties, GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import { kitRegistry } from '../kit-registry.js';
 import type { RouteKit } from './route-kit.js';
 
 /** The registry of the kit, whose clients may use all grants of the extension. */
 export function routeRegistry({ settings = {}, ...kit }: RouteKit) {
   const grants = grantsOf(kit);
-  const ofGrants = (entry: object | undefined) =>
-    entry ? Object.fromEntries(grants.map(({ name }) => [name, entry])) : {};
+  /** Each grant gets the fields that its class declares. */
+  const ofGrants = (entry: object = {}) =>
+    Object.fromEntries(
+      grants.flatMap(({ name, settings: declared }) => {
+        const fields = declared ? declaredProperties(declared) : [];
+        const own = Object.entries(entry).filter(([field]) => fields.includes(field));
+        return own.length > 0 ? [[name, Object.fromEntries(own)]] : [];
+      }),
+    );
   const isOptIn = grants.some(({ optIn }) => optIn);
   return kitRegistry({
     client: ofGrants(settings.client),

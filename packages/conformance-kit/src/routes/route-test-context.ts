@@ -1,24 +1,18 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import {
-  declaredProperties,
-  type ObjectSchema,
-  type Route,
-  routesOf,
-  schemaOf,
-} from 'customer-authorization-service/testing-host';
+import { declaredProperties, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
 import { about } from '../cases.js';
-import { assertDeclared } from '../declared-parameters.js';
 import { violationOfResponse } from '../error-response.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import { GuessValues } from '../guess-values.js';
 import { request, type TestResponse } from '../http-client.js';
 import type { OutputCapture } from '../output-capture.js';
+import { assertDeclared, type BodySchema } from '../rules/body-schema.js';
 import { secretsIn } from '../secret-search.js';
 import { openContext, type RuleFor, TestContext } from '../test-context.js';
 import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';
-import type { Parameters } from '../token-request.js';
-import { allParametersOf, type SentRequest } from './request-texts.js';
+import type { Change, ExpectedError, Parameters } from '../token-request.js';
+import { allParametersOf, isParameters, parametersOf, type SentRequest, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
 
@@ -27,7 +21,7 @@ export type RouteRule = RuleFor<RouteTestContext>;
 
 /** The real service with the route under test, and methods that send requests to it. */
 export class RouteTestContext extends TestContext {
-  readonly body: { schema: ObjectSchema; declared: { body: Type<object> } } | undefined;
+  readonly bodySchema: BodySchema | undefined;
 
   private constructor(
     readonly route: Route,
@@ -37,7 +31,7 @@ export class RouteTestContext extends TestContext {
   ) {
     super(service, output, optionsOf(kit));
     const body = route.parameters.body as Type<object> | undefined;
-    this.body = body && { schema: schemaOf(body), declared: { body } };
+    this.bodySchema = body && { schema: schemaOf(body), body };
   }
 
   /** @throws Error if the service does not start, or does not have the route */
@@ -52,7 +46,7 @@ export class RouteTestContext extends TestContext {
 
   protected override async sendValid(): Promise<void> {
     const sent = await this.valid();
-    if (this.body && typeof sent.body === 'object') assertDeclared(sent.body, this.body.declared.body);
+    if (this.bodySchema) assertDeclared(parametersOf(sent), this.bodySchema);
     await this.expectSuccess(sent);
     const others = [await this.valid(), await this.valid()];
     for (const each of others)
@@ -66,8 +60,8 @@ export class RouteTestContext extends TestContext {
       headers = {},
       body,
     } = await about('`valid`', async () => this.kit.valid(this.environment));
-    const bearer = 'authorization' in headers ? {} : await this.bearer();
-    const all = { ...bearer, ...headers };
+    const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+    const all = 'authorization' in own ? own : { ...(await this.bearer()), ...own };
     const sent = { path, route: this.route.path, headers: all, body: body as Parameters | undefined };
     this.issued.push(allParametersOf(sent));
     return sent;
@@ -76,12 +70,12 @@ export class RouteTestContext extends TestContext {
   /** @throws Error if the response violates the protocol */
   async send({ method, url, path, headers, body }: SentRequest): Promise<TestResponse> {
     const { service, isPublicId } = this.environment;
-    const text = typeof body === 'object' ? JSON.stringify(body) : body;
+    const text = isParameters(body) ? JSON.stringify(body) : body;
     const init: RequestInit = { method: (method ?? this.route.method).toUpperCase(), headers };
     if (text !== undefined) init.body = text;
     const response = await request((url ?? service.url) + path, init);
-    const own = this.body?.declared.body;
-    const secrets = own && typeof body === 'object' ? secretsIn(own, body, isPublicId) : [];
+    const own = this.bodySchema?.body;
+    const secrets = own && isParameters(body) ? secretsIn(own, body, isPublicId) : [];
     const violation = violationOfResponse(response, secrets);
     if (violation === undefined) return response;
     throw new Error(`${violation}\n${this.describe(response)}`);
@@ -94,17 +88,30 @@ export class RouteTestContext extends TestContext {
     return response;
   }
 
-  /** @throws Error if the response is not an error response with one of the statuses */
-  async expectError(statuses: number[], sent: SentRequest, hint = /^/): Promise<TestResponse> {
-    const response = await this.send(sent);
-    if (statuses.includes(response.status) && hint.test(response.body?.error_hint ?? '')) return response;
-    const wanted = `${statuses.join(' or ')}${hint.source === '^' ? '' : ` hint ${hint.source}`}`;
-    throw new Error(`not refused with ${wanted}\nresponse: ${response.status} ${response.text}`);
+  /** @throws Error if the response is not the expected error */
+  async expectError(expected: ExpectedError, sent: SentRequest): Promise<TestResponse> {
+    return this.assertError(expected, await this.send(sent));
+  }
+
+  async parameters(): Promise<Parameters> {
+    return allParametersOf(await this.valid());
+  }
+
+  async newRequest(): Promise<(change: Change) => Promise<TestResponse>> {
+    const sent = await this.valid();
+    return ({ body, parameters = {}, headers = {}, ...options }) => {
+      let changed = sent;
+      for (const [name, text] of Object.entries(parameters)) changed = withText(changed, name, text);
+      const all = Object.entries({ ...sent.headers, ...headers });
+      const present = all.filter((pair): pair is [string, string] => pair[1] !== undefined);
+      const own = body ? { body: body(parametersOf(changed)) } : {};
+      return this.send({ ...changed, ...options, ...own, headers: Object.fromEntries(present) });
+    };
   }
 
   /** Wrong values of a parameter of the body, the path or the query. */
   guessValues(guessable: GuessableParameter, sent: SentRequest): GuessValues {
-    const body = this.body?.declared.body;
+    const body = this.bodySchema?.body;
     const isInBody = body && declaredProperties(body).includes(guessable.parameter);
     return new GuessValues(guessable, isInBody ? body : undefined, allParametersOf(sent), this.issued);
   }

@@ -1,9 +1,8 @@
 import type { GuessableParameter } from '../grant-kit.js';
 import { withInterleavedStatements } from '../interleaved-statements.js';
-import { predictedParameters } from '../repeatable-random.js';
+import { fromSecureRandom, unguessable } from '../rules/proof-values.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
 import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
-import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
 import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
 import type { TestService } from '../test-service.js';
 import { allParametersOf, parametersOf, withText } from './request-texts.js';
@@ -12,16 +11,19 @@ import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 /** The secrets of requests and responses. */
 export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] {
-  if (guessable) return [NO_DISCLOSURE, limitsGuesses(guessable), storesNo(guessable), fromSecureRandom(guessable)];
+  if (guessable)
+    return [NO_DISCLOSURE, limitsGuesses(guessable), storesNo(guessable), fromSecureRandom(guessable.parameter)];
   const isForAgents = callers.length > 0 && !callers.includes('customer');
-  return guessable === false || isForAgents ? [NO_DISCLOSURE] : [NO_DISCLOSURE, UNGUESSABLE];
+  return guessable === false || isForAgents
+    ? [NO_DISCLOSURE]
+    : [NO_DISCLOSURE, unguessable('limit the guesses by `Limits`')];
 }
 
 const NO_DISCLOSURE: RouteRule = {
   title: 'discloses no secret of a request or response on stdout, in its errors, the log, the audit or the metrics',
   async check(context) {
     const { isPublicId } = context.environment;
-    const body = context.body?.declared.body;
+    const body = context.bodySchema?.body;
     const [one, other] = [await context.valid(), await context.valid()];
     const secrets = new Set(secretParts(one.headers.authorization ?? ''));
     const sent = [one];
@@ -40,17 +42,6 @@ const NO_DISCLOSURE: RouteRule = {
       for (const text of textsIn(response.body).filter(isPrivateText)) if (!common.has(text)) secrets.add(text);
     }
     await assertNoSecretIn(context, secrets);
-  },
-};
-
-const UNGUESSABLE: RouteRule = {
-  title: NO_SHORT_PARAMETER,
-  async check(context) {
-    const body = context.body?.declared.body;
-    const [one, other] = [parametersOf(await context.valid()), parametersOf(await context.valid())];
-    const names = body ? ownParameters(body).filter((name) => typeof one[name] === 'string') : [];
-    const own = names.filter((name) => one[name] !== other[name] && !context.environment.isPublicId(`${one[name]}`));
-    assertNoShortParameter([one, other], own, 'limit the guesses by `Limits`');
   },
 };
 
@@ -74,17 +65,6 @@ function storesNo({ parameter }: GuessableParameter): RouteRule {
         values.map((value) => [value]),
       );
       await assertNoShortHash(service, values);
-    },
-  };
-}
-
-function fromSecureRandom({ parameter }: GuessableParameter): RouteRule {
-  return {
-    title: 'does not create a guessable value with Math.random()',
-    async check(context) {
-      const next = async () => allParametersOf(await context.valid());
-      if ((await predictedParameters([parameter], next)).length === 0) return;
-      throw new Error(`${parameter}: repeats when Math.random() repeats its numbers; create it with randomInt()`);
     },
   };
 }

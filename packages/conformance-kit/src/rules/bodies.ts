@@ -1,64 +1,109 @@
-import { about } from '../cases.js';
-import type { Rule, RuleSet } from '../rule.js';
+import { declaredProperties } from 'customer-authorization-service/testing-host';
+import { about, forEach } from '../cases.js';
+import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
+import { ownParameters } from '../secret-search.js';
+import type { RuleFor, TestContext } from '../test-context.js';
+import type { ExpectedError } from '../token-request.js';
+import { assertBounded, type BodySchema, required, textsOf, typeOf, typesOf } from './body-schema.js';
 
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+const HUGE_VALUE_CHARACTERS = 10_000;
+const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 const NO_OBJECTS = ['[]', '7', '"text"', 'null', 'true', '[{}]'];
-const NO_JSON = ['', '{', "{'a':1}", '<xml/>', '\u0000', '{"a":1}{"a":1}'];
+const NO_JSON = ['{', "{'a':1}", '<xml/>', '\u0000', '{"a":1}{"a":1}'];
 
-/** The format of request bodies (protocol §2.4). The endpoint reads the body, not the grant. */
-export const bodyRules: RuleSet = ({ form }) => [
-  {
-    title: 'reads JSON with any Content-Type',
-    async check(context) {
-      const types = ['text/plain', 'application/json', FORM['content-type'], 'nonsense', undefined];
-      for (const type of types)
-        await about(`${type}`, async () =>
-          context.expectToken(await context.body(), { headers: { 'content-type': type } }),
+const invalid = (hint: RegExp): ExpectedError => ({ error: 'invalid_request', hint });
+const requires = (name: string) => invalid(new RegExp(`^${name}: required$`));
+const names = (name: string) => invalid(new RegExp(`^${name}: `));
+
+/** The body of a grant or a route (protocol §2.4 and §2.5). A route without a body satisfies these rules. */
+export const bodyRules: RuleFor<TestContext>[] = [
+  bodyRule('refuses a body of more than 16 KiB', async (context) => {
+    const send = await context.newRequest();
+    const padded = (size: number) => send({ body: (own) => JSON.stringify(own).padEnd(size) });
+    if ((await padded(16 * 1024)).status === 413) throw new Error('refused with 16 KiB');
+    context.assertError({ status: 413, error: 'payload_too_large' }, await padded(16 * 1024 + 1));
+  }),
+  bodyRule('refuses a body that is not JSON', async (context, body) => {
+    const hint = invalid(/^body: not JSON$/);
+    await forEach(NO_JSON, (text) => about(text, () => context.refuses(hint, { body: () => text })));
+    const noUtf8 = (own: object) => Buffer.concat([Buffer.from(JSON.stringify(own)), Buffer.from([0xff])]);
+    await context.refuses(hint, { body: noUtf8 });
+    // a route may take an empty body for one without parameters
+    if (required(body).length > 0)
+      await context.refuses(invalid(/^(body: not JSON|\w+: required)$/), { body: () => '' });
+  }),
+  bodyRule('refuses JSON that is not an object', (context) =>
+    forEach(NO_OBJECTS, (text) =>
+      about(text, () => context.refuses(invalid(/^body: must be a JSON object$/), { body: () => text })),
+    ),
+  ),
+  bodyRule('refuses a request without a required parameter, and names it', (context, body) =>
+    forEach(required(body), (name) =>
+      about(name, () => context.refuses(requires(name), { body: ({ [name]: _removed, ...others }) => others })),
+    ),
+  ),
+  bodyRule('refuses a repeated parameter, in every spelling of its name', (context, body) =>
+    forEach(declaredProperties(body.body), async (name) => {
+      const escaped = `"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}"`;
+      for (const written of [JSON.stringify(name), escaped])
+        await about(name, () =>
+          context.refuses(invalid(/^body: .*more than once/), {
+            body: (own) => {
+              const all = { [name]: 'text', ...own };
+              return `{${written}:${JSON.stringify(all[name])},${JSON.stringify(all).slice(1)}`;
+            },
+          }),
         );
-    },
-  },
-  {
-    title: 'refuses a body of more than 16 KiB',
-    async check(context) {
-      const text = JSON.stringify(await context.body());
-      await context.expectToken(text.padEnd(16 * 1024));
-      await context.expectError({ status: 413, error: 'payload_too_large' }, text.padEnd(16 * 1024 + 1));
-    },
-  },
-  {
-    title: 'refuses a body that is not JSON',
-    async check(context) {
-      for (const text of NO_JSON)
-        await about(text, () => context.expectError({ error: 'invalid_request', hint: /^body: not JSON$/ }, text));
-      const bytes = Buffer.from([...Buffer.from(JSON.stringify(await context.body())), 0xff]);
-      await context.expectError({ error: 'invalid_request', hint: /^body: not JSON$/ }, bytes);
-    },
-  },
-  {
-    title: 'refuses JSON that is not an object',
-    async check(context) {
-      for (const text of NO_OBJECTS)
-        await about(text, () =>
-          context.expectError({ error: 'invalid_request', hint: /^body: must be a JSON object$/ }, text),
+    }),
+  ),
+  bodyRule('refuses a parameter of a wrong type, and names it', (context, body) =>
+    forEach(declaredProperties(body.body), async (name) => {
+      const types = typesOf(body, name);
+      if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
+      const wrong = WRONG_TYPES.filter((value) => !types.includes(typeOf(value)));
+      for (const value of wrong)
+        await about(`${name}: ${JSON.stringify(value)}`, () =>
+          context.refuses(names(name), { body: (own) => ({ ...own, [name]: value }) }),
         );
+      if (types.includes('array') || !types.includes('string')) return;
+      await about(`${name}, in an array`, () =>
+        context.refuses(names(name), { body: (own) => ({ ...own, [name]: [own[name]] }) }),
+      );
+    }),
+  ),
+  bodyRule('refuses an empty parameter, and names it', (context, body) =>
+    forEach(textsOf(body, declaredProperties(body.body)), (name) => {
+      const expected = required(body).includes(name) ? requires(name) : names(name);
+      return about(name, () => context.refuses(expected, { body: (own) => ({ ...own, [name]: '' }) }));
+    }),
+  ),
+  bodyRule('refuses a parameter of 10,000 characters', async (context, body) => {
+    const right = await context.parameters();
+    assertBounded(body, right);
+    await forEach(textsOf(body, declaredProperties(body.body)), async (name) => {
+      for (const start of ['x', `${right[name] ?? 'x'}`]) {
+        const value = start.padEnd(HUGE_VALUE_CHARACTERS, 'x');
+        await about(`${name}; give it a @MaxLength()`, () =>
+          context.refuses({ status: [400, 404] }, { body: (own) => ({ ...own, [name]: value }) }),
+        );
+      }
+    });
+  }),
+  bodyRule(
+    'responds by the protocol to unusual texts in its own parameters and changes no prototype',
+    async (context, body) => {
+      const send = await context.newRequest();
+      const strange = textsOf(body, ownParameters(body.body)).flatMap((name) =>
+        STRANGE_TEXTS.map((text) => ({ name, text })),
+      );
+      await forEach(strange, ({ name, text }) =>
+        about(`${name}: ${JSON.stringify(text)}`, () => send({ body: (own) => ({ ...own, [name]: text }) })),
+      );
+      context.assertPrototypesUnchanged();
     },
-  },
-  form ? READS_FORMS : REJECTS_FORMS,
+  ),
 ];
 
-const READS_FORMS: Rule = {
-  title: 'reads its parameters from a form, because it declares `form`',
-  async check(context) {
-    const parameters = (await context.body()) as Record<string, string>;
-    await context.expectToken(`${new URLSearchParams(parameters)}`, { headers: FORM });
-  },
-};
-
-const REJECTS_FORMS: Rule = {
-  title: 'refuses a form, because it does not declare `form`',
-  async check(context) {
-    const parameters = (await context.body()) as Record<string, string>;
-    const expected = { error: 'invalid_request', hint: /^body: not JSON$/ };
-    await context.expectError(expected, `${new URLSearchParams(parameters)}`, { headers: FORM });
-  },
-};
+function bodyRule(title: string, check: (context: TestContext, body: BodySchema) => Promise<unknown>) {
+  return { title, check: async (context: TestContext) => context.bodySchema && check(context, context.bodySchema) };
+}

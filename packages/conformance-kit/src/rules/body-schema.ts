@@ -1,18 +1,20 @@
 import type { Type } from '@nestjs/common';
 import { declaredProperties, type ObjectSchema } from 'customer-authorization-service/testing-host';
+import { isAccepted } from '../guess-values.js';
+import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 
 /** A body class with its JSON Schema. */
 export interface BodySchema {
   schema: ObjectSchema;
-  declared: { body: Type<object> };
+  body: Type<object>;
 }
 
 /** Parameters that every request needs, independent of the body class. */
 const COMMON_PARAMETERS = ['grant_type', 'client_id'];
 
 /** The required parameters that the body class declares. */
-export function required({ schema, declared: { body } }: BodySchema): string[] {
+export function required({ schema, body }: BodySchema): string[] {
   const names = new Set([...COMMON_PARAMETERS, ...(schema.required ?? [])]);
   return declaredProperties(body).filter((name) => names.has(name));
 }
@@ -23,6 +25,37 @@ export function typesOf({ schema }: BodySchema, name: string): string[] {
   if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
   if (words) return words.map(typeOf);
   return only === undefined ? [] : [typeOf(only)];
+}
+
+/** @throws Error if a request has parameters that the service does not read, or that have no value */
+export function assertDeclared(parameters: Parameters, { body }: BodySchema): void {
+  const declared = declaredProperties(body);
+  const unknown = Object.keys(parameters).filter((name) => !declared.includes(name));
+  const solution = 'give the property a rule such as @IsString(), or remove it from `valid`';
+  if (unknown.length > 0) throw new Error(`${unknown}: sent by \`valid\`, not declared in ${body.name}; ${solution}`);
+  const empty = Object.keys(parameters).filter((name) => parameters[name] === undefined);
+  if (empty.length > 0) throw new Error(`${empty}: \`valid\` returns undefined; did a request in \`valid\` fail?`);
+}
+
+/** More characters than a column of the database has. */
+const HUGE_COUNT = 10_000;
+
+/**
+ * @param parameters a valid request
+ * @throws Error if the rules of the body accept a text of any length, which a column of the database may reject with 500
+ */
+export function assertBounded(bodySchema: BodySchema, parameters: Parameters): void {
+  const { schema, body } = bodySchema;
+  for (const name of textsOf(bodySchema, ownParameters(body))) {
+    const { [name]: value } = parameters;
+    if (typeof value !== 'string' || 'maxLength' in (schema.properties[name] ?? {})) continue;
+    // a pattern may admit any number of characters at one place only, for example before an @
+    const isEndless = value.split('').some((character, at) => {
+      const longer = value.slice(0, at) + character.repeat(HUGE_COUNT) + value.slice(at + 1);
+      return isAccepted(body, { ...parameters, [name]: longer });
+    });
+    if (isEndless) throw new Error(`${name}: its rules accept ${HUGE_COUNT} characters; give it a @MaxLength()`);
+  }
 }
 
 /** The parameters that may be a string. */

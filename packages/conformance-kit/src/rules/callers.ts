@@ -4,6 +4,7 @@ import type { GrantTestContext } from '../grant-test-context.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_SITE, SHARED_ORGANIZATION } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
+import { bearerRules } from './bearers.js';
 
 const LOOK_UP = 'look up the proof and its customer together with `agent.organizationId`';
 
@@ -37,62 +38,8 @@ async function comparableResponse(context: GrantTestContext, parameter: string, 
 }
 
 function agentRules(scope: string): Rule[] {
-  const rejection = { status: 401, error: 'invalid_token' };
-  const expectRejected = async (context: GrantTestContext, bearers: Record<string, string | undefined>) => {
-    for (const [what, authorization] of Object.entries(bearers)) {
-      const response = await about(what, async () =>
-        context.expectError(rejection, await context.body(), { headers: { authorization } }),
-      );
-      if (response.headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
-        throw new Error(`${what}: no WWW-Authenticate`);
-    }
-  };
   return [
-    {
-      title: 'responds with 401 to a request without the bearer token of an agent',
-      check: async (context) => {
-        const { accessToken } = await context.environment.newCustomer();
-        const agent = await context.environment.agentToken(scope);
-        await expectRejected(context, {
-          'no bearer': undefined,
-          "a customer's token": `Bearer ${accessToken}`,
-          'a damaged token': `Bearer ${agent.slice(0, -9)}AAAAAAAAA`,
-          'a token without its region': `Bearer ${agent.split(':')[1]}`,
-          'a text that is not a token': 'Bearer x',
-          'Basic credentials': `Basic ${Buffer.from(agent).toString('base64')}`,
-        });
-      },
-    },
-    {
-      title: 'responds with 401 to an expired bearer token of an agent',
-      check: async (context) => {
-        const agent = await context.environment.agentToken(scope);
-        const { clock } = context.environment.service;
-        await clock.whileStopped(async () => {
-          clock.advance({ seconds: 30 * 86_400 });
-          await expectRejected(context, { 'an expired token': `Bearer ${agent}` });
-        });
-      },
-    },
-    {
-      title: 'responds with 403 to an agent without its scope',
-      check: (context) =>
-        forEach(
-          ['customers:other', `${scope}s`, scope.toUpperCase()].filter((each) => each !== scope),
-          async (other) => {
-            const headers = { authorization: `Bearer ${await context.environment.agentToken(other)}` };
-            const response = await context.expectError(
-              { status: 403, error: 'insufficient_scope' },
-              await context.body(),
-              {
-                headers,
-              },
-            );
-            const expected = `Bearer error="insufficient_scope", scope="${scope}"`;
-            if (response.headers.get('www-authenticate') !== expected) throw new Error('another WWW-Authenticate');
-          },
-        ),
-    },
+    ...bearerRules(['agent'], scope),
     {
       title: 'gives nothing to an agent of another organization',
       check: (context) =>

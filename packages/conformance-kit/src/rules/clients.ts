@@ -16,6 +16,7 @@ import {
 } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
 import { KitEnvironment } from '../test-environment.js';
+import type { Change } from '../token-request.js';
 
 /** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
 export const clientRules: RuleSet = (declared) => {
@@ -29,33 +30,27 @@ export const clientRules: RuleSet = (declared) => {
   ];
 };
 
+const NOT_FOR_CLIENT = { error: 'unauthorized_client', hint: /^grant_type: not for this client$/ };
+const UNKNOWN_CLIENTS = ['unknown', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'];
+
+const as = (client_id: string): Change => ({ parameters: { client_id } });
+
 const RULES_OF_EVERY_GRANT: Rule[] = [
   {
     title: 'refuses an unknown client',
     check: (context) =>
-      forEach(['unknown', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
-        const parameters = await context.body({ client_id });
-        await about(client_id, () =>
-          context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, parameters),
-        );
-      }),
+      forEach(UNKNOWN_CLIENTS, (id) =>
+        about(id, () => context.refuses({ error: 'invalid_request', hint: /^client_id: unknown$/ }, as(id))),
+      ),
   },
   {
     title: 'refuses a client that may not use this grant',
-    async check(context) {
-      const parameters = await context.body({ client_id: UNLISTED_SITE });
-      await context.expectError(
-        { error: 'unauthorized_client', hint: /^grant_type: not for this client$/ },
-        parameters,
-      );
-    },
+    check: (context) => context.refuses(NOT_FOR_CLIENT, as(UNLISTED_SITE)),
   },
   {
     title: 'gives nothing to a client of another organization',
-    async check(context) {
-      const parameters = await context.body({ client_id: FOREIGN_SITE });
-      await context.expectError({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, parameters);
-    },
+    check: (context) =>
+      context.refuses({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, as(FOREIGN_SITE)),
   },
   {
     title: "accepts the client's origins and refuses other origins",
@@ -64,7 +59,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
       if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
       for (const origin of [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`]) {
         const expected = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
-        await about(origin, async () => context.expectError(expected, await context.body(), { headers: { origin } }));
+        await about(origin, () => context.refuses(expected, { headers: { origin } }));
       }
     },
   },
@@ -72,10 +67,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
 
 const UNLISTED: Rule = {
   title: 'refuses a client without a list of grants, because it declares `optIn`',
-  async check(context) {
-    const parameters = await context.body({ client_id: SILENT_SITE });
-    await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, parameters);
-  },
+  check: (context) => context.refuses(NOT_FOR_CLIENT, as(SILENT_SITE)),
 };
 
 const WITHOUT_SETTINGS: Rule = {
@@ -87,10 +79,9 @@ const ORGANIZATION_RULES: Rule[] = [
   {
     title: 'refuses an unknown organization and an organization that does not admit the client',
     check: (context) =>
-      forEach([randomUUID(), FOREIGN_ORGANIZATION], async (organization_id) => {
-        const parameters = await context.body({ organization_id });
-        const hint = /^(organization_id|client_id): /;
-        await about(organization_id, () => context.expectError({ error: 'invalid_request', hint }, parameters));
+      forEach([randomUUID(), FOREIGN_ORGANIZATION], (id) => {
+        const expected = { error: 'invalid_request', hint: /^(organization_id|client_id): / };
+        return about(id, () => context.refuses(expected, { parameters: { organization_id: id } }));
       }),
   },
   {
@@ -135,11 +126,8 @@ const REDIRECT_URI: Rule = {
   title: "refuses a redirect_uri that is not one of the client's",
   async check(context) {
     await context.expectToken(await context.body({ redirect_uri: `${ORIGIN}/` }));
-    for (const redirect_uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1']) {
-      const parameters = await context.body({ redirect_uri });
-      await about(redirect_uri, () =>
-        context.expectError({ error: 'invalid_request', hint: /^redirect_uri: / }, parameters),
-      );
-    }
+    const expected = { error: 'invalid_request', hint: /^redirect_uri: / };
+    for (const uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1'])
+      await about(uri, () => context.refuses(expected, { parameters: { redirect_uri: uri } }));
   },
 };

@@ -1,5 +1,4 @@
 import { about } from '../cases.js';
-import type { GrantTestContext } from '../grant-test-context.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION, SHARED_ORGANIZATION, SHARED_SITE } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
 
@@ -15,7 +14,7 @@ const WITHOUT_GROUPS: Rule = {
   title: 'is not available on the path of a group, because it does not declare `groups`',
   async check(context) {
     const expected = { error: 'invalid_request', hint: /^grant_type: not supported by the route of a group$/ };
-    await context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, 'sales'));
+    await context.refuses(expected, groupOf(OWN_ORGANIZATION, 'sales'));
   },
 };
 
@@ -41,11 +40,8 @@ const GROUP_RULES: Rule[] = [
       const { organization_id: _removed, ...others } = await context.body();
       await context.expectToken(others, groupOf(OWN_ORGANIZATION, 'sales'));
       const expected = { error: 'invalid_request', hint: /^organization_id: must equal the organization of the path$/ };
-      await context.expectError(
-        expected,
-        await context.body({ organization_id: OWN_ORGANIZATION }),
-        groupOf(FOREIGN_ORGANIZATION, 'sales'),
-      );
+      const parameters = { organization_id: OWN_ORGANIZATION };
+      await context.refuses(expected, { parameters, ...groupOf(FOREIGN_ORGANIZATION, 'sales') });
     },
   },
   {
@@ -53,21 +49,16 @@ const GROUP_RULES: Rule[] = [
     async check(context) {
       for (const group of ['a b', 'ä', 'x'.repeat(65), 'a.b', '%00']) {
         const expected = { error: 'invalid_request', hint: /^group_id: / };
-        await about(group, async () =>
-          context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, encodeURI(group))),
-        );
+        await about(group, () => context.refuses(expected, groupOf(OWN_ORGANIZATION, encodeURI(group))));
       }
     },
   },
   {
     title: 'is refused on a group path if the groups of the organization share one identity',
-    async check(context: GrantTestContext) {
-      const parameters = await context.body({ client_id: SHARED_SITE, organization_id: SHARED_ORGANIZATION });
-      await context.expectError(
-        { error: 'unauthorized_client', hint: /^group_id: / },
-        parameters,
-        groupOf(SHARED_ORGANIZATION, 'sales'),
-      );
+    async check(context) {
+      const parameters = { client_id: SHARED_SITE, organization_id: SHARED_ORGANIZATION };
+      const expected = { error: 'unauthorized_client', hint: /^group_id: / };
+      await context.refuses(expected, { parameters, ...groupOf(SHARED_ORGANIZATION, 'sales') });
     },
   },
 ];

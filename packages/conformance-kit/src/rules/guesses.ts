@@ -2,41 +2,21 @@ import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { winsMostRaces } from '../guess-race.js';
-import { provingParameters } from '../proof.js';
-import { predictedParameters } from '../repeatable-random.js';
 import type { Rule, RuleSet } from '../rule.js';
-import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
-import { limitsSpellings } from './guess-spellings.js';
+import { ownParameters } from '../secret-search.js';
+import type { Parameters } from '../token-request.js';
+import { fromSecureRandom, unguessable } from './proof-values.js';
 import { guess, rightValueWinsRace } from './wrong-guesses.js';
 
+const LIMIT = 'create it with randomSecret(), or limit the guesses';
 const COUNT_FIRST = 'count each guess before you compare its value';
 
 /** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
 export const guessRules: RuleSet = ({ agentScope }, { guessable }) => [
-  ...(agentScope === undefined ? [FROM_SECURE_RANDOM] : []),
-  ...(agentScope === undefined && guessable === undefined ? [UNGUESSABLE] : []),
+  ...(agentScope === undefined ? [fromSecureRandom()] : []),
+  ...(agentScope === undefined && guessable === undefined ? [unguessable(LIMIT)] : []),
   ...(guessable ? [limitsGuesses(guessable), limitsSpellings(guessable)] : []),
 ];
-
-const UNGUESSABLE: Rule = {
-  title: NO_SHORT_PARAMETER,
-  async check(context) {
-    const [one, other] = [await context.body(), await context.body()];
-    const { isPublicId } = context.environment;
-    const names = provingParameters(context, one, other).filter((name) => !isPublicId(`${one[name]}`));
-    assertNoShortParameter([one, other], names, 'create it with randomSecret(), or limit the guesses');
-  },
-};
-
-const FROM_SECURE_RANDOM: Rule = {
-  title: 'does not create proofs with Math.random()',
-  async check(context) {
-    const names = provingParameters(context, await context.body(), await context.body());
-    const predicted = await predictedParameters(names, () => context.body());
-    if (predicted.length === 0) return;
-    throw new Error(`${predicted}: repeats when Math.random() repeats its numbers; create it with randomSecret()`);
-  },
-};
 
 function limitsGuesses(guessable: GuessableParameter): Rule {
   const { parameter, limit } = guessable;
@@ -70,3 +50,42 @@ async function winsRace(context: GrantTestContext, guessable: GuessableParameter
   });
   return wins;
 }
+
+/** A database may ignore these differences when it compares texts. */
+const SPELLINGS: [what: string, change: (text: string) => string][] = [
+  ['with a trailing space', (text) => `${text} `],
+  ['in the other case', (text) => text.replace(/[a-z]/gi, swapCase)],
+];
+
+/** Another spelling of a value, for which a grant could count the guesses separately. */
+function limitsSpellings(guessable: GuessableParameter): Rule {
+  const { limit } = guessable;
+  return {
+    title: 'refuses another spelling of a right proof after too many guesses',
+    showsMoreOnServer: true,
+    async check(context) {
+      for (const [what, change] of SPELLINGS) {
+        const names = variable(context, await context.body(), change);
+        for (const name of names) {
+          await context.withLimits(async (service) => {
+            const parameters = await context.body();
+            await guess(context, service, parameters, guessable);
+            const spelled = { ...parameters, [name]: change(`${parameters[name]}`) };
+            const { status } = await about(`${name} ${what}`, () => context.send(spelled, { url: service.url }));
+            if (status === 200) throw new Error(`${name} ${what}: gets a token after ${limit} wrong guesses`);
+          });
+        }
+      }
+    },
+  };
+}
+
+/** The names of the grant's own parameters that a spelling changes. */
+function variable({ declared }: GrantTestContext, body: Parameters, change: (text: string) => string): string[] {
+  return ownParameters(declared.body).filter((name) => {
+    const { [name]: value } = body;
+    return typeof value === 'string' && change(value) !== value;
+  });
+}
+
+const swapCase = (letter: string) => (letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase());

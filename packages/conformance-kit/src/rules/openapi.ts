@@ -21,35 +21,25 @@ const discriminatorOf = (schema?: BodySchema) => schema?.discriminator ?? schema
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
 
-/**
- * The grant in the service's OpenAPI document. The responses of all other rules are checked against the document, too.
- */
+/** The grant in the service's OpenAPI document, with which all other rules compare their responses, too. */
 export const openApiRules: RuleSet = ({ name, body, form }) => [
   {
-    title: 'is in the OpenAPI document, with its parameters',
+    title: 'is in the OpenAPI document, with its parameters and its response',
     async check(context) {
-      const { document, requests } = await entryOf(context);
-      const types = ['application/json', ...(form ? ['application/x-www-form-urlencoded'] : [])];
-      for (const type of types) {
+      const { document, requests, responses } = await entryOf(context);
+      const parameters = await context.body();
+      for (const type of ['application/json', ...(form ? ['application/x-www-form-urlencoded'] : [])]) {
         const component = discriminatorOf(requests[type]?.schema)?.mapping[name]?.split('/').at(-1) ?? '';
         const schema = document.components.schemas[component];
         if (!schema) throw new Error(`${type}: no entry of the grant`);
         const missing = declaredProperties(body).filter((each) => !Object.hasOwn(schema.properties ?? {}, each));
         if (missing.length > 0) throw new Error(`not in the entry: ${missing}`);
-        const parameters = await context.body();
         if (!ajv.validate(schema, parameters))
           throw new Error(`a valid request does not match the schema: ${ajv.errorsText()}`);
       }
-    },
-  },
-  {
-    title: 'responds as the OpenAPI document describes',
-    async check(context) {
-      const { responses } = await entryOf(context);
       const schema = responses.find(({ title }) => title === name);
       if (!schema) throw new Error('no response schema of the grant');
-      const response = await context.expectToken(await context.body());
-      if (!ajv.validate(schema, response.body)) throw new Error(ajv.errorsText());
+      if (!ajv.validate(schema, (await context.expectToken(parameters)).body)) throw new Error(ajv.errorsText());
     },
   },
 ];

@@ -1,18 +1,10 @@
 import type { RuleSet } from '../rule.js';
 
-/** The response to a token request. `ResponseChecks` makes most of the checks, on the responses of all rules. */
+/** The response to a token request. `ResponseChecks` verifies each token by the JWKS, and makes most of the checks. */
 export const responseRules: RuleSet = () => [
   {
     title: 'gives a token for a valid request, in a response with exactly the declared fields',
     check: async (context) => void (await context.expectToken(await context.body())),
-  },
-  {
-    title: 'gives a token that any resource server verifies by the JWKS, with the claims of protocol §3.3',
-    async check(context) {
-      const { body } = await context.expectToken(await context.body());
-      const claims = await context.checks.claimsOf(body.access_token);
-      if (claims.sub !== body.entity_id) throw new Error(`sub is ${claims.sub}`);
-    },
   },
   {
     title: 'gives a token that this service accepts, for an existing customer',

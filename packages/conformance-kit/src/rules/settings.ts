@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
 import { declaredProperties, RegistryFile, RegistryFileError } from 'customer-authorization-service/testing-host';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { kitRegistry } from '../kit-registry.js';
 import { writeRegistryFile } from '../registry-file.js';
-import type { RuleSet } from '../rule.js';
+import type { Rule, RuleSet } from '../rule.js';
 
 const VALUES = [7, true, 'text', '', [], ['text'], { field: 'text' }];
 
@@ -14,38 +15,31 @@ export const settingsRules: RuleSet = ({ settings }) => [
       ? 'refuses a registry with settings of the grant that its settings class does not declare'
       : 'refuses a registry with settings of the grant, because it declares no settings',
     async check(context) {
-      const { settings: given } = context.kit;
-      const entry = { ...(given?.client ?? given?.organization), no_such_setting: 'text' };
-      const violations = await violationsOf(context, entry);
+      const violations = await violationsOf(context, { no_such_setting: 'text' });
       if (violations.length === 0) throw new Error('a registry with the field no_such_setting is accepted');
     },
   },
-  ...(settings
-    ? [
-        {
-          title: 'has a rule for each of its settings',
-          async check(context: GrantTestContext) {
-            const { settings: given } = context.kit;
-            for (const field of declaredProperties(settings)) {
-              const entry = { ...(given?.client ?? given?.organization) };
-              const violationsOfValues = await Promise.all(
-                VALUES.map((value) => violationsOf(context, { ...entry, [field]: value })),
-              );
-              const isRuled = violationsOfValues.some((violations) =>
-                violations.some((violation) => violation.includes(`.${field}`)),
-              );
-              if (!isRuled) throw new Error(`${field}: accepts any value`);
-            }
-          },
-        },
-      ]
-    : []),
+  ...(settings ? [hasRules(settings)] : []),
 ];
 
+function hasRules(settings: Type<object>): Rule {
+  return {
+    title: 'has a rule for each of its settings',
+    async check(context) {
+      for (const field of declaredProperties(settings)) {
+        const violations = await Promise.all(VALUES.map((value) => violationsOf(context, { [field]: value })));
+        if (!violations.flat().some((violation) => violation.includes(`.${field}`)))
+          throw new Error(`${field}: accepts any value`);
+      }
+    },
+  };
+}
+
 /**
- * The violations of a registry in which a client has these settings. An invalid agent ensures that it is never applied.
+ * The violations of a registry in which a client has the settings of the test after a change. An invalid agent ensures that it is never applied.
  */
-async function violationsOf({ declared, environment }: GrantTestContext, entry: object): Promise<string[]> {
+async function violationsOf({ declared, kit, environment }: GrantTestContext, changed: object): Promise<string[]> {
+  const entry = { ...(kit.settings?.client ?? kit.settings?.organization), ...changed };
   const registry = kitRegistry({ client: { [declared.name]: entry } });
   registry.agents.push({ email: 'no address' });
   const path = join(environment.service.database.folder, `settings-${crypto.randomUUID()}.yaml`);

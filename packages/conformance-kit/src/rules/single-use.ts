@@ -8,6 +8,8 @@ import type { Rule, RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 import type { TestService } from '../test-service.js';
 
+const REDEEM_ONCE = 'redeem the proof by one UPDATE with all checks in its WHERE, and only if it changes a row';
+
 /** A single-use request gets one token: sent one after another, at the same time, and to different processes. */
 export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? SINGLE_USE : [REPEATABLE]);
 
@@ -72,11 +74,13 @@ async function raceOf(context: GrantTestContext, services: TestService[]): Promi
   );
   const winners = responses.filter(({ status }) => status === 200);
   if (winners.length !== 1)
-    throw new Error(`${winners.length} of ${REQUESTS_PER_RACE} got a token: ${responses.map(({ status }) => status)}`);
+    throw new Error(
+      `${winners.length} of ${REQUESTS_PER_RACE} got a token; ${REDEEM_ONCE}: ${responses.map(({ status }) => status)}`,
+    );
   for (const response of responses) {
     await context.assertValid(response, { body: parameters });
     if (response !== winners[0] && response.body.error !== 'invalid_grant')
-      throw new Error(`the response to a request that lost the race is ${response.text}`);
+      throw new Error(`not refused with invalid_grant after another request won the race: ${response.text}`);
   }
   const headers = { authorization: `Bearer ${winners[0]?.body.access_token}` };
   const { status } = await context.environment.service.send('GET', '/v2/customer/info', headers);

@@ -5,11 +5,10 @@ import type { GrantKit } from '../../src/grant-kit.js';
 import { GrantTestContext } from '../../src/grant-test-context.js';
 import { grantMetadataOf } from '../../src/grant-under-test.js';
 import type { Rule } from '../../src/rule.js';
-import type { BrokenCase } from '../support/broken-grants/broken-case.js';
+import { type BrokenCase, interceptingFetch } from '../support/broken-grants/broken-case.js';
 import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
 import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
-import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.js';
 import { pollingGrant } from '../support/broken-grants/polling.grant.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
@@ -34,7 +33,7 @@ async function failureOf({
   ...more
 }: BrokenCase) {
   const kit = { valid, ...more };
-  const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
+  const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title.includes(rule));
   expect(rules).toHaveLength(1);
   const context = await GrantTestContext.open(grant, kit, responseTimeoutMs);
   const { fetch } = globalThis;
@@ -76,8 +75,8 @@ describe('the conformance kit detects a grant that', () => {
         applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(({ title }) => title),
       ),
     );
-    const broken = new Set([...cases, ...BROKEN_PROOFS].map(({ rule }) => rule));
-    expect([...new Set(titles)].filter((title) => !broken.has(title))).toEqual([]);
+    const broken = [...cases, ...BROKEN_PROOFS].map(({ rule }) => rule);
+    expect([...new Set(titles)].filter((title) => !broken.some((rule) => title.includes(rule)))).toEqual([]);
   });
 });
 

@@ -11,8 +11,7 @@ describe('the conformance kit detects a grant that', () => {
 
   it.each(BROKEN_PROOFS)('$description, by one rule alone', async ({ grant, rule, failure, ...kit }) => {
     const failures = await failuresOf(grant, { valid, ...kit });
-    expect([...failures.keys()], JSON.stringify([...failures])).toEqual([rule]);
-    expect(failures.get(rule)).toMatch(failure);
+    expect([...failures]).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
   });
 
   it.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('has no mistake, by no rule, with TZ=%s', async (zone) => {

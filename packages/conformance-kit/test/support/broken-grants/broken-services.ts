@@ -17,12 +17,16 @@ class AnySetting {
   no_such_setting!: string;
 }
 
-const asAgent = grantThat(
-  async ({ agent }, identities) => {
-    return { ...(await identities.create(agent?.organizationId ?? '')), response: { prize: 'a car' } };
-  },
-  { agentScope: SCOPE, body: GrantBody as typeof TicketBody },
-);
+const asAgent = {
+  ...grantThat(
+    async ({ agent }, identities) => ({
+      ...(await identities.create(agent?.organizationId ?? '')),
+      response: { prize: 'a car' },
+    }),
+    { agentScope: SCOPE, body: GrantBody as typeof TicketBody },
+  ),
+  valid: () => ({}),
+};
 
 const parsed = (text: string): Record<string, unknown> => {
   try {
@@ -31,34 +35,41 @@ const parsed = (text: string): Record<string, unknown> => {
     return {};
   }
 };
-/** Changes the parameters between the kit and the service. */
-const sending = (change: (body: Record<string, unknown>) => object) => ({
-  request: (sent: InterceptedRequest) => {
+
+type Broken = Pick<BrokenCase, 'interception' | 'breakService' | 'restore'>;
+
+/** Changes a request between the kit and the service. */
+const changing = (request: (sent: InterceptedRequest) => void): Broken => ({ interception: { request } });
+const breaking = (breakService: NonNullable<BrokenCase['breakService']>): Broken => ({ breakService });
+const ofBody = (change: (body: Record<string, unknown>) => object) =>
+  changing((sent) => {
     sent.body = JSON.stringify(change(parsed(sent.body)));
-  },
-});
-const atPath = (change: (path: string) => string) => ({
-  request: (sent: InterceptedRequest) => {
+  });
+const ofText = (change: (text: string, headers: Record<string, string>) => string) =>
+  changing((sent) => {
+    sent.body = change(sent.body, sent.headers);
+  });
+const ofPath = (change: (path: string) => string) =>
+  changing((sent) => {
     sent.path = change(sent.path);
+  });
+/** Replaces a text in responses from a path. */
+const responding = (path: string, from: string | RegExp, to: string): Broken => ({
+  interception: {
+    response: (intercepted) => {
+      if (intercepted.path.endsWith(path)) intercepted.text = intercepted.text.replaceAll(from, to);
+    },
   },
 });
 
 const { authenticate } = BearerAuthGuard.prototype;
-
 /** Makes the service accept every caller as an agent. */
-const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
+const acceptingEveryCaller: Broken = {
   breakService: () => {
     const claims = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
-    const principal: Principal = {
-      kind: 'agent',
-      agentId: 'anybody',
-      organizationId: OWN_ORGANIZATION,
-      clientId: SITE,
-      scopes: [SCOPE],
-      claims,
-      isFromTrustedIssuer: false,
-      descent: () => '',
-    };
+    const identity = { kind: 'agent', agentId: 'anybody', organizationId: OWN_ORGANIZATION, clientId: SITE } as const;
+    const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, descent: () => '' };
+    const principal: Principal = { ...identity, ...own };
     BearerAuthGuard.prototype.authenticate = async (context) => {
       context.switchToHttp().getRequest().user = principal;
       return principal;
@@ -69,301 +80,124 @@ const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
   },
 };
 
+const ofOneClient = ofBody((body) => ({ ...body, client_id: SITE }));
+const repairing = ofText((text) => (parsed(text)?.grant_type === 'ticket' ? text : JSON.stringify(GOOD)));
+const withAnySetting = breaking(({ application }) => {
+  application.get(GrantSettingsClasses).settings = () => AnySetting;
+});
+
 const only = grantThat(sound);
 const withForm = grantThat(sound, { form: true });
 const withGroups = grantThat(sound, { groups: true });
-const closed = grantThat(sound, { optIn: true });
+const optIn = grantThat(sound, { optIn: true });
+
+type Row = [description: string, rule: string, failure: RegExp, broken: Broken, grant?: Pick<BrokenCase, 'grant'>];
+
+const ACCEPTED = /not refused with 400 invalid_request hint/;
+const REFUSED = /refused instead of a token/;
+const ONE_CLIENT = /a token of the client kit-site/;
+const ONE_ORGANIZATION = /a token of the organization .*; requested: /;
+const ANY_REGISTRY = /^a registry with the field no_such_setting is accepted/;
+
+const ofOtherTicket = ofBody((body) => ({ ...body, ticket: body.ticket || GOOD.ticket }));
+const ofOneOrganization = ofBody((body) => ({ ...body, organization_id: OWN_ORGANIZATION }));
+const ofJsonForms = ofText((text, { 'content-type': type }) =>
+  type ? JSON.stringify(Object.fromEntries(new URLSearchParams(text))) : text,
+);
+const withoutRepetition = ofText(
+  (text) => `${new URLSearchParams(Object.fromEntries([...new URLSearchParams(text)].reverse()))}`,
+);
+const withoutGroups = ofPath((path) => (path.endsWith('/sales/token') ? TOKEN : path));
+const toOwnGroups = ofPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION));
+const fromOwnOrigin = changing(({ headers }) => {
+  if (headers.origin) headers.origin = ORIGIN;
+});
+const admittingEveryClient = breaking(({ application }) => {
+  const organization = application.get(Registry).organization(FOREIGN_ORGANIZATION);
+  if (organization) organization.admits = () => true;
+});
+const withoutAudit = breaking(({ application }) => {
+  application.get(Audit).record = () => undefined;
+});
+const countingOthers = responding('/metrics', 'grant="ticket"', 'grant="other"');
+const withoutRequests = responding('/openapi.json', '"ticket":"#', '"other":"#');
+const withoutResponses = responding('/openapi.json', '"title":"ticket"', '"title":"other"');
+const withSettings = grantThat(sound, { settings: AnySetting });
+
+const ROWS: Row[] = [
+  ['publishes other keys', 'exactly the', /^no applicable key/, responding('jwks.json', /"kid":"[^"]*"/g, '"kid":"x"')],
+  ['fills in missing parameters', 'a required', ACCEPTED, ofBody((body) => ({ ticket: GOOD.ticket, ...body }))],
+  ['fills in empty parameters', 'an empty parameter, and', ACCEPTED, ofOtherTicket],
+  ['has empty values', 'of a form', REFUSED, ofText((text) => text.replace('t_uri=', 't_uri=empty')), withForm],
+  ['accepts a repeated parameter', 'a repeated parameter, in', ACCEPTED, ofBody((body) => body)],
+  ['rejects unknown parameters', 'does not receive', REFUSED, ofBody((body) => ('unknown' in body ? {} : body))],
+  [
+    'parses bodies by their type',
+    'any Content-Type',
+    REFUSED,
+    ofText((text, { 'content-type': type }) => type ?? text),
+  ],
+  ['reads bodies of any size', 'more than 16 KiB', /^not refused with 413/, ofText((text) => text.trim())],
+  ['repairs bodies', 'that is not JSON', ACCEPTED, repairing],
+  ['repairs JSON', 'JSON that is not an object', ACCEPTED, repairing],
+  ['reads forms for every grant', 'refuses a form', ACCEPTED, ofJsonForms],
+  ['reads no form', 'from a form', REFUSED, changing(({ headers }) => delete headers['content-type']), withForm],
+  ['accepts a repeated parameter in a form', 'a repeated parameter in a form', ACCEPTED, withoutRepetition, withForm],
+  ['takes unknown clients for one', 'refuses an unknown client', ONE_CLIENT, ofOneClient],
+  ['takes forbidden clients for one', 'may not use this grant', ONE_CLIENT, ofOneClient],
+  ['takes foreign clients for one', 'to a client of another', ONE_CLIENT, ofOneClient],
+  ['admits every client to an opt-in grant', 'declares `optIn`', ONE_CLIENT, ofOneClient, optIn],
+  ['accepts every Origin', "the client's origins", /^https:\/\/foreign\.example: not refused/, fromOwnOrigin],
+  ['has only one organization', 'an unknown organization', ONE_ORGANIZATION, ofOneOrganization],
+  [
+    'ignores redirect_uri',
+    'a redirect_uri',
+    /^https:\/\/kit\.example: not/,
+    ofBody(({ redirect_uri: _, ...all }) => all),
+  ],
+  ['requires no bearer token', 'without a bearer', /^no bearer: not refused with 401/, acceptingEveryCaller, asAgent],
+  ['has endless tokens', 'or expired', /^an ended token: not refused with 401/, acceptingEveryCaller, asAgent],
+  ['checks no scopes', 'without its scope', /^not refused with 403 insufficient_scope/, acceptingEveryCaller, asAgent],
+  ['admits every client', 'to an agent of another', ONE_ORGANIZATION, admittingEveryClient, asAgent],
+  ['ignores groups', 'on the path of a group, because', /data must have required property 'organiz/, withoutGroups],
+  ['confuses the groups of two organizations', 'from the path', ACCEPTED, toOwnGroups, withGroups],
+  [
+    'accepts any group',
+    'group id',
+    ACCEPTED,
+    ofPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
+    withGroups,
+  ],
+  ['gives shared groups their own identities', 'share one', /^not refused with 400 unauth/, withoutGroups, withGroups],
+  ['accepts any settings', 'that its settings class does not declare', ANY_REGISTRY, withAnySetting, withSettings],
+  ['accepts settings of a grant without them', 'declares no settings', ANY_REGISTRY, withAnySetting],
+  ['records no audit events', 'causes one audit event', /^0 audit events token\.issued/, withoutAudit],
+  [
+    'counts another grant',
+    'in the metrics',
+    /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
+    countingOthers,
+  ],
+  [
+    'does not describe the grant',
+    'its parameters and its response',
+    /^application\/json: no entry of the grant/,
+    withoutRequests,
+  ],
+  [
+    'does not describe the response',
+    'its parameters and its response',
+    /^no response schema of the grant/,
+    withoutResponses,
+  ],
+];
 
 /** Violations in the token endpoint. A grant alone cannot violate these rules. */
-export const BROKEN_SERVICES: BrokenCase[] = [
-  {
-    description: 'is in a service that publishes other keys',
-    ...only,
-    interception: {
-      response: (intercepted) => {
-        if (intercepted.path.endsWith('jwks.json'))
-          intercepted.text = intercepted.text.replace(/"kid":"[^"]*"/, '"kid":"another"');
-      },
-    },
-    rule: 'gives a token that any resource server verifies by the JWKS, with the claims of protocol §3.3',
-    failure: /^no applicable key found in the JSON Web Key Set/,
-  },
-  {
-    description: 'is in a service that fills in missing parameters',
-    ...only,
-    interception: sending((body) => ({ ticket: GOOD.ticket, ...body })),
-    rule: 'refuses a request without a required parameter, and names it',
-    failure: /^ticket: not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that fills in empty parameters',
-    ...only,
-    interception: sending((body) => ({ ...body, ticket: body.ticket || GOOD.ticket })),
-    rule: 'refuses an empty parameter, and names it',
-    failure: /^ticket: not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that treats an empty parameter of a form as a value',
-    ...withForm,
-    interception: {
-      request: (sent) => {
-        sent.body = sent.body.replace('redirect_uri=', 'redirect_uri=empty');
-      },
-    },
-    rule: 'treats an empty parameter of a form as a missing parameter',
-    failure: /^redirect_uri: refused instead of a token/,
-  },
-  {
-    description: 'is in a service that accepts a repeated parameter',
-    ...only,
-    interception: sending((body) => ({
-      ...body,
-      ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}),
-    })),
-    rule: 'rejects a repeated parameter, in every spelling of its name',
-    failure: /^\w+: not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that rejects unknown parameters',
-    ...only,
-    interception: sending((body) => ('unknown' in body ? {} : body)),
-    rule: 'does not receive a parameter that its body class does not declare',
-    failure: /^refused instead of a token/,
-  },
-  {
-    description: 'is in a service that parses bodies by their Content-Type',
-    ...only,
-    interception: {
-      request: (sent) => {
-        if (sent.headers['content-type'] === 'nonsense') sent.body = 'nonsense';
-      },
-    },
-    rule: 'reads JSON with any Content-Type',
-    failure: /^nonsense: refused instead of a token/,
-  },
-  {
-    description: 'is in a service that reads bodies of any size',
-    ...only,
-    interception: {
-      request: (sent) => {
-        sent.body = sent.body.trim();
-      },
-    },
-    rule: 'refuses a body of more than 16 KiB',
-    failure: /^not refused with 413 payload_too_large/,
-  },
-  ...['refuses a body that is not JSON', 'refuses JSON that is not an object'].map(
-    (rule): BrokenCase => ({
-      description: `is in a service that repairs invalid bodies: ${rule}`,
-      ...only,
-      interception: {
-        request: (sent) => {
-          if (parsed(sent.body)?.grant_type !== 'ticket') sent.body = JSON.stringify(GOOD);
-        },
-      },
-      rule,
-      failure: /not refused with 400 invalid_request hint/,
-    }),
-  ),
-  {
-    description: 'is in a service that reads forms for every grant',
-    ...only,
-    interception: {
-      request: (sent) => {
-        if (sent.headers['content-type'])
-          sent.body = JSON.stringify(Object.fromEntries(new URLSearchParams(sent.body)));
-      },
-    },
-    rule: 'refuses a form, because it does not declare `form`',
-    failure: /^not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that reads no form',
-    ...withForm,
-    interception: {
-      request: (sent) => {
-        delete sent.headers['content-type'];
-      },
-    },
-    rule: 'reads its parameters from a form, because it declares `form`',
-    failure: /^refused instead of a token/,
-  },
-  {
-    description: 'is in a service that accepts a repeated parameter in a form',
-    ...withForm,
-    interception: {
-      request: (sent) => {
-        const fields = new Map([...new URLSearchParams(sent.body)].reverse());
-        sent.body = new URLSearchParams(Object.fromEntries(fields)).toString();
-      },
-    },
-    rule: 'refuses a repeated parameter in a form',
-    failure: /^\w+: not refused with 400 invalid_request hint/,
-  },
-  ...[
-    'refuses an unknown client',
-    'refuses a client that may not use this grant',
-    'gives nothing to a client of another organization',
-  ].map(
-    (rule): BrokenCase => ({
-      description: `is in a service that treats every client as the same client: ${rule}`,
-      ...only,
-      interception: sending((body) => ({ ...body, client_id: SITE })),
-      rule,
-      failure: /a token of the client kit-site/,
-    }),
-  ),
-  {
-    description: 'is in a service that admits every client to an opt-in grant',
-    ...closed,
-    interception: sending((body) => ({ ...body, client_id: SITE })),
-    rule: 'refuses a client without a list of grants, because it declares `optIn`',
-    failure: /a token of the client kit-site/,
-  },
-  {
-    description: 'is in a service that accepts every Origin',
-    ...only,
-    interception: {
-      request: (sent) => {
-        if (sent.headers.origin) sent.headers.origin = ORIGIN;
-      },
-    },
-    rule: "accepts the client's origins and refuses other origins",
-    failure: /^https:\/\/foreign\.example: not refused/,
-  },
-  {
-    description: 'is in a service that has only one organization',
-    ...only,
-    interception: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
-    rule: 'refuses an unknown organization and an organization that does not admit the client',
-    failure: /a token of the organization .*; requested: /,
-  },
-  {
-    description: 'is in a service that ignores redirect_uri',
-    ...only,
-    interception: sending(({ redirect_uri: _left, ...body }) => body),
-    rule: "refuses a redirect_uri that is not one of the client's",
-    failure: /^https:\/\/kit\.example: not refused/,
-  },
-  {
-    description: 'is in a service that requires no bearer token',
-    ...asAgent,
-    valid: () => ({}),
-    ...acceptEveryCaller,
-    rule: 'responds with 401 to a request without the bearer token of an agent',
-    failure: /^no bearer: not refused with 401 invalid_token/,
-  },
-  {
-    description: 'is in a service whose tokens never expire',
-    ...asAgent,
-    valid: () => ({}),
-    ...acceptEveryCaller,
-    rule: 'responds with 401 to an expired bearer token of an agent',
-    failure: /^an expired token: not refused with 401 invalid_token/,
-  },
-  {
-    description: 'is in a service that checks no scopes',
-    ...asAgent,
-    valid: () => ({}),
-    ...acceptEveryCaller,
-    rule: 'responds with 403 to an agent without its scope',
-    failure: /^not refused with 403 insufficient_scope/,
-  },
-  {
-    description: 'is in a service that admits every client to every organization',
-    ...asAgent,
-    valid: () => ({}),
-    breakService: ({ application }) => {
-      const organization = application.get(Registry).organization(FOREIGN_ORGANIZATION);
-      if (organization) organization.admits = () => true;
-    },
-    rule: 'gives nothing to an agent of another organization',
-    failure: /^a token of the organization .*; requested: /,
-  },
-  {
-    description: 'is in a service that ignores groups',
-    ...only,
-    interception: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
-    rule: 'is not available on the path of a group, because it does not declare `groups`',
-    failure: /sales\/token 200: data must have required property 'organization_id'/,
-  },
-  {
-    description: 'is in a service that confuses the groups of two organizations',
-    ...withGroups,
-    interception: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
-    rule: 'takes the organization from the path of the group and refuses another one in the body',
-    failure: /^not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that accepts any group name',
-    ...withGroups,
-    interception: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
-    rule: 'refuses an invalid group id',
-    failure: /^a b: not refused with 400 invalid_request hint/,
-  },
-  {
-    description: 'is in a service that gives shared groups separate identities',
-    ...withGroups,
-    interception: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
-    rule: 'is refused on a group path if the groups of the organization share one identity',
-    failure: /^not refused with 400 unauthorized_client/,
-  },
-  ...[{ settings: AnySetting }, {}].map(
-    (options): BrokenCase => ({
-      description: `is in a service that accepts any registry, ${options.settings ? 'with' : 'without'} settings`,
-      ...grantThat(sound, options),
-      breakService: ({ application }) => {
-        application.get(GrantSettingsClasses).settings = () => AnySetting;
-      },
-      rule: options.settings
-        ? 'refuses a registry with settings of the grant that its settings class does not declare'
-        : 'refuses a registry with settings of the grant, because it declares no settings',
-      failure: /^a registry with the field no_such_setting is accepted/,
-    }),
-  ),
-  {
-    description: 'is in a service that records no audit events',
-    ...only,
-    breakService: ({ application }) => {
-      application.get(Audit).record = () => undefined;
-    },
-    rule: 'causes one audit event with its name, the customer, the client, the organization and the request',
-    failure: /^0 audit events token\.issued/,
-  },
-  {
-    description: 'is in a service whose metrics have another grant name',
-    ...only,
-    interception: {
-      response: (intercepted) => {
-        if (intercepted.path === '/metrics')
-          intercepted.text = intercepted.text.replaceAll('grant="ticket"', 'grant="other"');
-      },
-    },
-    rule: 'is counted in the metrics by its name',
-    failure: /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
-  },
-  {
-    description: 'is in a service whose OpenAPI document omits the grant',
-    ...only,
-    interception: {
-      response: (intercepted) => {
-        if (intercepted.path === '/openapi.json')
-          intercepted.text = intercepted.text.replaceAll('"ticket":"#', '"other":"#');
-      },
-    },
-    rule: 'is in the OpenAPI document, with its parameters',
-    failure: /^application\/json: no entry of the grant/,
-  },
-  {
-    description: 'is in a service whose OpenAPI document omits the response',
-    ...only,
-    interception: {
-      response: (intercepted) => {
-        if (intercepted.path === '/openapi.json')
-          intercepted.text = intercepted.text.replaceAll('"title":"ticket"', '"title":"other"');
-      },
-    },
-    rule: 'responds as the OpenAPI document describes',
-    failure: /^no response schema of the grant/,
-  },
-];
+export const BROKEN_SERVICES: BrokenCase[] = ROWS.map(([description, rule, failure, broken, grant]) => ({
+  description: `is in a service that ${description}`,
+  rule,
+  failure,
+  ...only,
+  ...grant,
+  ...broken,
+}));

@@ -73,12 +73,9 @@ class PassBody extends GrantBody {
 }
 
 /** Accepts a space after the id. */
-class SpacedPassBody extends GrantBody {
+class SpacedPassBody extends PassBody {
   @Matches(/^[\w-]{6,64} ?$/)
-  pass!: string;
-
-  @Matches(/^\d{6}$/)
-  code!: string;
+  override pass!: string;
 }
 
 class PassLink {
@@ -123,7 +120,7 @@ class PassNote {
 }
 
 class Passes1795400000000 implements MigrationInterface {
-  readonly name = 'Passes1795400000000';
+  readonly name: string = 'Passes1795400000000';
 
   async up(runner: QueryRunner): Promise<void> {
     const columns = new Columns(runner);
@@ -140,17 +137,13 @@ class Passes1795400000000 implements MigrationInterface {
   }
 }
 
-class PassNotes1795400000001 implements MigrationInterface {
-  readonly name = 'PassNotes1795400000001';
+class PassNotes1795400000001 extends Passes1795400000000 {
+  override readonly name = 'PassNotes1795400000001';
 
-  async up(runner: QueryRunner): Promise<void> {
+  override async up(runner: QueryRunner): Promise<void> {
     const columns = new Columns(runner);
     const note = [columns.key('note', 64), columns.time('expires_at')];
     await createTables(runner, [{ name: 'pass_note', columns: note, indices: expiryIndex('pass_note') }]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['pass_note']);
   }
 }
 

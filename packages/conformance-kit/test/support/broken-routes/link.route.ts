@@ -1,5 +1,5 @@
 import { HttpCode, Module, Post } from '@nestjs/common';
-import { IsString, MaxLength } from 'class-validator';
+import { IsString, Matches, MaxLength } from 'class-validator';
 import {
   AgentGuard,
   type AgentPrincipal,
@@ -7,8 +7,14 @@ import {
   BearerGuard,
   Caller,
   ClientRequest,
+  Identities,
+  IdentityModule,
+  Limits,
+  OAuthError,
   type Principal,
   PublicController,
+  randomSecret,
+  UUID,
   ValidatedBody,
 } from 'customer-authorization-service/grant';
 import { assertAgent } from '../../../../../src/bearer/principal.js';
@@ -16,14 +22,27 @@ import type { RouteKit } from '../../../src/routes/route-kit.js';
 
 export const LINK = 'POST /v2/customer/kit_link';
 const SCOPE = 'links:create';
+const LIMITS = { kit_links: '1000000/1' } as const;
 
-/** A mistake of the author of a route for agents. The route without a mistake satisfies every rule. */
-export type LinkMistake = 'requires no scope' | 'does not check the client in its body';
+/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
+export type LinkMistake =
+  | 'requires no scope'
+  | 'does not check the client in its body'
+  | 'does not look up the customer'
+  | 'takes from no limit';
 
 class LinkBody {
   @IsString()
   @MaxLength(128)
   client_id!: string;
+
+  @Matches(UUID)
+  entity_id!: string;
+}
+
+class LinkResponse {
+  @IsString()
+  url!: string;
 }
 
 /** Admits agents with any scope. */
@@ -33,39 +52,46 @@ class AnyAgentGuard extends BearerGuard {
   }
 }
 
-/** An agent creates a link for the page of a client. */
+/** An agent creates a link for a customer. */
 export function linkRoute(mistake?: LinkMistake): RouteKit {
+  const isUnchecked = mistake === 'does not check the client in its body';
+  const BodyOf = (isUnchecked ? ValidatedBody : ClientRequest) as typeof ValidatedBody;
   const guard = mistake === 'requires no scope' ? (AnyAgentGuard as ReturnType<typeof AgentGuard>) : AgentGuard(SCOPE);
 
   @PublicController('v2/customer/kit_link')
   class LinkController {
+    constructor(
+      private readonly identities: Identities,
+      private readonly limits: Limits<typeof LIMITS>,
+    ) {}
+
     @Post()
-    @ApiRoute({ summary: 'Create a link' })
+    @ApiRoute({ summary: 'Create a link for a customer', response: LinkResponse, errorStatuses: [429] })
     @HttpCode(200)
-    create(@Caller(guard) _agent: AgentPrincipal, @ClientRequest(LinkBody) _request: ClientRequest<LinkBody>): object {
-      return {};
+    async create(
+      @Caller(guard) { organizationId }: AgentPrincipal,
+      @BodyOf(LinkBody) request: LinkBody,
+    ): Promise<LinkResponse> {
+      const { entity_id: entityId } = isUnchecked ? request : (request as unknown as ClientRequest<LinkBody>).body;
+      if (mistake !== 'takes from no limit') this.limits.take('kit_links', `${organizationId} ${entityId}`);
+      const customer = await this.identities.find(entityId, organizationId);
+      if (!customer && mistake !== 'does not look up the customer')
+        throw OAuthError.invalidRequest('entity_id: unknown');
+      return { url: `https://kit.example/#${randomSecret('base64url')}` };
     }
   }
 
-  @PublicController('v2/customer/kit_link')
-  class UncheckedController {
-    @Post()
-    @ApiRoute({ summary: 'Create a link' })
-    @HttpCode(200)
-    create(@Caller(guard) _agent: AgentPrincipal, @ValidatedBody(LinkBody) _body: LinkBody): object {
-      return {};
-    }
-  }
-
-  const isUnchecked = mistake === 'does not check the client in its body';
-  @Module({ controllers: [isUnchecked ? UncheckedController : LinkController] })
+  @Module({ imports: [IdentityModule], controllers: [LinkController] })
   class LinkModule {}
 
   return {
     modules: [LinkModule],
+    limits: LIMITS,
     callers: ['agent'],
+    actsOn: { customer: 'entity_id' },
     agentScope: SCOPE,
-    actsOn: 'own organization',
-    valid: ({ clientId }) => ({ body: { client_id: clientId } }),
+    valid: async ({ clientId, newCustomer }) => ({
+      body: { client_id: clientId, entity_id: (await newCustomer()).entityId },
+    }),
   };
 }

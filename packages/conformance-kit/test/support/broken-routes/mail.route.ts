@@ -1,56 +1,148 @@
-import { HttpCode, Module, Post } from '@nestjs/common';
-import { IsString, Matches } from 'class-validator';
-import { ApiRoute, ClientRequest, Limits, PublicController } from 'customer-authorization-service/grant';
+import { HttpCode, Injectable, Module, Post } from '@nestjs/common';
+import { IsBoolean, IsString, Matches } from 'class-validator';
+import {
+  ApiRoute,
+  ClientRequest,
+  type Grant,
+  GrantBody,
+  type GrantResult,
+  GrantType,
+  Limits,
+  OAuthError,
+  PublicController,
+} from 'customer-authorization-service/grant';
+import type { Random } from '../../../src/fuzz/random.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 
 export const MAIL = 'POST /v2/customer/kit_mail';
 
 /** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type MailMistake = 'limits only the network';
+export type MailMistake =
+  | 'limits only the network'
+  | 'sends before it takes from the limit'
+  | 'names no grant'
+  | 'says whether somebody has an address'
+  | 'accepts an address of any length';
 
-class MailBody {
-  @IsString()
-  client_id!: string;
-
-  @IsString()
-  organization_id!: string;
-
-  @Matches(/^[\w.]{1,64}@example\.com$/)
-  email!: string;
+/** How a correct route sends. */
+export interface MailForm {
+  /** Returns the address of a person. */
+  addressOf: (person: number) => string;
+  resends: number;
+  /** Whether a table counts the messages, also those of `valid` and of other processes. */
+  countsInTable: boolean;
+  /** Whether `valid` sends the first message. */
+  sendsInValid: boolean;
+  /** Whether the route asks a provider for the person before it takes from the limit. */
+  looksUpFirst: boolean;
 }
 
-const LIMITS = { kit_mail_network: '1000/600', kit_mail_email: '3/600' } as const;
+const FORM: MailForm = {
+  addressOf: (person) => `person.${10_000 + person}@example.com`,
+  resends: 3,
+  countsInTable: false,
+  sendsInValid: false,
+  looksUpFirst: false,
+};
+
+export function randomMailForm(random: Random): MailForm {
+  return {
+    addressOf: random.pick([
+      FORM.addressOf,
+      (person) => `${'xyz'.repeat(person % 9)}${person}+chat@mail.example.com`,
+      (person) => `+4930${1_000_000 + person}`,
+      (person) => `badge-${person}`,
+    ]),
+    resends: 2 + random.below(5),
+    countsInTable: random.chance(0.5),
+    sendsInValid: random.chance(0.5),
+    looksUpFirst: random.chance(0.5),
+  };
+}
+
+@GrantType('kit_mail', { body: GrantBody })
+class MailGrant implements Grant {
+  grant = async (): Promise<GrantResult> => Promise.reject(OAuthError.invalidGrant('no mail'));
+}
+
+class MailResponse {
+  @IsBoolean()
+  known!: boolean;
+}
+
+type MailLimits = Record<'kit_mail_network' | 'kit_mail_email', `${number}/${number}`>;
+
+@Injectable()
+class Mailer {
+  async lookUp(_address: string): Promise<void> {}
+  async send(_address: string): Promise<void> {}
+}
 
 /** A route that anyone calls sends a mail to an address of the request. */
-export function mailRoute(mistake?: MailMistake): RouteKit {
-  let count = 0;
+export function mailRoute(mistake?: MailMistake, form = FORM): RouteKit {
+  const { addressOf, resends, countsInTable, sendsInValid, looksUpFirst } = form;
+  const limits: MailLimits = { kit_mail_network: '1000/600', kit_mail_email: `${resends}/600` };
+  const tells = mistake === 'says whether somebody has an address';
+  const options = mistake === 'names no grant' ? {} : { grant: 'kit_mail' };
+  const known = new Set<string>();
+  /** The messages to each address, for all processes. */
+  const table = new Map<string, number>();
+
+  class MailBody {
+    @IsString()
+    client_id!: string;
+
+    @IsString()
+    organization_id!: string;
+
+    @Matches(mistake === 'accepts an address of any length' ? /^[\w.]+@example\.com$/ : /^[\w.@+-]{1,64}$/)
+    email!: string;
+  }
 
   @PublicController('v2/customer/kit_mail')
   class MailController {
-    constructor(private readonly limits: Limits<typeof LIMITS>) {}
+    constructor(
+      private readonly limits: Limits<MailLimits>,
+      private readonly mailer: Mailer,
+    ) {}
 
     @Post()
-    @ApiRoute({ summary: 'Send a mail', errorStatuses: [429] })
+    @ApiRoute({ summary: 'Send a mail', errorStatuses: [429], ...(tells && { response: MailResponse }) })
     @HttpCode(200)
-    send(@ClientRequest(MailBody) { body }: ClientRequest<MailBody>): object {
+    async send(@ClientRequest(MailBody, options) { body: { email } }: ClientRequest<MailBody>): Promise<object> {
       this.limits.takeForNetwork('kit_mail_network');
-      if (mistake !== 'limits only the network') this.limits.take('kit_mail_email', body.email);
-      return {};
+      if (looksUpFirst) await this.mailer.lookUp(email);
+      if (mistake === 'sends before it takes from the limit') await this.mailer.send(email);
+      if (mistake !== 'limits only the network') this.count(email);
+      await this.mailer.send(email);
+      return tells ? { known: known.has(email) } : {};
+    }
+
+    private count(email: string): void {
+      if (!countsInTable) return void this.limits.take('kit_mail_email', email);
+      const count = (table.get(email) ?? 0) + 1;
+      if (count > resends) throw OAuthError.rateLimited(60, 'mails');
+      table.set(email, count);
     }
   }
 
-  @Module({ controllers: [MailController] })
+  @Module({ controllers: [MailController], providers: [Mailer, MailGrant] })
   class MailModule {}
 
   return {
     modules: [MailModule],
-    limits: LIMITS,
-    otherLimits: mistake ? ['kit_mail_email'] : [],
+    limits,
+    otherLimits: mistake === 'limits only the network' || countsInTable ? ['kit_mail_email'] : [],
+    replace: [[Mailer, new Mailer()]],
     callers: [],
     guessable: false,
-    resends: 3,
-    valid: ({ clientId: client_id, organizationId: organization_id }) => ({
-      body: { client_id, organization_id, email: `person.${10_000 + count++}@example.com` },
-    }),
+    resends,
+    valid: async ({ clientId: client_id, organizationId: organization_id, service }) => {
+      const email = addressOf(known.size);
+      known.add(email);
+      const body = { client_id, organization_id, email };
+      if (sendsInValid) await service.post(MAIL.slice(5), body);
+      return { body };
+    },
   };
 }
