@@ -62,91 +62,58 @@ function controllerWith(path: ClassDecorator, route: MethodDecorator[], paramete
 }
 
 const UNCHECKED_COOKIES = 'reads cookies, but checks no client and no Origin; add @ClientRequest(…) or @ClientQuery(…)';
+const reading = (route: MethodDecorator, ...parameters: ParameterDecorator[]) =>
+  controllerWith(AtOtherRoute, [route, described], parameters);
+const ofCustomers = (route: MethodDecorator[], ...parameters: ParameterDecorator[]) =>
+  controllerWith(AtCustomerRoute, [...route, described], parameters);
 
-const REJECTED_AT_START: [message: string, ...Parameters<typeof controllerWith>][] = [
+/** The messages name the method, too. */
+const OF_METHOD: [message: string, controller: Type][] = [
+  ["has no description; add @ApiRoute({ summary: '…' })", controllerWith(AtCustomerRoute, [Get()])],
+  [
+    '/admin is for the operator; choose another path',
+    controllerWith(ManagementController('admin/none'), [Get(), described]),
+  ],
+  [
+    'PUT is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these',
+    ofCustomers([Put()]),
+  ],
+  ['@Body() does not read the body in this service; use @ValidatedBody(…)', reading(Post(), Body())],
+  ['@Query() does not validate; use @ValidatedQuery(…)', reading(Get(), Query('limit'))],
+  [
+    'reads the body twice; remove @ValidatedBody, because @ClientRequest has the body',
+    reading(Post(), BodyOf(RightBody), RequestOf(RightBody)),
+  ],
+  ['EmptyBody declares no parameters; add validation decorators to its fields', reading(Post(), BodyOf(EmptyBody))],
+  ['NamelessBody needs a rule for client_id; add @IsString()', reading(Post(), RequestOf(NamelessBody))],
+  ['NamelessBody needs a rule for client_id; add @IsString()', reading(Get(), QueryOfClient(NamelessBody))],
+  [
+    'checks no client and no Origin, as a customer route must; add @ClientRequest(…), @ClientQuery(…) or @Caller(…), or @AnyOrigin() if pages of every origin may read its responses',
+    ofCustomers([Post()], BodyOf(RightBody)),
+  ],
+  [UNCHECKED_COOKIES, ofCustomers([Post()], BodyOf(RightBody), Cookies)],
+  [UNCHECKED_COOKIES, reading(Get(), Customer, Cookies)],
+  [UNCHECKED_COOKIES, ofCustomers([Get(), AnyOrigin()], Cookies)],
+  [
+    'compares the Origin, so it does not admit every Origin; remove @AnyOrigin()',
+    ofCustomers([Get(), AnyOrigin()], QueryOfClient(RightBody)),
+  ],
+  ['GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)', reading(Get(), RequestOf(RightBody))],
+  [
+    'reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
+    reading(Get(), QueryOf(RightBody), QueryOfClient(RightBody)),
+  ],
+];
+
+const REJECTED_AT_START: [message: string, controller: Type][] = [
   [
     'FaultyController: on no port; use @PublicController or @ManagementController instead of @Controller',
-    Controller('public/v2/customer/none'),
-    [Get(), described],
+    controllerWith(Controller('public/v2/customer/none'), [Get(), described]),
   ],
-  ["FaultyController.handle: has no description; add @ApiRoute({ summary: '…' })", AtCustomerRoute, [Get()]],
+  ...OF_METHOD.map(([message, controller]): [string, Type] => [`FaultyController.handle: ${message}`, controller]),
   [
     'FaultyController.handle and TokenController.token: two routes are POST /v2/customer/token; choose another path',
-    PublicController('v2/customer'),
-    [Post('/token/'), AnyOrigin(), described],
-  ],
-  [
-    'FaultyController.handle: PUT is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these',
-    AtCustomerRoute,
-    [Put(), described],
-  ],
-  [
-    'FaultyController.handle: /admin is for the operator; choose another path',
-    ManagementController('admin/none'),
-    [Get(), described],
-  ],
-  [
-    'FaultyController.handle: @Body() does not read the body in this service; use @ValidatedBody(…)',
-    AtOtherRoute,
-    [Post(), described],
-    [Body()],
-  ],
-  [
-    'FaultyController.handle: @Query() does not validate; use @ValidatedQuery(…)',
-    AtOtherRoute,
-    [Get(), described],
-    [Query('limit')],
-  ],
-  [
-    'FaultyController.handle: reads the body twice; remove @ValidatedBody, because @ClientRequest has the body',
-    AtOtherRoute,
-    [Post(), described],
-    [BodyOf(RightBody), RequestOf(RightBody)],
-  ],
-  [
-    'FaultyController.handle: EmptyBody declares no parameters; add validation decorators to its fields',
-    AtOtherRoute,
-    [Post(), described],
-    [BodyOf(EmptyBody)],
-  ],
-  [
-    'FaultyController.handle: NamelessBody needs a rule for client_id; add @IsString()',
-    AtOtherRoute,
-    [Post(), described],
-    [RequestOf(NamelessBody)],
-  ],
-  [
-    'FaultyController.handle: NamelessBody needs a rule for client_id; add @IsString()',
-    AtOtherRoute,
-    [Get(), described],
-    [QueryOfClient(NamelessBody)],
-  ],
-  [
-    'FaultyController.handle: checks no client and no Origin, as a customer route must; add @ClientRequest(…), @ClientQuery(…) or @Caller(…), or @AnyOrigin() if pages of every origin may read its responses',
-    AtCustomerRoute,
-    [Post(), described],
-    [BodyOf(RightBody)],
-  ],
-  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtCustomerRoute, [Post(), described], [BodyOf(RightBody), Cookies]],
-  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtOtherRoute, [Get(), described], [Customer, Cookies]],
-  [`FaultyController.handle: ${UNCHECKED_COOKIES}`, AtCustomerRoute, [Get(), AnyOrigin(), described], [Cookies]],
-  [
-    'FaultyController.handle: compares the Origin, so it does not admit every Origin; remove @AnyOrigin()',
-    AtCustomerRoute,
-    [Get(), AnyOrigin(), described],
-    [QueryOfClient(RightBody)],
-  ],
-  [
-    'FaultyController.handle: GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)',
-    AtOtherRoute,
-    [Get(), described],
-    [RequestOf(RightBody)],
-  ],
-  [
-    'FaultyController.handle: reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
-    AtOtherRoute,
-    [Get(), described],
-    [QueryOf(RightBody), QueryOfClient(RightBody)],
+    controllerWith(PublicController('v2/customer'), [Post('/token/'), AnyOrigin(), described]),
   ],
 ];
 
@@ -157,8 +124,8 @@ describe('the service does not start', () => {
   });
   afterAll(() => database.remove());
 
-  it.each(REJECTED_AT_START)('with a faulty route, whose error is: %s', async (message, ...route) => {
-    @Module({ controllers: [controllerWith(...route)] })
+  it.each(REJECTED_AT_START)('with a faulty route, whose error is: %s', async (message, controller) => {
+    @Module({ controllers: [controller] })
     class FaultyModule {}
     await expect(startTestService({ modules: [FaultyModule], database })).rejects.toThrow(message);
   });

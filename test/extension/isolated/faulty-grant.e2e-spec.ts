@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoBody } from '../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import type { AgentPrincipal } from '../../../src/bearer/principal.js';
 import type { Extension } from '../../../src/extension.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
@@ -57,14 +56,8 @@ const REJECTED_AT_START: [rule: string, grant: Type, message: string][] = [
 ];
 
 describe('the service does not start', () => {
-  async function startWith(modules: Type[], registry = registryWithDraw()): Promise<void> {
-    const database = await createTestDatabase();
-    try {
-      await (await startTestService({ modules, registry, database, migrations: [LottoTickets1795300000000] })).stop();
-    } finally {
-      await database.remove();
-    }
-  }
+  const startWith = (modules: Type[], registry = registryWithDraw()) =>
+    startTestService({ modules, registry, migrations: [LottoTickets1795300000000] });
 
   it.each(REJECTED_AT_START)('with a grant %s', async (_rule, grant, message) => {
     @Module({ providers: [grant] })
@@ -91,46 +84,39 @@ class EmptyMigration implements MigrationInterface {
   async down(): Promise<void> {}
 }
 
-describe('the service does not start with an extension', () => {
-  async function startupErrorWith(extension: Extension): Promise<string> {
-    const database = await createTestDatabase();
-    try {
-      const start = startTestService({ ...extension, database }).then((service) => service.stop());
-      return await start.then(
-        () => 'started',
-        (error: Error) => error.message,
-      );
-    } finally {
-      await database.remove();
-    }
+class Identity1796000000002 extends EmptyMigration {}
+class Tickets extends EmptyMigration {}
+
+/** Declares its entity when it is called, because every later start in this file knows the entity. */
+function withAgentTable(): Extension {
+  @Entity('agent')
+  class LottoAgent {
+    @PrimaryColumn('varchar', { length: 36 })
+    id!: string;
   }
+  @Module({ imports: [TypeOrmModule.forFeature([LottoAgent])] })
+  class LottoAgentModule {}
+  return { modules: [LottoAgentModule] };
+}
 
-  it('whose migration has the name of one of the service’s migrations', async () => {
-    class Identity1796000000002 extends EmptyMigration {}
-    expect(await startupErrorWith({ migrations: [Identity1796000000002] })).toBe(
-      'two migrations have the name Identity1796000000002; rename yours, because the database records migrations by name',
-    );
-  });
-
-  it('whose migration has no timestamp in its name', async () => {
-    class Tickets extends EmptyMigration {}
-    expect(await startupErrorWith({ migrations: [Tickets] })).toBe(
-      'the name of the migration Tickets must end in the time at which it was written: milliseconds, 13 digits, as in Tickets1795300000000',
-    );
-  });
-
-  it('whose entity has the table name of one of the service’s tables', async () => {
-    @Entity('agent')
-    class LottoAgent {
-      @PrimaryColumn('varchar', { length: 36 })
-      id!: string;
-    }
-    @Module({ imports: [TypeOrmModule.forFeature([LottoAgent])] })
-    class LottoAgentModule {}
-    expect(await startupErrorWith({ modules: [LottoAgentModule] })).toMatch(
-      /: two entities have the table "agent"; rename yours$/,
-    );
-  });
+it.each<[what: string, extension: () => Extension, message: string]>([
+  [
+    'migration has the name of one of the service’s migrations',
+    () => ({ migrations: [Identity1796000000002] }),
+    'two migrations have the name Identity1796000000002; rename yours, because the database records migrations by name',
+  ],
+  [
+    'migration has no timestamp in its name',
+    () => ({ migrations: [Tickets] }),
+    'the name of the migration Tickets must end in the time at which it was written: milliseconds, 13 digits, as in Tickets1795300000000',
+  ],
+  [
+    'entity has the table name of one of the service’s tables',
+    withAgentTable,
+    ': two entities have the table "agent"; rename yours',
+  ],
+])('the service does not start with an extension whose %s', async (_what, extension, message) => {
+  await expect(startTestService(extension())).rejects.toThrow(message);
 });
 
 /** `npm run check` fails if one of these compiles. */
