@@ -28,7 +28,6 @@ const SERVICES = [
   TokenInspection,
 ];
 
-/** Access tokens: their format, the signing keys and revocation. */
 @Module({
   imports: [TypeOrmModule.forFeature([Revocation, RecordedValue, RevocationFeedState])],
   providers: SERVICES,

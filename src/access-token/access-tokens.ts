@@ -56,7 +56,6 @@ export class AccessTokens {
     this.prefix = `${configuration.TOKEN_REGION}:`;
   }
 
-  /** Issues a token that is valid from now on for `ttlSeconds`. */
   issue(claims: IssuableClaims, ttlSeconds: number, jti: string = randomUUID()): string {
     const { privateKey, header } = this.keys.current();
     const iat = this.clock.seconds();
@@ -75,7 +74,8 @@ export class AccessTokens {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
     if (!token.startsWith(this.prefix)) return { inactiveReason: reasonOfForeignText(token) };
     const segments = token.slice(this.prefix.length).split('.');
-    if (segments.length !== 3) return { inactiveReason: reasonOfForm(token) };
+    if (segments.length !== 3)
+      return { inactiveReason: OPAQUE_TOKEN.test(token) ? 'not_an_access_token' : 'malformed' };
     const [header, payload, signature] = segments as [string, string, string];
     const key = this.keys.keyByHeader(header);
     if (!key) return { inactiveReason: 'unknown_key' };
@@ -125,8 +125,8 @@ function isSigned(text: string, signature: string, { publicKey }: SigningKey): b
 }
 
 const JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/** The random part of a transfer token or an authorization code, or the two parts of a refresh token (protocol §3.5). */
-const OPAQUE = /^([\w-]{22}\.)?[\w-]{43}$/;
+/** A transfer token, an authorization code, or a refresh token, whose random part has two parts (protocol §3.5). */
+export const OPAQUE_TOKEN = /^[A-Za-z0-9-]{1,16}:([\w-]{22}\.)?[\w-]{43}$/;
 const REGION = /^[A-Za-z0-9-]{1,16}:/;
 
 /** Why a text is no access token, if it does not begin with the region prefix of this service. */
@@ -136,12 +136,6 @@ function reasonOfForeignText(text: string): InactiveReason {
   return REGION.test(text) ? 'other_region' : 'malformed';
 }
 
-/** Why a text is no access token, if its part after the region prefix is no JWS. */
-function reasonOfForm(token: string): InactiveReason {
-  return OPAQUE.test(token.slice(token.indexOf(':') + 1)) ? 'not_an_access_token' : 'malformed';
-}
-
-/** Bytes of each of the two integers of a P-256 signature. */
 const INTEGER_BYTES = 32;
 /** The longest signature in DER: both integers have an added zero byte. */
 const MAX_DER_BYTES = 72;
@@ -165,7 +159,6 @@ export function isSignatureValid(raw: Buffer, text: string, publicKey: KeyObject
   return raw.length === 2 * INTEGER_BYTES && verify('sha256', Buffer.from(text), publicKey, derSignature(raw));
 }
 
-/** The opposite of `rawSignature`, for the same reason. */
 export function derSignature(raw: Buffer): Buffer {
   const der = Buffer.allocUnsafe(MAX_DER_BYTES);
   const endOfR = appendInteger(raw, 0, der, 2);

@@ -11,7 +11,7 @@ import {
   writeStatement,
 } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { endedStatement, endingRowsStatement, reasonOf } from './ended-statement.js';
+import { endedCondition, endingRowsStatement, reasonOf } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
@@ -51,8 +51,8 @@ export class Denylist {
    * was deleted after the token was issued, or its subject or its agent has a higher generation. One statement decides.
    */
   async hasEnded(claims: RevocableClaims): Promise<boolean> {
-    const { statement, parameters } = endedStatement(claims);
-    const [row] = await this.database.select(statement, parameters);
+    const { condition, parameters } = endedCondition(claims);
+    const [row] = await this.database.select(condition.statement, parameters);
     return row === undefined || row.ended !== 0;
   }
 

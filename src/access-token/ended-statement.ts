@@ -1,5 +1,4 @@
-import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-dialect.js';
+import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
@@ -7,31 +6,18 @@ import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.j
 /** The numbers of ids that a statement can have. They are few, because each connection prepares each text. */
 const ID_COUNTS = [1, 2, 4, 8, MAX_ANCESTORS + 2];
 
-/** `ended` is 0 or 1. */
-type EndedStatement = SelectStatement<SqlValue[], { ended: number }>;
-
-/** A condition of SQL. Equal texts are the same object, so that there are few. */
-export interface SqlCondition {
+/** A condition under which a token has ended. Equal texts are the same object, so that there are few. */
+export interface EndedCondition {
   text: string;
+  /** Selects the condition: one row, in which `ended` is 0 or 1. */
+  statement: SelectStatement<SqlValue[], { ended: number }>;
 }
 
-/** Conditions by number of ids and by the subjects they check. */
-const conditions = new Map<string, SqlCondition>();
-const statements = new Map<SqlCondition, EndedStatement>();
+/** By the number of ids and the subjects that the conditions check. */
+const conditions = new Map<string, EndedCondition>();
 
-/** The statement that decides whether a token has ended. It selects one row. */
-export function endedStatement(claims: RevocableClaims): { statement: EndedStatement; parameters: SqlValue[] } {
-  const { condition, parameters } = endedCondition(claims);
-  let statement = statements.get(condition);
-  if (statement === undefined) {
-    statement = selectStatement({ columns: [`${sqlFlag(condition.text)} AS ended`], batch: true });
-    statements.set(condition, statement);
-  }
-  return { statement, parameters };
-}
-
-/** The condition under which a token has ended, for a statement that must not take effect then. */
-export function endedCondition(claims: RevocableClaims): { condition: SqlCondition; parameters: SqlValue[] } {
+/** The condition that decides whether a token has ended, also for a statement that must not take effect then. */
+export function endedCondition(claims: RevocableClaims): { condition: EndedCondition; parameters: SqlValue[] } {
   const { sub, aud, gen = 0 } = claims;
   const agent = agentOf(claims);
   const { ids, values: parameters } = revocationValues(claims);
@@ -55,7 +41,7 @@ function revocationValues(claims: RevocableClaims): { ids: number; values: SqlVa
   return { ids: count, values: [...ids, ...padding, client_id, new Date(iat * 1000)] };
 }
 
-function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): SqlCondition {
+function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): EndedCondition {
   const key = `${count} ${isCustomer} ${hasAgent}`;
   let condition = conditions.get(key);
   if (condition === undefined) {
@@ -64,7 +50,8 @@ function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): Sq
       ...(isCustomer ? [CUSTOMER_ENDED] : []),
       ...(hasAgent ? [AGENT_ENDED] : []),
     ];
-    condition = { text: `(${parts.join(' OR ')})` };
+    const text = `(${parts.join(' OR ')})`;
+    condition = { text, statement: selectStatement({ columns: [`${sqlFlag(text)} AS ended`], batch: true }) };
     conditions.set(key, condition);
   }
   return condition;
@@ -87,8 +74,8 @@ const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND generation
  * @param id the column of the table that has the ids
  */
 export const revokedAmong = (table: string, id: string, condition: string) => `EXISTS (SELECT 1 FROM ${table}
-    LEFT JOIN revocation token ON token.kind = 'jti' AND token.value = ${id}
-    LEFT JOIN revocation family ON family.kind = 'family' AND family.value = ${id}
+    LEFT JOIN revocation AS token ON token.kind = 'jti' AND token.value = ${id}
+    LEFT JOIN revocation AS family ON family.kind = 'family' AND family.value = ${id}
     WHERE ${condition} AND (token.value IS NOT NULL OR family.value IS NOT NULL))`;
 
 /** Whether the client of a row was deleted after a time, for statements about many rows. */
@@ -105,14 +92,15 @@ interface EndingRow {
   value: string;
 }
 
-/** The first reason in this list is reported, because it says the most about the event that ended the token. */
-const BY_PRECEDENCE = [
+/** Why a token has ended. The first reason is reported, because it says the most about the event that ended the token. */
+export const ENDED_REASONS = [
   'revoked',
   'family_revoked',
   'ancestor_revoked',
   'client_revoked',
   'customer_generation',
   'agent_generation',
+  'agent_deleted',
 ] as const satisfies InactiveReason[];
 
 /**
@@ -136,7 +124,7 @@ export function endingRowsStatement(claims: RevocableClaims): {
 /** Why a token has ended. Without a row, its agent has no row either, or the revocation was deleted meanwhile. */
 export function reasonOf(rows: EndingRow[], claims: RevocableClaims): InactiveReason {
   const reasons = new Set(rows.map((row) => reasonOfRow(row, claims)));
-  return BY_PRECEDENCE.find((reason) => reasons.has(reason)) ?? (agentOf(claims) ? 'agent_deleted' : 'revoked');
+  return ENDED_REASONS.find((reason) => reasons.has(reason)) ?? (agentOf(claims) ? 'agent_deleted' : 'revoked');
 }
 
 function reasonOfRow({ kind, value }: EndingRow, { jti }: RevocableClaims): InactiveReason {

@@ -1,6 +1,5 @@
 import { generateKey, type PrivateJwk, type PrivateKeySet } from './key-set.js';
 
-/** The validity period of a key, in seconds since 1970. */
 export interface KeyValidity {
   nbf: number;
   exp?: number;

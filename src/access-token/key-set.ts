@@ -8,18 +8,14 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { IsIn } from 'class-validator';
-import { Text } from '../oauth/parameters.js';
-import { ApiProperty } from '../platform/http/api-route.js';
+import { OneOf, Text } from '../oauth/parameters.js';
 
 /** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {
-  @IsIn(['EC'])
-  @ApiProperty('The type of the key: elliptic curve.', 'EC')
+  @OneOf(['EC'], 'The type of the key: elliptic curve.')
   kty!: 'EC';
 
-  @IsIn(['P-256'])
-  @ApiProperty('The curve of the key.', 'P-256')
+  @OneOf(['P-256'], 'The curve of the key.')
   crv!: 'P-256';
 
   @Text('The x coordinate of the public key, in base64url.', 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4')
@@ -31,12 +27,10 @@ export class PublicJwk {
   @Text('The id of the key. The header of each token names it.', 'EXAMPLE-KEY')
   kid!: string;
 
-  @IsIn(['ES256'])
-  @ApiProperty('The algorithm of the signatures.', 'ES256')
+  @OneOf(['ES256'], 'The algorithm of the signatures.')
   alg!: 'ES256';
 
-  @IsIn(['sig'])
-  @ApiProperty('The key verifies signatures.', 'sig')
+  @OneOf(['sig'], 'The key verifies signatures.')
   use!: 'sig';
 }
 
@@ -58,7 +52,6 @@ interface KeyPair {
   publicKey: KeyObject;
 }
 
-/** A key of the set, ready for use. */
 export interface SigningKey extends KeyPair {
   publicJwk: PublicJwk;
   /** The first segment of every token that the key signs: the JOSE header of an access token (RFC 9068 §2.1). */

@@ -16,12 +16,8 @@ export type RecordedName =
   | 'longest_customer_token_life'
   | 'longest_refresh_token_life'
   | 'revocation_feed_history'
-  | RecordedDay;
+  | 'idle_customers_purged_day';
 
-/** The names whose values are days since 1970 (UTC). */
-export type RecordedDay = 'idle_customers_purged_day';
-
-/** A number that the service records about its database. */
 @Entity('recorded_value')
 export class RecordedValue {
   @PrimaryColumn('varchar', { length: 64 })
@@ -102,13 +98,13 @@ export class RecordedValues implements OnModuleInit {
     return { customer: life + RETENTION_MARGIN_SECONDS, other: other + RETENTION_MARGIN_SECONDS };
   }
 
-  /** The last day on which the purge of idle customers was finished; 0 if there is none. */
+  /** The last day on which the purge of idle customers was finished, in days since 1970 (UTC); 0 if there is none. */
   async purgeDay(): Promise<number> {
     return valuesOf(await this.rows()).get('idle_customers_purged_day') ?? 0;
   }
 
-  recordDay(name: RecordedDay, day: number): Promise<void> {
-    return this.raise(name, day);
+  recordPurgeDay(day: number): Promise<void> {
+    return this.raise('idle_customers_purged_day', day);
   }
 
   private rows(): Promise<RecordedRow[]> {

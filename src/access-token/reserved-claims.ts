@@ -10,7 +10,6 @@ export const RESERVED_CLAIMS: ReadonlySet<string> = new Set([
   ...['access_token', 'expires_in'],
 ]);
 
-/** The claims of a token that its grant has declared. */
 export function declaredClaimsOf(claims: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !RESERVED_CLAIMS.has(name)));
 }

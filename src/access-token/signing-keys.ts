@@ -56,7 +56,6 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     this.file?.stop();
   }
 
-  /** The newest key that may sign now. */
   current(): SigningKey {
     return signingKeyOf(this.keys, this.clock.seconds());
   }

@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
+import { ENDED_REASONS } from '../access-token/ended-statement.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { routeParametersOf } from '../platform/http/route-parameters.js';
 import { isCustomerRoute } from '../platform/http/surfaces.js';
@@ -67,18 +67,6 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
   }
 }
 
-/** Why a token that this service has issued is not valid any more. */
-const ENDED_REASONS: (string | undefined)[] = [
-  'expired',
-  'revoked',
-  'family_revoked',
-  'ancestor_revoked',
-  'client_revoked',
-  'customer_generation',
-  'agent_generation',
-  'agent_deleted',
-] satisfies InactiveReason[];
-
 /**
  * Also admits a customer's token that has expired or ended, for a route that ends it: what descends from the token may
  * live longer.
@@ -92,7 +80,8 @@ export class EndedCustomerGuard extends CustomerGuard {
       return await super.authenticate(context);
     } catch (error) {
       const { token } = requestContext.required();
-      if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
+      const reasons: (string | undefined)[] = ['expired', ...ENDED_REASONS];
+      if (!(error instanceof OAuthError && token && reasons.includes(error.reason))) throw error;
       return this.authentication.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
     }
   }
@@ -119,8 +108,6 @@ function agentGuardOf(scope: string): Type<CallerGuard<AgentPrincipal>> {
   return ScopeGuard;
 }
 
-/** Whether a guard of a route requires a bearer token. */
 export const isBearerGuard = (guard: Type): boolean => guard === BearerGuard || guard.prototype instanceof BearerGuard;
 
-/** Whether a guard of a route requires a scope. */
 export const isAgentGuard = (guard: Type): boolean => [...agentGuards.values()].includes(guard as never);

@@ -86,7 +86,7 @@ export class IdleCustomers {
       for (const portion of portionsOf(idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, firstDayOf);
       after = rows.length < size ? undefined : rows.at(-1)?.entity_id;
     }
-    await this.recorded.recordDay('idle_customers_purged_day', today);
+    await this.recorded.recordPurgeDay(today);
   }
 
   /** The organizations in which a customer is idle earlier than by default. One that was deleted has the default. */

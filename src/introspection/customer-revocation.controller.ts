@@ -34,7 +34,7 @@ export class CustomerRevocationController {
   constructor(
     private readonly revocation: TokenRevocation,
     private readonly clients: ClientAuthentication,
-    private readonly revocations: RevocationLimit,
+    private readonly revocationLimit: RevocationLimit,
   ) {}
 
   @Post()
@@ -54,7 +54,7 @@ export class CustomerRevocationController {
     const hasSecret = authorization !== undefined || client_secret !== undefined;
     if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
     const { clientId } = client;
-    const count = () => (hasSecret ? this.revocations.takeForClient(clientId) : this.revocations.take());
+    const count = () => (hasSecret ? this.revocationLimit.takeForClient(clientId) : this.revocationLimit.take());
     await this.revocation.revoke(body.token, { clientId, audience: 'customer-api', count });
     return {};
   }

@@ -1,6 +1,4 @@
 import { Delete, Get, Req } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsIn, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
@@ -10,14 +8,14 @@ import { Audit, party } from '../audit/audit.js';
 import { CustomerGuard, EndedCustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Integer, Optional, OptionalText, Text } from '../oauth/parameters.js';
+import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { Nested } from '../platform/validation.js';
 import { Caller } from '../routes/parameter.decorators.js';
 
-/** Describes the customer token of the request. */
 class TokenInfo {
   @Text('The bearer token of the request.', EXAMPLE.accessToken)
   access_token!: string;
@@ -41,13 +39,11 @@ class TokenInfo {
   group_id?: string;
 
   @Optional()
-  @ValidateNested()
-  @Type(() => Actor)
+  @Nested(() => Actor)
   @ApiProperty('The agent that obtained the token (RFC 8693 §4.1); absent if no agent did.')
   act?: Actor;
 
-  @IsIn(['Bearer'])
-  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 }
 
@@ -56,7 +52,7 @@ class TokenInfo {
 export class CustomerTokenController {
   constructor(
     private readonly denylist: Denylist,
-    private readonly revocations: RevocationLimit,
+    private readonly revocationLimit: RevocationLimit,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -97,7 +93,7 @@ export class CustomerTokenController {
     errors: () => [OAuthError.rateLimited(1, 'example')],
   })
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
-    this.revocations.take();
+    this.revocationLimit.take();
     await this.denylist.revokeToken(token);
     this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
     return {};

@@ -30,7 +30,6 @@ import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { Browser } from '../routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
 
-/** The parameters of protocol §4.14. */
 class CustomerEndSessionsBody extends NamedCustomerBody {
   @Optional()
   @IsBoolean({ message: 'must be a boolean' })
@@ -46,7 +45,7 @@ const COOKIES_NEEDED = 'browsers: needs the identity cookies of a browser that g
 export class EndSessionsController {
   constructor(
     private readonly limits: RateLimits,
-    private readonly revocations: RevocationLimit,
+    private readonly revocationLimit: RevocationLimit,
     private readonly cookies: IdentityCookies,
     private readonly customers: NamedCustomers,
     private readonly browsers: CustomerBrowsers,
@@ -84,7 +83,7 @@ export class EndSessionsController {
       principal.kind === 'customer' ? this.idOfCustomer(principal, body) : await this.idOfAgent(principal, body);
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
-    if (principal.kind === 'customer') this.revocations.take();
+    if (principal.kind === 'customer') this.revocationLimit.take();
     const actor = principal.kind === 'customer' ? party('customer', entityId) : agentActor(principal);
     if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
     // the customer was erased in the meantime

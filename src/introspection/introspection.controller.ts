@@ -1,6 +1,8 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
+import { TokenInspection } from '../access-token/access-tokens.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { readParameters } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
@@ -8,13 +10,14 @@ import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import {
   ClientAuthentication,
   type ClientCredentials,
   CredentialParameters,
   readClientCredentials,
 } from '../registry/client-authentication.js';
-import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
+import { IntrospectionResponse } from './introspection-response.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
@@ -25,13 +28,17 @@ class TokenBody extends CredentialParameters {
   token!: string;
 }
 
-/** The examples of a body, for a caller with this id. */
 const tokenExamples = (client_id: string) => ({
   'with the header Authorization': [],
   'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
 });
 /** The claims of every token, and `token_type`. */
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
+/** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
+const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
+  no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
+  percent_encoded: 'token: replace %3A by a colon',
+};
 const CREDENTIAL_ERRORS = [
   REQUEST_ERRORS.secretTwice(),
   REQUEST_ERRORS.clientOfOtherHeader(),
@@ -42,13 +49,16 @@ const CREDENTIAL_ERRORS = [
 @ManagementController('oauth2')
 export class IntrospectionController {
   constructor(
-    private readonly introspection: TokenIntrospection,
+    private readonly tokens: TokenInspection,
     private readonly revocation: TokenRevocation,
     private readonly clients: ClientAuthentication,
     private readonly operator: OperatorCredentials,
   ) {}
 
-  /** RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. */
+  /**
+   * RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. Of an
+   * inactive token, only the operator learns the reason, which the log line of the request has too.
+   */
   @Post('introspect')
   @ApiRoute({
     summary: 'Introspect a token (RFC 7662)',
@@ -78,7 +88,15 @@ export class IntrospectionController {
   @HttpCode(200)
   async introspect(@Req() request: Request): Promise<IntrospectionResponse> {
     const { caller, token } = await this.read(request, (credentials) => this.clients.resourceServer(credentials));
-    return this.introspection.introspect(token, caller?.audiences);
+    const { claims, inactiveReason: reason } = await this.tokens.inspect(token, caller?.audiences);
+    if (!reason) return { active: true, token_type: 'Bearer', ...claims };
+    requestContext.set({ reason });
+    const hint = FORM_HINTS[reason];
+    return {
+      active: false,
+      ...(hint !== undefined && { error_hint: hint }),
+      ...(!caller && { inactive_reason: reason }),
+    };
   }
 
   /** RFC 7009. A client with a secret may revoke its own tokens, the operator any token. */

@@ -10,11 +10,10 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerRevocationController } from './customer-revocation.controller.js';
 import { CustomerTokenController } from './customer-token.controller.js';
 import { EndSessionsController } from './end-sessions.controller.js';
-import { RevocationFeedController } from './feed/revocation-feed.controller.js';
-import { FeedWaiters, RevocationFeed } from './feed/revocation-feed.js';
 import { IntrospectionController } from './introspection.controller.js';
+import { RevocationFeedController } from './revocation-feed.controller.js';
+import { FeedWaiters, RevocationFeed } from './revocation-feed.js';
 import { TokenExplanation } from './token-explanation.js';
-import { TokenIntrospection } from './token-introspection.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /**
@@ -38,6 +37,6 @@ import { TokenRevocation } from './token-revocation.js';
     IntrospectionController,
     RevocationFeedController,
   ],
-  providers: [TokenIntrospection, TokenRevocation, TokenExplanation, RevocationFeed, FeedWaiters],
+  providers: [TokenRevocation, TokenExplanation, RevocationFeed, FeedWaiters],
 })
 export class IntrospectionModule {}

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import { type AccessTokenClaims, OPAQUE_TOKEN, TokenInspection } from '../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
 import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -25,8 +25,6 @@ export interface ExplainedToken {
 
 /** The longest text that is looked at. A valid access token has at most about 4 KB. */
 const MAX_TOKEN_CHARACTERS = 16_384;
-/** The region prefix, and the random part of a code, or the two random parts of a refresh token (protocol §3.5). */
-const OPAQUE = /^[A-Za-z0-9-]{1,16}:([\w-]{22}\.)?[\w-]{43}$/;
 
 /** Explains to the operator what a token is (protocol §9.3). It changes nothing. */
 @Injectable()
@@ -41,7 +39,7 @@ export class TokenExplanation {
 
   async explain(text: string): Promise<ExplainedToken> {
     if (text.length > MAX_TOKEN_CHARACTERS) return inactive('unknown text', 'malformed');
-    if (OPAQUE.test(text)) return this.explainOpaque(text);
+    if (OPAQUE_TOKEN.test(text)) return this.explainOpaque(text);
     if (this.trustedIssuers.mayVerify(text)) return this.explainTrustedIssuerToken(text);
     const { claims, inactiveReason } = await this.tokens.inspect(text);
     const kind = claims?.aud === 'agent-api' ? 'agent access token' : 'customer access token';

@@ -1,6 +1,7 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import {
   getMetadataStorage,
+  IsIn,
   IsInt,
   IsString,
   Matches,
@@ -24,6 +25,14 @@ export const Text = (description: string, example?: unknown) =>
 /** As `Text`, for a parameter or field that may be absent. */
 export const OptionalText = (description: string, example?: unknown) =>
   applyDecorators(Optional(), Text(description, example));
+
+/** A list of texts, with its description in the OpenAPI document. */
+export const Texts = (description: string, example?: unknown) =>
+  applyDecorators(IsString({ each: true }), ApiProperty(description, example));
+
+/** One of several texts, by default the first one in the example. */
+export const OneOf = (values: readonly string[], description: string, example: unknown = values[0]) =>
+  applyDecorators(IsIn(values), ApiProperty(description, example));
 
 /** An integer, with its description in the OpenAPI document. */
 export const Integer = (description: string, example?: unknown) =>
@@ -147,7 +156,6 @@ function typeOf(bodyClass: Type<object>, property: string): JsonType | undefined
   return TYPES.find((type) => type.rules.some((rule) => names.includes(rule)));
 }
 
-/** Whether a rule is `@IsIn` with strings only. */
 function isListOfStrings({ name, constraints }: { name?: string; constraints: unknown[] | undefined }): boolean {
   const [values] = constraints ?? [];
   return name === 'isIn' && Array.isArray(values) && values.every((value) => typeof value === 'string');

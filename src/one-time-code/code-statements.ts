@@ -1,4 +1,4 @@
-import type { SqlCondition } from '../access-token/ended-statement.js';
+import type { EndedCondition } from '../access-token/ended-statement.js';
 import { valueOfCustomer } from '../identity/customer-statements.js';
 import { TOKEN_DAY } from '../identity/last-token-days.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
@@ -56,7 +56,7 @@ type RedeemStatement = WriteStatement<
   [attempt: string, network: string | null, hash: string, now: Date, attempt: string, ...ended: SqlValue[]]
 >;
 
-const redeemStatements = new Map<SqlCondition, RedeemStatement>();
+const redeemStatements = new Map<EndedCondition, RedeemStatement>();
 
 /**
  * The first of several parallel attempts changes the row. The others change none, because the database locks the row
@@ -64,7 +64,7 @@ const redeemStatements = new Map<SqlCondition, RedeemStatement>();
  *
  * @param ended the condition under which the code has ended; the statement then changes no row
  */
-export function redeemStatement(ended: SqlCondition): RedeemStatement {
+export function redeemStatement(ended: EndedCondition): RedeemStatement {
   let statement = redeemStatements.get(ended);
   if (statement === undefined) {
     statement = writeStatement(

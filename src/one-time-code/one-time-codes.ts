@@ -68,7 +68,7 @@ export class OneTimeCodes {
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
-    private readonly revocations: RevocationLimit,
+    private readonly revocationLimit: RevocationLimit,
   ) {}
 
   /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
@@ -179,7 +179,7 @@ export class OneTimeCodes {
     if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
     if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
       throw OAuthError.invalidGrant('code: duplicate use');
-    if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocations.admits());
+    if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocationLimit.admits());
     else await this.denylist.revokeFamily(jti, 'agent-api');
     this.record(row, 'replayed', jti);
     throw OAuthError.invalidGrant('code: replayed');

@@ -6,6 +6,11 @@ import { ManagementController } from './http/surfaces.js';
 /** The metrics of one process. docs/observability.md lists them. */
 @Injectable()
 export class MetricsRegistry extends Registry {
+  /** Adds a counter that the caller increments. Label values never come from the caller of a route. */
+  counted<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this] });
+  }
+
   /** Adds a gauge without labels, whose value is read at each scrape. */
   gauge(name: string, help: string, value: () => number | Promise<number>): void {
     new Gauge({

@@ -1,9 +1,24 @@
-import type { Type } from '@nestjs/common';
-import { getMetadataStorage, ValidateBy, type ValidationArguments, ValidationTypes } from 'class-validator';
+import { applyDecorators, type Type } from '@nestjs/common';
+import { Type as TypeOf } from 'class-transformer';
+import {
+  getMetadataStorage,
+  ValidateBy,
+  ValidateNested,
+  type ValidationArguments,
+  ValidationTypes,
+} from 'class-validator';
 
 /** Makes a validation rule of a function. */
 export const rule = <Value>(name: string, validate: (value: Value) => boolean, message: string): PropertyDecorator =>
   ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
+
+/**
+ * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply to
+ * the object, and the OpenAPI document describes its fields.
+ */
+export function Nested(type: () => Type<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
+  return applyDecorators(ValidateNested({ each }), TypeOf(type));
+}
 
 const namesByType = new Map<Type<object>, string[]>();
 
@@ -18,7 +33,6 @@ export function declaredProperties(type: Type<object>): string[] {
   return names;
 }
 
-/** Whether a value satisfies a rule. */
 type Check = (object: object, value: unknown) => boolean;
 
 interface PropertyRules {

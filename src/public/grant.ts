@@ -42,7 +42,7 @@ export {
   writeStatement,
 } from '../platform/database/statement.js';
 export { ApiProperty, ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
-export { Nested } from '../platform/http/nested.js';
+export { Nested } from '../platform/validation.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { ManagementController, PublicController } from '../platform/http/surfaces.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';

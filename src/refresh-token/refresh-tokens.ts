@@ -75,7 +75,7 @@ export class RefreshTokens {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
-    private readonly revocations: RevocationLimit,
+    private readonly revocationLimit: RevocationLimit,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
   ) {}
@@ -209,7 +209,7 @@ export class RefreshTokens {
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
     const ownerKind = contentOf(row).owner.kind;
-    await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocations.admits());
+    await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocationLimit.admits());
     this.audit.record(refreshEvent('replayed', row.id, contentOf(row)));
     throw OAuthError.invalidGrant('refresh token: used again');
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { FeedWaiters, MAX_WAITING_REQUESTS } from '../../src/introspection/feed/revocation-feed.js';
+import { FeedWaiters, MAX_WAITING_REQUESTS } from '../../src/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';

@@ -16,14 +16,12 @@ export const MAX_ENTRIES = 2_500_000;
 /** The largest number of waiting revocations that is counted. Beyond it, the number of entries is unknown. */
 export const MAX_WAITING_ENTRIES = 100_000;
 
-/** The rows that one statement counts. */
 const ROWS_PER_STEP = 10_000;
 const PUBLISHER_INTERVAL_MS = 60_000;
 /** Longer, so that usually the publisher alone counts. */
 const OTHERS_INTERVAL_MS = 120_000;
 /** By how much the clock of the counting process may be ahead of other clocks. No entry may be missing then. */
 const CLOCK_MARGIN_MS = 120_000;
-/** Later than any entry. */
 const END = new Date('9999-12-31T00:00:00Z');
 
 const FIND_LAST_OF_STEP = selectStatement<[after: Date], NotNull<EntityRow<Revocation, 'published_until'>>>(
@@ -45,12 +43,10 @@ const CORRECT = writeStatement<[surplus: number, count: number]>(
   'UPDATE revocation_feed SET entries = entries - ?, entries_count = entries_count + 1 WHERE id = 1 AND entries_count = ?',
 );
 
-/** A count of the entries in force, in steps. */
 interface Counting {
   /** The stored number when the count began. Publications raise the stored number meanwhile. */
   storedBefore: number;
   counted: number;
-  /** The end of the last step. */
   after: Date;
 }
 

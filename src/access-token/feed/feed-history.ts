@@ -10,6 +10,10 @@ export interface FeedPosition {
   position: number;
 }
 
+export function isSamePosition(one: FeedPosition, other: FeedPosition | undefined): boolean {
+  return one.history === other?.history && one.position === other.position;
+}
+
 const NAME = 'revocation_feed_history' satisfies RecordedName;
 /** The recorded values are signed integers of 32 bits. */
 const MAX_HISTORY_IDS = 2 ** 31 - 1;
@@ -19,11 +23,9 @@ export const HISTORY = `(SELECT value FROM recorded_value WHERE name = '${NAME}'
 
 const INSERT = insertIgnoreStatement({ into: RecordedValue, columns: ['name', 'value'] });
 
-const RENEW = writeStatement<[renewed: number, known: number]>(
-  `UPDATE recorded_value SET value = ? WHERE name = '${NAME}' AND value = ?`,
+const RENEW = writeStatement<[renewed: number, known: number | null]>(
+  `UPDATE recorded_value SET value = ? WHERE name = '${NAME}' AND value = COALESCE(?, value)`,
 );
-
-const RENEW_ALWAYS = writeStatement<[renewed: number]>(`UPDATE recorded_value SET value = ? WHERE name = '${NAME}'`);
 
 /**
  * The random id of the feed's history (protocol §7.6). Each cursor names the id. A new id lets each consumer read the
@@ -33,20 +35,18 @@ const RENEW_ALWAYS = writeStatement<[renewed: number]>(`UPDATE recorded_value SE
 export class FeedHistory {
   constructor(private readonly database: Database) {}
 
-  /** Creates the id, if the database has none. */
   async create(): Promise<void> {
     await this.database.executeIdempotent(INSERT, [NAME, newId()]);
   }
 
-  /** Replaces the known id. Of several processes that know it, one replaces the id. */
-  async renew(known: number): Promise<void> {
+  /** Replaces the known id, or any id. Of several processes that know an id, one replaces it. */
+  async renew(known: number | null): Promise<void> {
     await this.database.executeIdempotent(RENEW, [newId(), known]);
   }
 
-  /** Replaces the id without a comparison with the current one. */
   async renewAlways(): Promise<void> {
     await this.create();
-    await this.database.executeIdempotent(RENEW_ALWAYS, [newId()]);
+    await this.renew(null);
   }
 }
 

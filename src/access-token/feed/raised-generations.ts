@@ -2,23 +2,22 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { writeIn } from '../../platform/database/in-transaction.js';
-import { type BoundWrite, bindWrite, writeStatement } from '../../platform/database/statement.js';
+import { writeStatement } from '../../platform/database/statement.js';
 import { RecordedValues } from '../recorded-values.js';
 
-/** The tables whose rows have a generation. */
 const GENERATION_TABLES = {
   'customer-api': { table: 'customer', key: 'entity_id' },
   'agent-api': { table: 'agent', key: 'id' },
 } as const;
 
 type SubjectAudience = keyof typeof GENERATION_TABLES;
-type Times = [issuedBefore: Date, expiresAt: Date];
+type Parameters = [issuedBefore: Date, expiresAt: Date, subject: string];
 
 /** Writes the generation of a subject to its row for the feed, if there is one. */
 const updateFor = (audience: SubjectAudience) => {
   const { table, key } = GENERATION_TABLES[audience];
   const generation = `(SELECT raised.generation FROM ${table} raised WHERE raised.${key} = revocation.value)`;
-  return writeStatement<[issuedBefore: Date, expiresAt: Date, subject: string]>(
+  return writeStatement<Parameters>(
     // `published_until` comes first, because MySQL assigns from left to right
     `UPDATE revocation SET published_until = CASE WHEN generation < ${generation} THEN NULL ELSE published_until END,
         generation = COALESCE(${generation}, generation), issued_before = ?, expires_at = ?
@@ -29,7 +28,7 @@ const updateFor = (audience: SubjectAudience) => {
 /** Creates the row, if there was none. */
 const insertFor = (audience: SubjectAudience) => {
   const { table, key } = GENERATION_TABLES[audience];
-  return writeStatement<[issuedBefore: Date, expiresAt: Date, subject: string]>(
+  return writeStatement<Parameters>(
     ({
       insertIgnore,
     }) => `${insertIgnore} INTO revocation (kind, value, issued_before, expires_at, generation, audience)
@@ -60,25 +59,20 @@ export class RaisedGenerations {
 
   /** @param manager of the transaction that has raised the generation of the customer */
   async recordCustomer(entityId: string, manager: EntityManager): Promise<void> {
-    const times = await this.times(manager);
-    for (const write of writesFor('customer-api', entityId, times))
-      await writeIn(manager, write.statement, write.parameters);
+    await this.record('customer-api', [entityId], manager);
   }
 
   /** @param manager of the transaction that has raised the generations of these agents */
   async recordAgents(agentIds: string[], manager: EntityManager): Promise<void> {
-    const times = await this.times(manager);
-    for (const id of agentIds)
-      for (const write of writesFor('agent-api', id, times)) await writeIn(manager, write.statement, write.parameters);
+    await this.record('agent-api', agentIds, manager);
   }
 
-  private async times(manager: EntityManager): Promise<Times> {
+  private async record(audience: SubjectAudience, subjects: string[], manager: EntityManager): Promise<void> {
     const { token } = await this.recorded.retentionSeconds(manager);
     const now = this.clock.now();
-    return [new Date(now), new Date(now + token * 1000)];
+    const expiresAt = new Date(now + token * 1000);
+    for (const subject of subjects)
+      for (const statement of STATEMENTS[audience])
+        await writeIn(manager, statement, [new Date(now), expiresAt, subject]);
   }
-}
-
-function writesFor(audience: SubjectAudience, subject: string, times: Times): BoundWrite[] {
-  return STATEMENTS[audience].map((statement) => bindWrite(statement, [...times, subject]));
 }

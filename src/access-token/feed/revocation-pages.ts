@@ -10,7 +10,6 @@ import type { FeedPosition } from './feed-history.js';
 import { MAX_ROWS_PER_POSITION } from './position-writer.js';
 import { RevocationPublisher } from './revocation-publisher.js';
 
-/** A published revocation. */
 export interface PublishedRevocation {
   kind: Exclude<RevocationKind, 'generation'> | 'subject';
   value: string;

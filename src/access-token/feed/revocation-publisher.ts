@@ -6,12 +6,13 @@ import {
   type OnModuleDestroy,
   ServiceUnavailableException,
 } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { Database } from '../../platform/database/database.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';
-import { FeedMetrics, FeedState } from './feed-state.js';
+import { FeedState } from './feed-state.js';
 import {
   FIND_STATE,
   FIND_UNPUBLISHED,
@@ -29,16 +30,10 @@ const TAKEOVER_MS = 500;
 /** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
 const MAX_LAG_MS = 3_000;
 
-/** The work of a poll, with its texts in the log. */
+/** The work of a poll, as the log says that it fails. */
 const WORK = {
-  publication: {
-    failure: 'the revocation feed cannot be published',
-    recovery: 'the revocation feed can be published again',
-  },
-  count: {
-    failure: 'the entries of the revocation feed cannot be counted',
-    recovery: 'the entries of the revocation feed can be counted again',
-  },
+  publication: 'the revocation feed cannot be published',
+  count: 'the entries of the revocation feed cannot be counted',
 };
 
 /**
@@ -50,11 +45,13 @@ const WORK = {
 @Injectable()
 export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
   readonly state = new FeedState();
+  isStopped = false;
   private readonly logger = new Logger('RevocationFeed');
   private readonly id = randomUUID();
-  private readonly metrics: FeedMetrics;
+  /** When the process last read the state of the feed, by `performance.now()`. */
+  private readAt = performance.now();
+  private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;
-  private isStopped = false;
   private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
@@ -70,7 +67,15 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     private readonly recorded: RecordedValues,
     metrics: MetricsRegistry,
   ) {
-    this.metrics = new FeedMetrics(metrics);
+    metrics.gauge(
+      'cas_revocation_feed_lag_seconds',
+      'Seconds for which the oldest waiting revocation waits, or seconds since the last read of the state.',
+      () => this.lagMs / 1000,
+    );
+    this.published = metrics.counted(
+      'cas_revocations_published_total',
+      'Revocations that this process published in the feed, again after a change.',
+    );
   }
 
   /** Reads the state before the first request, whose cursor must be of the history of the database. */
@@ -83,19 +88,23 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   }
 
   onModuleDestroy(): void {
-    this.isStopped = true;
-    clearTimeout(this.timer);
-    this.state.notify();
+    this.stop();
   }
 
-  /** Whether the process stops. */
-  get stopped(): boolean {
-    return this.isStopped;
+  /** Ends the publication, and the waits of the feed's callers. */
+  stop(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+    this.state.emit('change');
   }
 
   /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
   get isBehind(): boolean {
-    return this.state.hasBacklog || this.state.isLower || this.metrics.lagMs > MAX_LAG_MS;
+    return this.state.hasBacklog || this.state.isLower || this.lagMs > MAX_LAG_MS;
+  }
+
+  private get lagMs(): number {
+    return performance.now() - (this.waiting.oldestSince ?? this.readAt);
   }
 
   private schedule(): void {
@@ -110,11 +119,10 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private async attempt(name: keyof typeof WORK, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
-      if (this.failing.delete(name)) this.logger.log(WORK[name].recovery);
+      if (this.failing.delete(name)) this.logger.log(`${WORK[name].replace('cannot', 'can')} again`);
     } catch (error) {
       // while the process stops, its connections are closed
-      if (!this.failing.has(name) && !this.isStopped)
-        this.logger.warn(`${WORK[name].failure}: ${(error as Error).message}`);
+      if (!this.failing.has(name) && !this.isStopped) this.logger.warn(`${WORK[name]}: ${(error as Error).message}`);
       this.failing.add(name);
     }
   }
@@ -128,16 +136,14 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
-    this.metrics.waitingSince = this.waiting.oldestSince;
-    this.metrics.readAt = performance.now();
-    if (this.waitingSince !== undefined) await this.publishAll(stored);
+    this.readAt = performance.now();
+    if (this.waitingSince !== undefined && this.isPublisher(stored, this.waitingSince))
+      while (!this.isStopped && (await this.publish()));
     await this.attempt('count', () => this.entries.countOn(stored.publisher === this.id));
   }
 
-  private async publishAll(stored: StoredFeedState): Promise<void> {
-    if (this.waitingSince === undefined) return;
-    const isOverdue = stored.publisher === '' || performance.now() - this.waitingSince >= TAKEOVER_MS;
-    if (stored.publisher === this.id || isOverdue) while (!this.isStopped && (await this.publish()));
+  private isPublisher({ publisher }: StoredFeedState, waitingSince: number): boolean {
+    return publisher === this.id || publisher === '' || performance.now() - waitingSince >= TAKEOVER_MS;
   }
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */
@@ -167,7 +173,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (!highest || (rows.length === 0 && !hasBacklog)) return false;
     const publication = await this.positions.publish(this.id, highest.position, rows);
     if (!publication) return false;
-    this.metrics.count(publication.rowCount);
+    this.published.inc(publication.rowCount);
     this.entries.addPublished(publication.rowCount);
     this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
     return publication.hasBacklog;

@@ -1,13 +1,13 @@
+import { ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
+import { FIND_STATE, PositionWriter } from '../../../src/access-token/feed/position-writer.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
-import { FeedWaiters } from '../../../src/introspection/feed/revocation-feed.js';
+import { FeedWaiters } from '../../../src/introspection/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
-import { clientOf } from '../../support/statements.js';
 import { testRegistry } from '../../support/test-registry.js';
 import { newCustomer } from '../../support/transfers.js';
 import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
@@ -20,15 +20,15 @@ const newCustomerId = async () => claimsOf((await newCustomer(service)).access_t
 
 /** Runs `meanwhile` after the next publication, whose response then does not arrive. */
 function losePublication(meanwhile: () => Promise<unknown>): void {
-  const client = clientOf(service);
-  const executeTogether = client.executeTogether.bind(client);
+  const writer = service.application.get(PositionWriter, { strict: false });
+  const publish = writer.publish.bind(writer);
   let isLost = false;
-  vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
-    const results = await executeTogether(writes);
-    if (isLost || writes[0]?.statement !== RAISE_POSITION || results[0] !== 1) return results;
+  vi.spyOn(writer, 'publish').mockImplementation(async (...parameters) => {
+    const publication = await publish(...parameters);
+    if (isLost || !publication) return publication;
     isLost = true;
     await meanwhile();
-    throw Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' });
+    throw new ServiceUnavailableException('the connection was lost');
   });
 }
 
@@ -56,11 +56,7 @@ describe('a page of the feed', () => {
 
   it('is not complete while revocations wait because no process can publish them', async () => {
     const sub = await newCustomerId();
-    const client = clientOf(service);
-    const send = client.executeTogether.bind(client);
-    vi.spyOn(client, 'executeTogether').mockImplementation((writes) =>
-      writes[0]?.statement === RAISE_POSITION ? lost() : send(writes),
-    );
+    vi.spyOn(service.application.get(PositionWriter, { strict: false }), 'publish').mockImplementation(lost);
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
     await untilIncomplete();
     vi.restoreAllMocks();

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { FeedPosition } from '../../access-token/feed/feed-history.js';
-import { type PublishedRevocation, RevocationPages } from '../../access-token/feed/revocation-pages.js';
-import { RevocationPublisher } from '../../access-token/feed/revocation-publisher.js';
-import { cursorAfter, wordsOf } from '../../registry/page-query.js';
+import { type FeedPosition, isSamePosition } from '../access-token/feed/feed-history.js';
+import { type PublishedRevocation, RevocationPages } from '../access-token/feed/revocation-pages.js';
+import { RevocationPublisher } from '../access-token/feed/revocation-publisher.js';
+import { cursorAfter, wordsOf } from '../registry/page-query.js';
 
 /** The part of the feed that a caller sees. The operator sees everything. */
 export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;
@@ -26,12 +26,10 @@ export function isVisibleIn(view: FeedView, { audience }: PublishedRevocation): 
 
 const CURSOR_WORDS = new RegExp(`^([1-9]\\d{0,9}) (0|[1-9]\\d{0,14}) (${FEED_VIEWS.join('|')})$`);
 
-/** The content of a cursor: the view of its caller and the position up to which the caller has read. */
 interface FeedCursor extends FeedPosition {
   view: FeedView;
 }
 
-/** A cursor for the part of the feed after a position. */
 export function cursorOf({ history, position, view }: FeedCursor): string {
   return cursorAfter(history, position, view);
 }
@@ -56,12 +54,11 @@ export class FeedWaiters {
   private readonly ends = new Set<(result: WaitResult) => void>();
 
   constructor(publisher: RevocationPublisher) {
-    publisher.state.subscribe(() => {
-      for (const end of [...this.ends]) end(publisher.stopped ? 'ended' : 'changed');
+    publisher.state.on('change', () => {
+      for (const end of [...this.ends]) end(publisher.isStopped ? 'ended' : 'changed');
     });
   }
 
-  /** The number of waiting requests. */
   get count(): number {
     return this.ends.size;
   }
@@ -103,7 +100,6 @@ interface FeedResult {
   isComplete: boolean;
 }
 
-/** The revocations that a caller of the feed may see (protocol §7.6). */
 @Injectable()
 export class RevocationFeed {
   constructor(
@@ -122,17 +118,13 @@ export class RevocationFeed {
       const page = await this.pages.read(start);
       const revocations = page.revocations.filter((each) => isVisibleIn(view, each));
       const remainingMs = waitUntil - performance.now();
-      isLast ||= remainingMs <= 0 || this.publisher.stopped || disconnected.aborted;
+      isLast ||= remainingMs <= 0 || this.publisher.isStopped || disconnected.aborted;
       if (revocations.length > 0 || isLast) return { ...page, revocations };
-      const hasMoved = !isSame(page.end, start) || !isSame(page.highest, this.publisher.state.highest);
+      const hasMoved = !isSamePosition(page.end, start) || !isSamePosition(page.highest, this.publisher.state.highest);
       start = page.end;
       if (!hasMoved) isLast = (await this.waiters.wait(remainingMs, disconnected)) === 'ended';
       // the database connections close while the process stops; the caller continues at another process
-      if (this.publisher.stopped) return { ...page, revocations, isComplete: false };
+      if (this.publisher.isStopped) return { ...page, revocations, isComplete: false };
     }
   }
-}
-
-function isSame(one: FeedPosition, other: FeedPosition | undefined): boolean {
-  return one.history === other?.history && one.position === other.position;
 }

@@ -1,17 +1,17 @@
 import { Get, Req } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsArray, IsBoolean, IsIn, IsISO8601, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
+import { IsArray, IsBoolean, IsISO8601, IsString, Matches, MaxLength } from 'class-validator';
 import type { Request, Response } from 'express';
-import type { PublishedRevocation } from '../../access-token/feed/revocation-pages.js';
-import { parseQuery } from '../../oauth/form.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, OptionalInteger, readParameters, Text } from '../../oauth/parameters.js';
-import { OperatorCredentials } from '../../operator/operator-credentials.js';
-import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { disconnectSignal } from '../../platform/http/http-socket.js';
-import { ManagementController } from '../../platform/http/surfaces.js';
-import { ClientAuthentication, readBasicCredentials } from '../../registry/client-authentication.js';
+import type { PublishedRevocation } from '../access-token/feed/revocation-pages.js';
+import { parseQuery } from '../oauth/form.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { OneOf, Optional, OptionalInteger, readParameters, Text } from '../oauth/parameters.js';
+import { OperatorCredentials } from '../operator/operator-credentials.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { disconnectSignal } from '../platform/http/http-socket.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+import { Nested } from '../platform/validation.js';
+import { ClientAuthentication, readBasicCredentials } from '../registry/client-authentication.js';
 import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
 
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
@@ -41,8 +41,8 @@ class FeedQuery {
 
 /** Ends tokens before they expire. Has either `generation` or `issued_before`. */
 class RevocationEntry {
-  @IsIn(['jti', 'family', 'client', 'subject'])
-  @ApiProperty(
+  @OneOf(
+    ['jti', 'family', 'client', 'subject'],
     'What `value` is: the id of a token or of its family, a client, or the `sub` of a customer or agent. The entries `jti` and `family` also end the descendants of the token.',
     'subject',
   )
@@ -66,8 +66,7 @@ class RevocationEntry {
 
 class FeedPage {
   @IsArray()
-  @ValidateNested({ each: true })
-  @Type(() => RevocationEntry)
+  @Nested(() => RevocationEntry, { each: true })
   @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
   revocations!: RevocationEntry[];
 
