@@ -1,7 +1,7 @@
-import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { RevocationPublisher } from './access-token/feed/revocation-publisher.js';
 import { AppModule } from './app.module.js';
 import { AuditLog } from './audit/audit.js';
 import { AuditModule } from './audit/audit.module.js';
@@ -10,8 +10,8 @@ import type { Extension } from './extension.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/health.controller.js';
-import { type ConnectionLimits, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
-import { Listener, ManagementListeners } from './platform/http/listeners.js';
+import type { ConnectionLimits } from './platform/http/connection-limits.js';
+import { Listeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { mountedRoute } from './platform/http/surfaces.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
@@ -58,31 +58,27 @@ export interface Service {
 
 /** Starts the service. Resolves when all ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { HOST, PORT, REGISTRY_FILE } = options.configuration;
-  const log = options.log ?? serviceLog(options.configuration);
-  const telemetry = await Telemetry.start(options.configuration, log);
+  const { configuration, connections } = options;
+  const log = options.log ?? serviceLog(configuration);
+  const telemetry = await Telemetry.start(configuration, log);
   const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, observer: telemetry };
-  const publicListener = new Listener('public', hooks, { ...PUBLIC_LIMITS, ...options.connections });
-  const managementListeners = new ManagementListeners(options.configuration, hooks, options.connections);
-  // the management port opens first: a pod that waits for its database is alive and not ready
-  await managementListeners.listen();
+  const listeners = new Listeners(configuration, hooks, connections);
   let running: INestApplication | undefined;
   try {
+    // the management port opens first: a pod that waits for its database is alive and not ready
+    await listeners.listenForManagement();
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
     running = application;
-    if (REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(REGISTRY_FILE);
-    const handler = application.getHttpAdapter().getInstance() as RequestListener;
-    publicListener.serve(handler);
-    managementListeners.serve(handler);
-    await publicListener.listen(PORT, HOST);
-    const stop = async (linger = 0) => {
-      await stopService(application, publicListener, managementListeners, linger);
+    if (configuration.REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(configuration.REGISTRY_FILE);
+    await listeners.serve(application.getHttpAdapter().getInstance());
+    const stop = async (lingerMs = 0) => {
+      await stopService(application, listeners, lingerMs);
       await telemetry.stop();
     };
-    return { application, port: publicListener.port, ...managementListeners.ports, stop };
+    return { application, ...listeners.ports, stop };
   } catch (error) {
     await running?.close();
-    await managementListeners.close();
+    await listeners.close();
     throw error;
   }
 }
@@ -119,17 +115,12 @@ export function rootModule(options: ApplicationOptions): DynamicModule {
   return { module: AppModule, imports };
 }
 
-async function stopService(
-  application: INestApplication,
-  publicListener: Listener,
-  managementListeners: ManagementListeners,
-  lingerMs: number,
-): Promise<void> {
+async function stopService(application: INestApplication, listeners: Listeners, lingerMs: number): Promise<void> {
   application.get(Readiness).stop();
-  publicListener.announceClose();
+  listeners.announceClose();
   await sleep(lingerMs);
-  await publicListener.close();
+  application.get(RevocationPublisher, { strict: false }).stop(); // callers of the feed would wait for 25 s
+  await listeners.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
-  await managementListeners.close();
 }

@@ -15,6 +15,7 @@ import {
   type ConnectionLimits,
   MANAGEMENT_LIMITS,
   MAX_HEADER_LINES,
+  PUBLIC_LIMITS,
   SEPARATE_LIMITS,
   serverOptions,
 } from './connection-limits.js';
@@ -37,6 +38,11 @@ export interface ListenerHooks {
   observer: RequestObserver;
 }
 
+interface Address {
+  port: number;
+  host: string | undefined;
+}
+
 /** How often a listener that closes looks for connections that have become idle. */
 const DRAIN_INTERVAL_MS = 50;
 const MAX_DRAIN_MS = 5_000;
@@ -48,7 +54,7 @@ const CLIENT_CLOSED_REQUEST_STATUS = 499;
  * One port of the service. Until `serve` is called, the listener responds with `starting`. The public port starts to
  * listen after that.
  */
-export class Listener {
+class Listener {
   private readonly server: Server;
   private readonly connections: OpenConnections;
   private closing = false;
@@ -56,6 +62,7 @@ export class Listener {
 
   constructor(
     private readonly name: Port,
+    private readonly address: Address,
     private readonly hooks: ListenerHooks,
     private readonly limits: ConnectionLimits,
   ) {
@@ -80,7 +87,8 @@ export class Listener {
   }
 
   /** Binds the address; rejects with the system's error, such as EADDRINUSE, and names the variable of the port. */
-  async listen(port: number, host?: string): Promise<void> {
+  async listen(): Promise<void> {
+    const { port, host } = this.address;
     const variable = this.name === 'public' ? 'PORT' : `${this.name.toUpperCase()}_PORT`;
     await new Promise<void>((resolve, reject) => {
       const fail = ({ message }: Error) => reject(new Error(`${variable}: ${message}`));
@@ -90,8 +98,8 @@ export class Listener {
     this.connections.startChecks();
   }
 
-  serve(application: (request: IncomingMessage, response: never) => void): void {
-    this.handle = application as RequestListener;
+  serve(application: RequestListener): void {
+    this.handle = application;
   }
 
   /** The port in use: if the configured port is 0, the kernel has chosen one. */
@@ -190,50 +198,51 @@ function isRepeated(name: string, rawHeaders: string[]): boolean {
   return count > 1;
 }
 
-/** The management port, and the ports that take routes over from it if they are configured (protocol §1.5). */
-export class ManagementListeners {
-  private readonly listeners: { management: Listener; admin?: Listener; metrics?: Listener };
+/** The public port, the management port, and the ports that take routes over from the latter (protocol §1.5). */
+export class Listeners {
+  private readonly listeners: { public: Listener; management: Listener; admin?: Listener; metrics?: Listener };
 
   constructor(
-    private readonly configuration: Configuration,
+    { HOST: host, PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Configuration,
     hooks: ListenerHooks,
     limits: Partial<ConnectionLimits> = {},
   ) {
-    const { ADMIN_PORT, METRICS_PORT } = configuration;
-    const separate = { ...SEPARATE_LIMITS, ...limits };
+    const listenerOf = (name: Port, port: number, defaults: ConnectionLimits) =>
+      new Listener(name, { port, host }, hooks, { ...defaults, ...limits });
     this.listeners = {
-      management: new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...limits }),
-      ...(ADMIN_PORT !== undefined && { admin: new Listener('admin', hooks, separate) }),
-      ...(METRICS_PORT !== undefined && { metrics: new Listener('metrics', hooks, separate) }),
+      public: listenerOf('public', PORT, PUBLIC_LIMITS),
+      management: listenerOf('management', MANAGEMENT_PORT, MANAGEMENT_LIMITS),
+      ...(ADMIN_PORT !== undefined && { admin: listenerOf('admin', ADMIN_PORT, SEPARATE_LIMITS) }),
+      ...(METRICS_PORT !== undefined && { metrics: listenerOf('metrics', METRICS_PORT, SEPARATE_LIMITS) }),
     };
   }
 
-  /** Opens all ports. If one of them cannot be opened, closes the others and rejects. */
-  async listen(): Promise<void> {
-    const { HOST, MANAGEMENT_PORT, ADMIN_PORT = 0, METRICS_PORT = 0 } = this.configuration;
+  /** Opens all ports but the public one. */
+  async listenForManagement(): Promise<void> {
     const { management, admin, metrics } = this.listeners;
-    try {
-      await management.listen(MANAGEMENT_PORT, HOST);
-      await admin?.listen(ADMIN_PORT, HOST);
-      await metrics?.listen(METRICS_PORT, HOST);
-    } catch (error) {
-      await this.close();
-      throw error;
-    }
+    for (const listener of [management, admin, metrics]) await listener?.listen();
   }
 
-  serve(application: RequestListener): void {
+  /** Hands the requests to the application, and opens the public port. */
+  async serve(application: RequestListener): Promise<void> {
     for (const listener of Object.values(this.listeners)) listener.serve(application);
+    await this.listeners.public.listen();
   }
 
+  /** From now on, each response of the public port has `Connection: close`. */
+  announceClose(): void {
+    this.listeners.public.announceClose();
+  }
+
+  /** Closes all open ports at the same time. */
   async close(): Promise<void> {
     await Promise.all(Object.values(this.listeners).map((listener) => listener.close()));
   }
 
-  /** The ports in use. */
-  get ports(): { managementPort: number; adminPort?: number; metricsPort?: number } {
+  get ports(): { port: number; managementPort: number; adminPort?: number; metricsPort?: number } {
     const { management, admin, metrics } = this.listeners;
     return {
+      port: this.listeners.public.port,
       managementPort: management.port,
       ...(admin && { adminPort: admin.port }),
       ...(metrics && { metricsPort: metrics.port }),
