@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Logger as PinoLogger } from 'pino';
-import { Counter } from 'prom-client';
+import type { Counter } from 'prom-client';
 import type { Clock } from '../platform/clock.js';
 import type { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -24,7 +24,6 @@ export class Audit {
     this.send(event);
   }
 
-  /** Records an action that has succeeded. */
   success(event: AuditEventName, actor: AuditParty, subject: AuditParty, more: Partial<AuditDetails> = {}): void {
     this.record({ event, outcome: 'success', actor, subject, ...more });
   }
@@ -54,7 +53,6 @@ function withRequest(event: AuditDetails & { event: string }): AuditEntry {
   return { grant, clientId, organizationId, ...event, requestId };
 }
 
-/** An actor or subject of an event. */
 export function party(kind: AuditParty['kind'], id?: string): AuditParty {
   return { kind, ...(id !== undefined && { id }) };
 }
@@ -69,11 +67,7 @@ export class SinkFailures {
     metrics: MetricsRegistry,
     private readonly clock: Clock,
   ) {
-    this.failures = new Counter({
-      name: 'cas_audit_sink_failures_total',
-      help: 'Audit events that a sink failed to write.',
-      registers: [metrics],
-    });
+    this.failures = metrics.counted('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
   }
 
   /** The log gets only the class of the error, because its message may contain credentials of the sink. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { Counter, collectDefaultMetrics, Histogram } from 'prom-client';
+import { type Counter, collectDefaultMetrics, Histogram } from 'prom-client';
 import type { Configuration } from './configuration/configuration.js';
-import { type Log, RequestLog } from './logging/log.js';
+import { type Log, logRequest } from './logging/log.js';
 import { MetricsRegistry } from './metrics.js';
 import type { FinishedRequest, RequestContext } from './request-context/request-context.js';
 import type { OtlpTracing } from './tracing/otlp-tracing.js';
@@ -12,40 +12,38 @@ const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** Reports each request to the log, the metrics and, if tracing is configured, as a trace. */
 export class Telemetry {
   readonly metrics = new MetricsRegistry();
-  private readonly requestLog: RequestLog;
   private readonly requests: Counter;
   private readonly durations: Histogram;
 
   private constructor(
-    log: Log,
+    private readonly log: Log,
     private readonly tracing: OtlpTracing | undefined,
   ) {
     collectDefaultMetrics({ register: this.metrics });
-    this.requestLog = new RequestLog(log.logger);
-    const registers = [this.metrics];
     this.metrics.counter(
       'cas_log_lines_lost_total',
       'Log lines that were discarded, because the buffer was full.',
       () => log.lost,
     );
-    // label values never come from the caller
-    this.requests = new Counter({
-      name: 'http_requests_total',
-      help: 'Requests with a response; status 499 if the client disconnected first.',
-      labelNames: ['surface', 'method', 'route', 'grant', 'status'],
-      registers,
-    });
+    this.requests = this.metrics.counted(
+      'http_requests_total',
+      'Requests with a response; status 499 if the client disconnected first.',
+      ...['surface', 'method', 'route', 'grant', 'status'],
+    );
     this.durations = new Histogram({
       name: 'http_request_duration_seconds',
       help: 'From the headers of a request to the last byte of its response.',
       labelNames: ['surface', 'route', 'grant'],
       buckets: BUCKETS_SECONDS,
-      registers,
+      registers: [this.metrics],
     });
   }
 
-  static async start(configuration: Configuration, log: Log): Promise<Telemetry> {
-    return new Telemetry(log, await startTracing(configuration));
+  /** Without OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry is not even loaded. */
+  static async start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Configuration, log: Log): Promise<Telemetry> {
+    if (endpoint === undefined) return new Telemetry(log, undefined);
+    const { OtlpTracing } = await import('./tracing/otlp-tracing.js');
+    return new Telemetry(log, new OtlpTracing(endpoint));
   }
 
   requestReceived(context: RequestContext, request: IncomingMessage): void {
@@ -54,7 +52,7 @@ export class Telemetry {
 
   requestFinished(request: FinishedRequest): void {
     const { surface, method, route, grant = '', status, milliseconds } = request;
-    this.requestLog.write(request);
+    logRequest(this.log.logger, request);
     this.requests.inc({ surface, method, route, grant, status });
     this.durations.observe({ surface, route, grant }, milliseconds / 1000);
     request.trace?.end(request);
@@ -63,11 +61,4 @@ export class Telemetry {
   async stop(): Promise<void> {
     await this.tracing?.stop();
   }
-}
-
-/** `undefined` without OTEL_EXPORTER_OTLP_ENDPOINT. OpenTelemetry is then not even loaded. */
-async function startTracing({ OTEL_EXPORTER_OTLP_ENDPOINT }: Configuration): Promise<OtlpTracing | undefined> {
-  if (OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
-  const { OtlpTracing } = await import('./tracing/otlp-tracing.js');
-  return new OtlpTracing(OTEL_EXPORTER_OTLP_ENDPOINT);
 }

@@ -1,6 +1,5 @@
 import { RecentMap } from '../platform/recent-map.js';
 
-/** The count of one key in one window. */
 export interface LimitCount {
   readonly key: string;
   /** The number of the window since 1970. */
@@ -12,7 +11,6 @@ export interface LimitCount {
   sending: number;
   /** The part of this process that is not sent yet. */
   own: number;
-  /** Whether the next exchange includes the key. */
   isPending: boolean;
 }
 
@@ -28,10 +26,7 @@ export class LimitCounts {
   private readonly counts = new RecentMap<LimitCount>(MAX_KEYS);
   private readonly pending: LimitCount[] = [];
 
-  constructor(
-    /** Whether the counts are sent to a shared store. */
-    private readonly isShared: boolean,
-  ) {}
+  constructor(private readonly isShared: boolean) {}
 
   /**
    * Counts a request, and returns the new count of the window. `by` is 0 to only read the count of the other processes.

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { Counter } from 'prom-client';
+import type { Counter } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -68,14 +68,8 @@ export class RateLimits implements OnApplicationShutdown {
     const { REDIS_URL, RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
     this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, () => [...this.counts.values()]);
-    const limited = new Counter({
-      name: 'cas_rate_limited_total',
-      help: 'Requests rejected by a rate limit.',
-      labelNames: ['limit'],
-      registers: [metrics],
-    });
-    for (const limit of [...Object.keys(this.rules), ATTEMPTS]) limited.inc({ limit }, 0); // shows 0 from the start
-    this.limited = limited;
+    this.limited = metrics.counted('cas_rate_limited_total', 'Requests rejected by a rate limit.', 'limit');
+    for (const limit of [...Object.keys(this.rules), ATTEMPTS]) this.limited.inc({ limit }, 0); // 0 from the start
     metrics.gauge(
       'cas_rate_limit_store_up',
       '0 while REDIS_URL is unreachable; each process then applies its own counts.',

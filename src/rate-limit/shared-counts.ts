@@ -18,7 +18,6 @@ export class SharedCounts {
   private readonly redis: Redis;
   private readonly timer: NodeJS.Timeout;
   private exchange: Promise<void> | undefined;
-  /** Whether the last exchange succeeded. */
   isUp = true;
 
   constructor(

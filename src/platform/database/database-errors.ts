@@ -95,11 +95,14 @@ export function withinDeadline<Result>(
   return withTimeout(send(), remaining);
 }
 
-/** Rejects if work takes longer than `timeoutMs`. The work itself continues. */
+/**
+ * Rejects if work takes longer than `timeoutMs`. The work itself continues. Node reads the sockets once more before: a
+ * response may have arrived while the process was paused.
+ */
 export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DeadlineExceededError(timeoutMs)), timeoutMs);
+    timer = setTimeout(() => setImmediate(() => reject(new DeadlineExceededError(timeoutMs))), timeoutMs);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { Counter, Gauge } from 'prom-client';
+import { type Counter, Gauge } from 'prom-client';
 import type { MetricsRegistry } from '../metrics.js';
 import type { SqlClient } from './sql-client.js';
 
@@ -11,18 +11,16 @@ export class DatabaseMetrics {
 
   constructor(metrics: MetricsRegistry, client: SqlClient) {
     const usage = () => client.usage?.();
-    const registers = [metrics];
-    this.statements = new Counter({
-      name: 'cas_database_statements_total',
-      help: 'Statements of requests, by outcome.',
-      labelNames: ['outcome'],
-      registers,
-    });
+    this.statements = metrics.counted(
+      'cas_database_statements_total',
+      'Statements of requests, by outcome.',
+      'outcome',
+    );
     new Gauge({
       name: 'cas_database_connections',
       help: 'Database connections of this process, by state.',
       labelNames: ['state'],
-      registers,
+      registers: [metrics],
       collect() {
         const { inUse = 0, idle = 0 } = usage() ?? {};
         this.set({ state: 'in_use' }, inUse);
@@ -64,7 +62,6 @@ export class OutageLog {
   /** @param now milliseconds of a monotonic clock */
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** A statement found the database unavailable. */
   failed(error: unknown): void {
     this.firstFailureAt ??= this.now();
     if (this.isLogged || this.now() - this.firstFailureAt < MIN_OUTAGE_MS) return;
@@ -72,7 +69,6 @@ export class OutageLog {
     this.logger.warn(`the database is unavailable, and requests that need it get 503: ${(error as Error).message}`);
   }
 
-  /** A statement succeeded. */
   succeeded(): void {
     if (this.firstFailureAt === undefined) return;
     const seconds = Math.round((this.now() - this.firstFailureAt) / 1000);

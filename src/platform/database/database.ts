@@ -55,7 +55,7 @@ export class Database {
     );
   }
 
-  /** NestJS calls this method when the application stops. @internal */
+  /** @internal */
   async onApplicationShutdown(): Promise<void> {
     await this.client.close?.();
   }
@@ -109,23 +109,13 @@ export class Database {
   }
 
   /**
-   * Sends several writes as one transaction, within the time of one statement. They are sent again if the server has
-   * rolled them back, and once more after an outage. So they must have the same effect when they are sent twice.
-   *
-   * @returns the number of rows that each write matched
-   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
-   * @internal
-   */
-  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    const statements = writes.map(({ statement }) => statement);
-    return this.executeShared(statements, () => this.sendTogether(writes));
-  }
-
-  /**
-   * The same for one of several callers whose writes are one transaction. Each caller has its own deadline and attempts.
+   * Sends several writes of one caller in a transaction that they share with the writes of other callers. Each caller
+   * has its own deadline and attempts. The writes are sent again if the server has rolled them back, and once more after
+   * an outage. So they must have the same effect when they are sent twice.
    *
    * @param statements those of this caller
    * @param send adds the writes of this caller to the next transaction, which `sendTogether` sends
+   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
   async executeShared<Result>(statements: WriteStatement[], send: () => Promise<Result>): Promise<Result> {

@@ -17,7 +17,6 @@ class ServiceMigrationsFirst extends MigrationExecutor {
 }
 
 const LEASE_DURATION_MS = 60_000;
-/** Time between two attempts to acquire a lease that another process holds. */
 const LEASE_POLL_MS = 250;
 
 /** A table that each build before 1.0 had, even if the rows of its migrations were lost. */

@@ -2,14 +2,12 @@ import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
-import { DeadlineExceededError, isUnavailable, STATEMENT_TIMEOUT_MS } from './database-errors.js';
-import { asSent, runTransaction, sendTransaction } from './mysql-transaction.js';
+import { DeadlineExceededError, isUnavailable, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import { asSent, result, runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
-
-type Done = (error: Error | null, result?: unknown) => void;
 
 /**
  * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection, which the
@@ -51,9 +49,7 @@ export class MysqlClient implements SqlClient {
   }
 
   async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    const results = await this.withConnection((connection, done) => {
-      sendTransaction(connection, writes).then((sent) => done(null, sent), done);
-    });
+    const results = await this.withConnection((connection) => sendTransaction(connection, writes));
     return (results as ResultSetHeader[]).map(({ affectedRows }) => affectedRows);
   }
 
@@ -74,50 +70,29 @@ export class MysqlClient implements SqlClient {
   }
 
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
-    return this.withConnection((connection, done) => connection.execute(sql, asSent(parameters), done));
+    return this.withConnection((connection) => result((done) => connection.execute(sql, asSent(parameters), done)));
   }
 
-  private withConnection(work: (connection: PoolConnection, done: Done) => void): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      let connection: PoolConnection | undefined;
-      let isAbandoned = false;
-      /** The time limit has passed, but `abandon` has not run yet, so the response may still arrive. */
-      let isTimeOver = false;
-      let isDone = false;
-      const abandon = () => {
-        if (isDone) return;
-        isAbandoned = true;
-        connection?.destroy(); // a late response must not reach the next statement
-        reject(new DeadlineExceededError(STATEMENT_TIMEOUT_MS));
-      };
-      // setImmediate lets node read the sockets once more: the response may have arrived while the process was paused
-      const timer = setTimeout(() => {
-        isTimeOver = true;
-        setImmediate(abandon);
-      }, STATEMENT_TIMEOUT_MS);
-      const finish = () => {
-        isDone = true;
-        clearTimeout(timer);
-      };
-      this.pool.getConnection((poolError, acquired) => {
-        // too late to send: `abandon` has rejected, or is about to
-        if (isAbandoned || (isTimeOver && acquired)) return acquired?.release();
-        if (poolError) {
-          if (poolError.message.startsWith('Queue limit')) this.rejected++;
-          finish();
-          return reject(poolError);
-        }
-        connection = acquired;
-        work(acquired, (queryError, result) => {
-          if (isAbandoned) return;
-          finish();
-          // for example a primary that was demoted: other statements must not use this connection
-          if (queryError && isUnavailable(queryError)) acquired.destroy();
-          else acquired.release();
-          if (queryError) reject(queryError);
-          else resolve(result);
-        });
-      });
-    });
+  private async withConnection<Result>(work: (connection: PoolConnection) => Promise<Result>): Promise<Result> {
+    let connection: PoolConnection | undefined;
+    let isOver = false;
+    const send = async () => {
+      const acquired = await result<PoolConnection>((done) => this.pool.getConnection(done));
+      if (isOver) return void acquired.release(); // the caller has got its error
+      connection = acquired;
+      return work(acquired);
+    };
+    try {
+      const done = await withTimeout(send(), STATEMENT_TIMEOUT_MS);
+      connection?.release();
+      return done as Result;
+    } catch (error) {
+      isOver = true;
+      if ((error as Error).message.startsWith('Queue limit')) this.rejected++;
+      // a late response must not reach the next statement, and other statements must not use a demoted primary
+      if (isUnavailable(error)) connection?.destroy();
+      else connection?.release();
+      throw error;
+    }
   }
 }

@@ -105,7 +105,8 @@ function removeIdleLimit(connection: PoolConnection): void {
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));
 
-function result(work: (done: (error: Error | null, result: unknown) => void) => void): Promise<unknown> {
+/** The result of a function of mysql2 that calls back. */
+export function result<Value>(work: (done: (error: Error | null, value: Value) => void) => void): Promise<Value> {
   return new Promise((resolve, reject) => {
     work((error, value) => (error ? reject(error) : resolve(value)));
   });

@@ -3,7 +3,6 @@ import { ServiceUnavailableException } from '@nestjs/common';
 import { EarlierSchemaError, isLocked, isRolledBack } from './database-errors.js';
 
 interface RetryRules {
-  /** The maximum number of attempts. */
   attempts: number;
   /** The pause after a failed attempt. The number of the first attempt is 1. */
   pauseMs(attempt: number): number;
@@ -35,7 +34,6 @@ export class RetryPolicy {
 /** Processes that collided must not collide again at the same moment. */
 const randomPauseMs = (attempt: number) => Math.random() * 20 * attempt;
 
-/** A statement that the server has rolled back. */
 export const ROLLED_BACK_STATEMENT = new RetryPolicy({
   attempts: 5,
   pauseMs: randomPauseMs,

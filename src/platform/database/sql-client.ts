@@ -2,18 +2,15 @@ import type { EntityManager } from 'typeorm';
 import type { SqlDialect, SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
-/** The usage of a pool of connections. */
 export interface PoolUsage {
   inUse: number;
   idle: number;
   limit: number;
-  /** Statements that wait for a connection. */
   waiting: number;
   /** Statements rejected since the start, because too many waited already. */
   rejected: number;
 }
 
-/** Sends statements to one kind of database. */
 export interface SqlClient {
   readonly dialect: SqlDialect;
 

@@ -20,7 +20,6 @@ export function withIsoTimes<Row extends object>(row: Row, columns: (keyof Row &
 /** A value that a column of this service can hold. */
 export type SqlValue = string | number | boolean | Date | null;
 
-/** The SQL in which the databases differ. */
 export interface SqlDialect {
   /** The present time of the database, with milliseconds. All processes share it. */
   readonly now: string;
@@ -34,7 +33,6 @@ export interface SqlDialect {
   readonly deleteInOrder: (table: string, where: string, order: string, limit: number) => string;
 }
 
-/** MySQL and MariaDB. */
 export const MYSQL_DIALECT: SqlDialect = {
   now: 'CURRENT_TIMESTAMP(3)',
   insertIgnore: 'INSERT IGNORE',

@@ -9,9 +9,7 @@ import { SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
 import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
-/** Pause before the next attempt to get the write lock that another process holds. */
 const LOCK_POLL_MS = 10;
-/** Time that a probe of the readiness waits for the write lock. */
 const PROBE_TIMEOUT_MS = 500;
 
 /** Limit of a write outside of requests, including its wait for the lock of another process. */

@@ -26,10 +26,8 @@ const MAX_PREPARED_STATEMENTS = 500;
 
 type PreparedStatement = ReturnType<SqliteConnection['prepare']>;
 
-/** The prepared statements of one connection. */
 export class SqliteStatements {
   private readonly prepared = new Map<string, PreparedStatement>();
-  /** The columns with times of each SELECT. */
   private readonly timeColumns = new WeakMap<PreparedStatement, string[]>();
 
   constructor(private readonly connection: SqliteConnection) {}
@@ -41,7 +39,6 @@ export class SqliteStatements {
     return rows;
   }
 
-  /** Returns the number of rows that the statement matched. */
   write(sql: string, parameters: SqlValue[]): number {
     return this.prepare(sql).run(...parameters.map(asStored)).changes;
   }

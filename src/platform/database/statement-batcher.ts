@@ -6,14 +6,16 @@ import { STATEMENT_INDEX, type Statement } from './statement.js';
 const MAX_BATCH_STATEMENTS = 16;
 const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_STATEMENTS];
 
-interface WaitingCaller<Result> {
-  resolve(result: Result): void;
-  reject(error: unknown): void;
-}
+/** A statement that its tick will send, and the promise of its result. */
+class WaitingStatement<Result> {
+  resolve!: (result: Result) => void;
+  reject!: (error: unknown) => void;
+  readonly result = new Promise<Result>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
 
-interface WaitingStatement<Result> {
-  parameters: SqlValue[];
-  callers: WaitingCaller<Result>[];
+  constructor(readonly parameters: SqlValue[]) {}
 }
 
 /** How statements of one kind, SELECT or INSERT, are sent as one. */
@@ -42,21 +44,17 @@ export class StatementBatcher<Result> {
   constructor(private readonly rules: BatchRules<Result>) {}
 
   send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
-    if (!statement.batch) return this.rules.send(statement.text(this.rules.dialect), parameters);
-    return new Promise((resolve, reject) => {
-      const caller = { resolve, reject };
-      const waiting = this.waiting.get(statement);
-      if (waiting) return this.addTo(waiting, parameters, caller);
-      if (this.waiting.size === 0) setImmediate(() => this.endTick());
-      this.waiting.set(statement, [{ parameters, callers: [caller] }]);
-    });
-  }
-
-  /** Compares only with the statement before, so that many different statements cost no search. */
-  private addTo(waiting: WaitingStatement<Result>[], parameters: SqlValue[], caller: WaitingCaller<Result>): void {
+    const { dialect, send, copy } = this.rules;
+    if (!statement.batch) return send(statement.text(dialect), parameters);
+    if (this.waiting.size === 0) setImmediate(() => this.endTick());
+    const waiting = this.waiting.get(statement) ?? [];
     const last = waiting.at(-1);
-    if (last && this.rules.copy && areEqual(last.parameters, parameters)) last.callers.push(caller);
-    else waiting.push({ parameters, callers: [caller] });
+    // compared only with the statement before, so that many different statements cost no search
+    if (last && copy && areEqual(last.parameters, parameters)) return last.result.then(copy);
+    const added = new WaitingStatement<Result>(parameters);
+    waiting.push(added);
+    this.waiting.set(statement, waiting);
+    return added.result;
   }
 
   private endTick(): void {
@@ -65,7 +63,7 @@ export class StatementBatcher<Result> {
     for (const [statement, waiting] of tick) {
       while (waiting.length > 0) {
         const size = this.sizeFor(Math.min(waiting.length, MAX_BATCH_STATEMENTS));
-        this.sendTogether(statement, waiting.splice(0, size), size);
+        void this.sendTogether(statement, waiting.splice(0, size), size);
       }
     }
   }
@@ -77,42 +75,23 @@ export class StatementBatcher<Result> {
     return size as number;
   }
 
-  private sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): void {
+  private async sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): Promise<void> {
     const { dialect, send, split } = this.rules;
     const [first] = waiting as [WaitingStatement<Result>];
-    if (size === 1) {
-      send(statement.text(dialect), first.parameters).then(
-        (result) => this.resolve(first, result),
-        (error) => reject(first, error),
-      );
-      return;
-    }
+    if (size === 1) return send(statement.text(dialect), first.parameters).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
     const parameters = [...waiting, ...padding].flatMap((each) => each.parameters);
-    send(statement.text(dialect, size), parameters)
-      .then((result) => split(result, size))
-      .then(
-        (results) => {
-          for (const [index, each] of waiting.entries()) this.resolve(each, results[index] as Result);
-        },
-        (error) => {
-          // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the
-          // database is unavailable or has rolled the batch back, all fail, and `Database` repeats a rollback.
-          for (const each of waiting)
-            if (isUnavailable(error)) reject(each, error);
-            else this.sendTogether(statement, [each], 1);
-        },
-      );
+    try {
+      const results = split(await send(statement.text(dialect, size), parameters), size);
+      for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
+    } catch (error) {
+      // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the
+      // database is unavailable or has rolled the batch back, all fail, and `Database` repeats a rollback.
+      for (const each of waiting)
+        if (isUnavailable(error)) each.reject(error);
+        else void this.sendTogether(statement, [each], 1);
+    }
   }
-
-  private resolve({ callers }: WaitingStatement<Result>, result: Result): void {
-    const { copy } = this.rules;
-    for (const [index, caller] of callers.entries()) caller.resolve(index > 0 && copy ? copy(result) : result);
-  }
-}
-
-function reject(statement: WaitingStatement<never>, error: unknown): void {
-  for (const caller of statement.callers) caller.reject(error);
 }
 
 /** Both are of one statement, so they have the same length. */

@@ -22,7 +22,7 @@ export interface RequestTrace {
 
 /**
  * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces
- * read it. Folders of higher levels add their own facts by declaration merging, as bearer/principal.ts does.
+ * read it. Folders of higher levels add their own facts by declaration merging, as operator/operator-credentials.ts does.
  *
  * A class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
@@ -105,14 +105,6 @@ export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' |
   milliseconds: number;
 }
 
-/** The facts that code may add. */
-type RequestFacts = Partial<
-  Omit<
-    RequestContext,
-    'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network' | 'matchedRoute' | 'finish'
-  >
->;
-
 /** Runs work in a span of the current request. Without tracing, it runs the work alone. */
 export function traced<Result>(
   name: string,
@@ -155,7 +147,7 @@ export const requestContext = {
   },
 
   /** Sets facts about the current request, if there is one. */
-  set(facts: RequestFacts): void {
+  set(facts: Partial<RequestContext>): void {
     const context = storage.getStore();
     if (context) Object.assign(context, facts);
   },
