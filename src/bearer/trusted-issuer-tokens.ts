@@ -137,7 +137,6 @@ interface Rejection {
   payload?: JWTPayload;
 }
 
-/** Why `jwtVerify` of jose rejects a token of a trusted issuer. */
 function rejectionOf(error: unknown): Rejection {
   const { code, claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
   const inactiveReason = BY_CLAIM[claim] ?? BY_CODE[code ?? ''] ?? 'malformed';

@@ -12,7 +12,6 @@ export function parseForm(text: string): Record<string, string> {
   return parametersOf(text, 'body');
 }
 
-/** Reads the query of a URL by the rules of a form. */
 export function parseQuery(url: string): Record<string, string> {
   return parametersOf(queryOf(url), 'query');
 }

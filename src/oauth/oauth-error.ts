@@ -1,12 +1,10 @@
 import { type ErrorBody, type ErrorCode, MALFORMED, POLLING_CODES } from './error-body.js';
 
-/** Another description of protocol §2.12. */
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
 interface Details {
   /** Sent to the caller: names the parameter and the rule, never a value. */
   hint?: string;
-  /** Only logged. */
   reason?: string;
   cause?: unknown;
   headers?: Record<string, string>;

@@ -69,51 +69,27 @@ export function readText(request: IncomingMessage): Promise<string> {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
   return new Promise((resolve, reject) => {
-    const body = new BodyBytes();
+    let body = Buffer.alloc(0);
+    let length = 0;
     const rejectIfBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));
     rejectIfBroken();
     request.once('broken', rejectIfBroken);
     request.on('data', (chunk: Buffer) => {
-      body.add(chunk);
-      if (body.length > MAX_DISCARDED_BYTES) {
+      length += chunk.length;
+      // one buffer: a list of chunks would take 6 MB for a body that is sent byte by byte
+      if (length <= MAX_BODY_BYTES) body = Buffer.concat([body, chunk]);
+      if (length > MAX_DISCARDED_BYTES) {
         request.pause();
         reject(OAuthError.payloadTooLarge());
       }
     });
     request.once('end', () => {
-      if (body.length > MAX_BODY_BYTES) return reject(OAuthError.payloadTooLarge());
-      const bytes = body.bytes();
-      if (isUtf8(bytes)) resolve(bytes.toString('utf8'));
+      if (length > MAX_BODY_BYTES) return reject(OAuthError.payloadTooLarge());
+      if (isUtf8(body)) resolve(body.toString('utf8'));
       else reject(OAuthError.invalidMessage());
     });
     request.once('error', () => reject(OAuthError.invalidRequest('body: incomplete')));
   });
-}
-
-/** Collects at most MAX_BODY_BYTES in one buffer. A list of chunks would take 6 MB for a body sent byte by byte. */
-class BodyBytes {
-  length = 0;
-  private buffer: Buffer | undefined;
-
-  add(chunk: Buffer): void {
-    const offset = this.length;
-    this.length += chunk.length;
-    if (this.length > MAX_BODY_BYTES) return;
-    if (offset === 0) {
-      this.buffer = chunk; // Most bodies are one chunk, which needs no copy.
-      return;
-    }
-    if (this.buffer?.length !== MAX_BODY_BYTES) {
-      const first = this.buffer;
-      this.buffer = Buffer.allocUnsafeSlow(MAX_BODY_BYTES);
-      first?.copy(this.buffer);
-    }
-    chunk.copy(this.buffer, offset);
-  }
-
-  bytes(): Buffer {
-    return this.buffer?.subarray(0, this.length) ?? Buffer.alloc(0);
-  }
 }
 
 /**
@@ -147,13 +123,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A member of an object as JSON text. */
 interface Member {
   quotedName: string;
   valueText: string;
 }
 
-/** Decodes the escape sequences of a name. */
 function decodeName(quotedName: string): string {
   return quotedName.includes(ESCAPE) ? JSON.parse(quotedName) : quotedName.slice(1, -1);
 }

@@ -13,9 +13,7 @@ import { TOKEN_ERRORS } from '../token/token-checks.js';
 import type { TokenRouteKind } from '../token/token-response.js';
 import { schemaOf } from './schemas.js';
 
-/** Errors that every route can have. */
 const ERRORS_OF_EVERY_ROUTE = [OAuthError.serverError(undefined), OAuthError.unavailable()];
-/** Errors of routes that read a body. */
 const ERRORS_OF_BODIES = [OAuthError.payloadTooLarge(), OAuthError.unsupportedEncoding()];
 
 /** The errors that a route can have, each once. The routes declare their own errors; the others follow from the route. */

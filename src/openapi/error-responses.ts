@@ -4,7 +4,6 @@ import { EXAMPLE, EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
 import type { Schema } from './schemas.js';
 
-/** The error statuses (protocol §2.12). */
 const DESCRIPTIONS: Record<number, string> = {
   400: 'A parameter is missing or invalid, the proof of the grant is invalid, or the client may not use the grant. `error_hint` names the parameter and the rule.',
   401: 'The bearer token or the credentials are missing, wrong, expired or ended. Get a new token, or correct the credentials.',

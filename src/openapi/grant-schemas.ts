@@ -20,7 +20,6 @@ export function grantComponents(grants: RegisteredGrant[]): Record<string, Schem
   return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, 'token')]));
 }
 
-/** The schema of a request body for one of several grants. */
 export function grantBodies(grants: RegisteredGrant[], kind: TokenRouteKind): Schema {
   if (kind !== 'token') return oneOf(grants.map((grant) => grantBody(grant, kind)));
   const references = grants.map((grant): [string, string] => [
@@ -50,7 +49,6 @@ function grantBody({ name, body, api }: RegisteredGrant, kind: TokenRouteKind): 
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
 
-/** The examples of requests for any of several grants. */
 export function grantExamples(grants: RegisteredGrant[], kind: TokenRouteKind): MediaExamples {
   const entries = grants.flatMap((grant) => {
     const examples = objectExamples(grantBody(grant, kind), grant.api?.examples, 'required');
@@ -59,7 +57,6 @@ export function grantExamples(grants: RegisteredGrant[], kind: TokenRouteKind): 
   return mediaExamples(new Map(entries));
 }
 
-/** The examples of the responses of several grants. */
 export function grantResponseExamples(grants: RegisteredGrant[]): MediaExamples {
   return mediaExamples(new Map(grants.map((grant) => [grant.name, exampleOf(grantResponse(grant))])));
 }

@@ -14,7 +14,6 @@ import { responseSchemaOf, type Schema } from './schemas.js';
 /** The operations of a path by their methods, and the ports that serve the path. */
 type PathItem = Schema & { servers: Schema[] };
 
-/** The version of the service. */
 const VERSION: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
@@ -43,7 +42,6 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  /** The document of one port. */
   read(port: Surface = 'management'): Schema {
     return JSON.parse(this.text(port));
   }
@@ -105,7 +103,6 @@ export class OpenApiDocument {
   }
 }
 
-/** The security schemes that the operations use. */
 function securitySchemesOf(paths: Record<string, PathItem>): Schema {
   const operations = Object.values(paths).flatMap(({ servers, ...methods }) => Object.values(methods) as Schema[]);
   const names = operations.flatMap(({ security }) => (security as Schema[]).flatMap(Object.keys));

@@ -4,7 +4,6 @@ import { TokenModule } from '../token/token.module.js';
 import { OpenApiController } from './openapi.controller.js';
 import { OpenApiDocument } from './openapi-document.js';
 
-/** The OpenAPI document of the service, and a page that shows it. */
 @Module({
   imports: [DiscoveryModule, TokenModule],
   controllers: [OpenApiController],

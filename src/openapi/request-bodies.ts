@@ -41,7 +41,6 @@ const JSON_LABELLED_AS_FORM: Schema = {
   ],
 };
 
-/** The request body of a route whose parameters a class describes. */
 export function requestBody({ method, description }: Route): Schema {
   const classes = [description.body ?? []].flat();
   const formats = description.bodyFormats ?? ['json'];
@@ -70,7 +69,6 @@ function bodyExamples(schemas: ObjectSchema[], examples?: ApiExamples): MediaExa
   return mediaExamples(new Map(entries));
 }
 
-/** The request body of a token route. */
 export function grantRequestBody(route: Route, grants: RegisteredGrant[]): Schema {
   const kind = reflector.get(TokenRoute, route.handler);
   const mediaFor = (offered: RegisteredGrant[]) => ({

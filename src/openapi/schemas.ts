@@ -6,7 +6,6 @@ import { loadWhenUsed } from '../platform/load-when-used.js';
 import { transformerMetadata } from '../platform/private-members.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../registry/resources/entry-rules.js';
 
-/** The `example` or the `examples` of a media type. */
 export type MediaExamples = { example?: unknown; examples?: Record<string, { value: unknown }> };
 
 /** The example of a schema, composed of the examples of its parts; `undefined` if a required part has none. */
@@ -40,7 +39,6 @@ export function objectExamples(
   return new Map(composed.filter(([, value]) => value !== undefined));
 }
 
-/** The examples for a media type. */
 export function mediaExamples(examples: Map<string, unknown>): MediaExamples {
   const [first] = examples;
   if (!first) return {};

@@ -1,11 +1,9 @@
-/** The maximum number of tasks is waiting already. */
 export class QueueFullError extends Error {
   constructor() {
     super('the queue is full');
   }
 }
 
-/** The caller abandoned the task before it began. */
 export class AbandonedTaskError extends Error {
   constructor() {
     super('the task was abandoned before it began');
@@ -25,7 +23,6 @@ export class BoundedQueue {
 
   constructor(private readonly bounds: Bounds) {}
 
-  /** The number of waiting tasks. */
   get waiting(): number {
     return this.starts.size;
   }
@@ -47,7 +44,6 @@ export class BoundedQueue {
     }
   }
 
-  /** Waits for the slot of a task that has ended. */
   private waitForSlot(abandoned: AbortSignal | undefined): Promise<void> {
     if (this.waiting >= this.bounds.maxWaiting) throw new QueueFullError();
     return new Promise((resolve, reject) => {

@@ -42,11 +42,11 @@ export {
   writeStatement,
 } from '../platform/database/statement.js';
 export { ApiProperty, ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
-export { Nested } from '../platform/validation.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { ManagementController, PublicController } from '../platform/http/surfaces.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
+export { Nested } from '../platform/validation.js';
 export type { CountedRequest } from '../rate-limit/rate-limits.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';

@@ -26,7 +26,6 @@ const PAUSE_BETWEEN_DELETES_MS = 10;
 const PURGE_INTERVAL_MS = 3_600_000;
 const LEASE_DURATION_MS = 60_000;
 
-/** The number of rows that a purge deleted, by table. */
 export type Purged = Record<string, number>;
 
 /**

@@ -22,7 +22,6 @@ export function browserOf({ headers, res }: Request): Browser {
   };
 }
 
-/** The services that the checks use. */
 export interface CheckServices {
   registry: Registry;
   limits: RateLimits;

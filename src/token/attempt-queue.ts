@@ -23,18 +23,11 @@ export interface QueuedRequest {
   fullKey(): string | undefined;
 }
 
-/** A request that waits, the key that it waits for, and the functions that settle its promise. */
 interface Waiter {
   request: QueuedRequest;
   key: string;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
-/** The requests of one key: the number of those that run, and those that wait, in the order of their arrival. */
-interface RequestsOfKey {
-  running: number;
-  waiting: Set<Waiter>;
+  /** Ends the wait: with the error, or because the request has started. */
+  end(error?: unknown): void;
 }
 
 /**
@@ -42,11 +35,12 @@ interface RequestsOfKey {
  * `BoundedQueue` has one fixed bound. Here each request has several keys, and the room of a key changes.
  */
 export class AttemptQueue {
-  private readonly requests = new Map<string, RequestsOfKey>();
+  private readonly runningByKey = new Map<string, number>();
+  /** By the key that they wait for, in the order of their arrival. */
+  private readonly waitersByKey = new Map<string, Set<Waiter>>();
 
-  /** The number of running requests of a key. */
   running(key: string): number {
-    return this.requests.get(key)?.running ?? 0;
+    return this.runningByKey.get(key) ?? 0;
   }
 
   /**
@@ -57,80 +51,71 @@ export class AttemptQueue {
    */
   async enter(request: QueuedRequest, createSignal: () => AbortSignal): Promise<void> {
     const full = request.fullKey();
-    if (full === undefined) this.start(request);
+    if (full === undefined) this.count(request, 1);
     else await this.wait(request, full, createSignal());
   }
 
   /** Ends a running request, and starts the requests that waited for it, as far as there is room. */
-  leave({ keys }: QueuedRequest): void {
-    for (const key of keys) this.ofKey(key).running--;
+  leave(request: QueuedRequest): void {
+    this.count(request, -1);
+    for (const key of request.keys)
+      for (const waiter of this.waitersByKey.get(key) ?? []) if (!this.startOrMove(waiter)) break;
+  }
+
+  private count({ keys }: QueuedRequest, difference: 1 | -1): void {
     for (const key of keys) {
-      const { waiting } = this.ofKey(key);
-      for (const waiter of waiting) if (!this.startWaiter(waiter, key)) break;
-      this.removeIfUnused(key);
+      const running = this.running(key) + difference;
+      if (running === 0) this.runningByKey.delete(key);
+      else this.runningByKey.set(key, running);
     }
   }
 
-  private start({ keys }: QueuedRequest): void {
-    for (const key of keys) this.ofKey(key).running++;
-  }
-
   /** Returns false if the key has no room for the waiter. Then it has none for the next waiters either. */
-  private startWaiter(waiter: Waiter, key: string): boolean {
+  private startOrMove(waiter: Waiter): boolean {
     try {
       const full = waiter.request.fullKey();
-      if (full === key) return false;
-      this.requests.get(key)?.waiting.delete(waiter);
-      if (full !== undefined) {
+      if (full === waiter.key) return false;
+      if (full === undefined) {
+        this.count(waiter.request, 1);
+        waiter.end();
+      } else {
+        this.remove(waiter);
         waiter.key = full;
-        this.ofKey(full).waiting.add(waiter);
-        return true;
+        this.add(waiter);
       }
-      this.start(waiter.request);
-      waiter.resolve();
     } catch (error) {
-      this.requests.get(key)?.waiting.delete(waiter);
-      waiter.reject(error);
+      waiter.end(error);
     }
     return true;
   }
 
   private async wait(request: QueuedRequest, key: string, abandoned: AbortSignal): Promise<void> {
     if (abandoned.aborted) throw new AbandonedTaskError();
-    const { waiting } = this.ofKey(key);
-    if (waiting.size >= MAX_WAITING_REQUESTS) throw new QueueFullError();
+    if ((this.waitersByKey.get(key)?.size ?? 0) >= MAX_WAITING_REQUESTS) throw new QueueFullError();
     await new Promise<void>((resolve, reject) => {
-      const stop = (error: Error) => {
-        this.requests.get(waiter.key)?.waiting.delete(waiter);
-        settle(() => reject(error));
-      };
-      const timer = setTimeout(() => stop(new QueueTimeoutError()), MAX_WAIT_MS);
-      const abandon = () => stop(new AbandonedTaskError());
-      abandoned.addEventListener('abort', abandon);
-      const settle = (resolveOrReject: () => void) => {
+      const end = (error?: unknown) => {
+        this.remove(waiter);
         clearTimeout(timer);
         abandoned.removeEventListener('abort', abandon);
-        resolveOrReject();
+        if (error === undefined) resolve();
+        else reject(error);
       };
-      const waiter: Waiter = {
-        ...{ request, key },
-        resolve: () => settle(resolve),
-        reject: (error) => settle(() => reject(error)),
-      };
-      waiting.add(waiter);
+      const timer = setTimeout(() => end(new QueueTimeoutError()), MAX_WAIT_MS);
+      const abandon = () => end(new AbandonedTaskError());
+      abandoned.addEventListener('abort', abandon);
+      const waiter: Waiter = { request, key, end };
+      this.add(waiter);
     });
   }
 
-  private ofKey(key: string): RequestsOfKey {
-    const existing = this.requests.get(key);
-    if (existing) return existing;
-    const created = { running: 0, waiting: new Set<Waiter>() };
-    this.requests.set(key, created);
-    return created;
+  private add(waiter: Waiter): void {
+    const waiters = this.waitersByKey.get(waiter.key) ?? new Set();
+    this.waitersByKey.set(waiter.key, waiters.add(waiter));
   }
 
-  private removeIfUnused(key: string): void {
-    const requests = this.requests.get(key);
-    if (requests?.running === 0 && requests.waiting.size === 0) this.requests.delete(key);
+  private remove(waiter: Waiter): void {
+    const waiters = this.waitersByKey.get(waiter.key);
+    waiters?.delete(waiter);
+    if (waiters?.size === 0) this.waitersByKey.delete(waiter.key);
   }
 }

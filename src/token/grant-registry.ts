@@ -10,7 +10,6 @@ import { assertClaimsUsable } from './declared-claims.js';
 import { type Grant, type GrantBody } from './grant.js';
 import { GrantDecorator, type GrantMetadata } from './grant-type.decorator.js';
 
-/** A grant with its declaration. */
 export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
 }

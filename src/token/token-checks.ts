@@ -1,17 +1,16 @@
-import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs/common';
-import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
 import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
-import { Registry } from '../registry/registry.js';
 import {
   assertClientMayUseGrant,
   assertOrganizationOfCaller,
   CheckedRequest,
+  type CheckServices,
   findOrganization,
   identifyClient,
   type RequestCheck,
@@ -19,7 +18,7 @@ import {
   validateParameters,
 } from '../routes/request-checks.js';
 import type { GrantBody } from './grant.js';
-import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
+import type { GrantRegistry, RegisteredGrant } from './grant-registry.js';
 
 /**
  * The checks of every token request, in their order. The first check that fails determines the error response. Then the
@@ -42,7 +41,6 @@ export const TOKEN_CHECKS: RequestCheck<TokenRequest, TokenServices>[] = [
   assertGroupsAreSeparate,
 ];
 
-/** The errors of these checks. The OpenAPI document shows them too. */
 export const TOKEN_ERRORS = {
   grant: () => OAuthError.unauthorizedClient('grant_type: not for this client'),
   organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the agent'),
@@ -83,15 +81,9 @@ export class TokenRequest extends CheckedRequest<GrantBody> {
   }
 }
 
-/** The services that the checks use. */
-@Injectable()
-export class TokenServices {
-  constructor(
-    readonly grants: GrantRegistry,
-    readonly bearer: BearerAuthGuard,
-    readonly registry: Registry,
-    readonly limits: RateLimits,
-  ) {}
+export interface TokenServices extends CheckServices {
+  grants: GrantRegistry;
+  bearer: BearerAuthGuard;
 }
 
 /** Reads the body. It is JSON, or a form (RFC 6749 §4.1.3) if the requested grant declares `form`. */

@@ -1,8 +1,6 @@
 import { Reflector } from '@nestjs/core';
-import { IsIn } from 'class-validator';
-import { Integer, Text } from '../oauth/parameters.js';
+import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-route.js';
 
 /** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {
@@ -15,8 +13,7 @@ export class TokenResponse {
   @Integer('The seconds until the access token expires.', 28_800)
   expires_in!: number;
 
-  @IsIn(['Bearer'])
-  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 
   /** Fields that the grant adds. */

@@ -3,28 +3,34 @@ import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit, party } from '../audit/audit.js';
+import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
+import { Registry } from '../registry/registry.js';
 import type { Browser } from '../routes/client-request.js';
 import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import { claimsOfResult } from './declared-claims.js';
 import type { GrantBody, GrantRequest, GrantResult } from './grant.js';
-import type { RegisteredGrant } from './grant-registry.js';
+import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
 import type { GrantMetadata } from './grant-type.decorator.js';
-import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, TokenServices } from './token-checks.js';
+import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, type TokenServices } from './token-checks.js';
 import type { TokenResponse } from './token-response.js';
 
 /** Issues a customer token: runs the checks that all grants have in common, then the grant, then signs the token. */
 @Injectable()
-export class TokenEndpoint {
+export class TokenEndpoint implements TokenServices {
   constructor(
-    private readonly services: TokenServices,
+    readonly grants: GrantRegistry,
+    readonly bearer: BearerAuthGuard,
+    readonly registry: Registry,
+    readonly limits: RateLimits,
     private readonly tokens: AccessTokens,
     private readonly recorded: RecordedValues,
     private readonly configuration: Configuration,
@@ -36,7 +42,7 @@ export class TokenEndpoint {
   /** @throws OAuthError */
   async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
     const request = new TokenRequest(context, route);
-    await runChecks(TOKEN_CHECKS, request, this.services);
+    await runChecks(TOKEN_CHECKS, request, this);
     // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
@@ -54,7 +60,7 @@ export class TokenEndpoint {
     if (granted.organizationId === organization?.id) return granted; // `findOrganization` has checked it
     // an error of the grant must not give an agent a customer of another organization
     if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
-    this.services.registry.organizationAdmitting(client, granted.organizationId);
+    this.registry.organizationAdmitting(client, granted.organizationId);
     return granted;
   }
 

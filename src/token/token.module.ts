@@ -9,13 +9,12 @@ import { CustomerLineages } from './customer-lineages.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
-import { TokenServices } from './token-checks.js';
 
 /** The token endpoint. It finds the grants among the providers of all modules. */
 @Module({
   imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, TokenServices, GrantRegistry, CustomerLineages, AttemptLimits],
+  providers: [TokenEndpoint, GrantRegistry, CustomerLineages, AttemptLimits],
   exports: [TokenEndpoint, GrantRegistry],
 })
 export class TokenModule {}

@@ -1,15 +1,14 @@
 import { Get, Header } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsArray, ValidateNested } from 'class-validator';
+import { IsArray } from 'class-validator';
 import { PublicJwk } from '../access-token/key-set.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { Nested } from '../platform/validation.js';
 
 class PublicKeySet {
   @IsArray()
-  @ValidateNested({ each: true })
-  @Type(() => PublicJwk)
+  @Nested(() => PublicJwk, { each: true })
   @ApiProperty('The keys that have signed valid tokens or will sign tokens soon.')
   keys!: PublicJwk[];
 }

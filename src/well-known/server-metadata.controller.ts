@@ -1,7 +1,7 @@
 import { Get, Header, Req } from '@nestjs/common';
-import { IsBoolean, IsString } from 'class-validator';
+import { IsBoolean } from 'class-validator';
 import type { Request } from 'express';
-import { Optional, OptionalText, Text } from '../oauth/parameters.js';
+import { Optional, OptionalText, Text, Texts } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../platform/http/surfaces.js';
@@ -19,24 +19,19 @@ class ServerMetadata {
   @Text('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
   jwks_uri!: string;
 
-  @IsString({ each: true })
-  @ApiProperty('The values of `response_type`.', ['code', 'token'])
+  @Texts('The values of `response_type`.', ['code', 'token'])
   response_types_supported!: string[];
 
-  @IsString({ each: true })
-  @ApiProperty('Where the redirect has its parameters.', ['query', 'fragment'])
+  @Texts('Where the redirect has its parameters.', ['query', 'fragment'])
   response_modes_supported!: string[];
 
-  @IsString({ each: true })
-  @ApiProperty('The grants of agents. Customers use other grants.', ['authorization_code', 'implicit', 'refresh_token'])
+  @Texts('The grants of agents. Customers use other grants.', ['authorization_code', 'implicit', 'refresh_token'])
   grant_types_supported!: string[];
 
-  @IsString({ each: true })
-  @ApiProperty('How clients authenticate at the token endpoint.', ['client_secret_basic', 'client_secret_post', 'none'])
+  @Texts('How clients authenticate at the token endpoint.', ['client_secret_basic', 'client_secret_post', 'none'])
   token_endpoint_auth_methods_supported!: string[];
 
-  @IsString({ each: true })
-  @ApiProperty('The methods of PKCE (RFC 7636).', ['S256'])
+  @Texts('The methods of PKCE (RFC 7636).', ['S256'])
   code_challenge_methods_supported!: string[];
 
   @IsBoolean()
@@ -50,16 +45,14 @@ class ClusterMetadata extends ServerMetadata {
   introspection_endpoint?: string;
 
   @Optional()
-  @IsString({ each: true })
-  @ApiProperty('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @Texts('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
   introspection_endpoint_auth_methods_supported?: string[];
 
   @OptionalText('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
   revocation_endpoint?: string;
 
   @Optional()
-  @IsString({ each: true })
-  @ApiProperty('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @Texts('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
   revocation_endpoint_auth_methods_supported?: string[];
 }
 

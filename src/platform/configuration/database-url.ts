@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { rule } from '../validation.js';
 
-/** Whether the parts of a database URL can be read and decoded. */
 function isDatabaseUrl(text: string): boolean {
   if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;

@@ -79,7 +79,6 @@ function urlOf(text: string): URL {
   return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
-/** Whether the host of the URL is this machine. */
 function isLoopback(url: string): boolean {
   const { hostname } = urlOf(url);
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
@@ -120,7 +119,6 @@ function missingIn({ NODE_ENV, AUTH_URL, DATABASE_URL = '', SIGNING_KEYS_FILE, u
 
 const isShared = (databaseUrl: string) => /^(mysql|mariadb):/.test(databaseUrl);
 
-/** Violations of rules about several variables. */
 function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, TRUSTED_AGENT_ISSUERS, TRY_IT } = configuration;
   const production = NODE_ENV === 'production';

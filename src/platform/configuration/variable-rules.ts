@@ -4,7 +4,6 @@ import { Transform, Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, Max, Min } from 'class-validator';
 import { rule } from '../validation.js';
 
-/** A whole number from `min` to `max`. */
 export const Whole = (min: number, max: number) =>
   applyDecorators(
     Type(() => Number),
@@ -16,7 +15,6 @@ export const Whole = (min: number, max: number) =>
 /** A TCP port that is not opened by default; 0 lets the kernel choose one. */
 export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
 
-/** `true` or `false`, and no other spelling. */
 export const Flag = () =>
   applyDecorators(
     Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value)),
@@ -31,7 +29,6 @@ export const IsHttpOrigin = () =>
     'must be an http(s) URL without a path and without a slash at its end',
   );
 
-/** An absolute http(s) URL. */
 export const IsHttpUrl = () =>
   rule(
     'isHttpUrl',

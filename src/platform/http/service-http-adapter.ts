@@ -62,7 +62,6 @@ function responseHeaders(response: ServerResponse, requestId: string, text: stri
   return headers;
 }
 
-/** The methods of the application's routes for a path, in upper case. Empty if no route matches the path. */
 function allowedMethods(application: Express, path: string): string[] {
   const methods = routeLayers(application)
     .filter((layer) => layer.route !== undefined && matches(layer, path))

@@ -44,18 +44,10 @@ export const isOnSurface = (route: string): boolean => splitSurface(route) !== u
 /** The surface whose port received a request. */
 export const surfaceOf = (path: string): Surface => splitSurface(path)?.surface ?? 'management';
 
-/** The path of a request that a listener has received, if it came to the public port. */
-export function publicPath(path: string): string | undefined {
-  const split = splitSurface(path);
-  return split?.surface === 'public' ? split.path : undefined;
-}
-
-const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
+const CUSTOMER_ROUTE = /^\/public\/(v2\/)?customer(\/|$)/;
 
 /** Whether the path of a request, as a listener has received it, is that of a customer route (protocol §2.1). */
-export function isCustomerRoute(path: string): boolean {
-  return CUSTOMER_ROUTE.test(publicPath(path) ?? '');
-}
+export const isCustomerRoute = (path: string): boolean => CUSTOMER_ROUTE.test(path);
 
 /** The path by which the router knows a path of one port. */
 export const pathOn = (port: Port, path: string): string => `/${port}${path}`;
