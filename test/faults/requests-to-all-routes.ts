@@ -52,6 +52,8 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
         { cookie: browser.cookie ?? '' },
       ),
     'POST /v2/customer/revoke': () => client.post('/v2/customer/revoke', { client_id: ACME_SITE, token: access_token }),
+    'POST /v2/customer/export': () => client.post('/v2/customer/export', { customer_id: ACME }, bearer(agentToken)),
+    'POST /v2/customer/erase': () => client.post('/v2/customer/erase', { customer_id: ACME }, bearer(agentToken)),
     'POST /customer/': () => client.post('/customer', {}, bearer(agentToken)),
     'POST /v2/token': () =>
       client.post('/v2/token', new URLSearchParams({ ...code, ...backend }).toString(), { 'content-type': FORM }),
