@@ -8,8 +8,18 @@ import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js
 import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
 
 /** Runs the service's migrations, then those of an extension, each in the order of the timestamps in their names. */
-class ServiceMigrationsFirst extends MigrationExecutor {
+class SingleMigrations extends MigrationExecutor {
+  private next: Migration | undefined;
+
+  /** Runs the first pending migration, if there is one. */
+  override async executePendingMigrations(): Promise<Migration[]> {
+    this.next = undefined;
+    [this.next] = await this.getPendingMigrations();
+    return this.next ? super.executePendingMigrations() : [];
+  }
+
   protected override getMigrations(): Migration[] {
+    if (this.next) return [this.next];
     const serviceNames = new Set(migrations.map(migrationName));
     const all = super.getMigrations();
     return [...all.filter(({ name }) => serviceNames.has(name)), ...all.filter(({ name }) => !serviceNames.has(name))];
@@ -57,13 +67,18 @@ async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): 
   const { manager } = dataSource;
   await LEASE_STATEMENT.run(() => createLeases(manager));
   const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease, clock.now(), LEASE_DURATION_MS));
-  while (!(await acquire())) await sleep(LEASE_POLL_MS);
+  const executor = new SingleMigrations(dataSource);
+  executor.transaction = 'each';
+  const done: string[] = [];
   const heartbeat = setInterval(() => void acquire().catch(() => undefined), LEASE_DURATION_MS / 3);
   try {
-    const executor = new ServiceMigrationsFirst(dataSource);
-    executor.transaction = 'each';
-    const done = await executor.executePendingMigrations();
-    return done.map((migration) => migration.name);
+    for (;;) {
+      // before each migration, because another process continues if this one was stopped until its lease ended
+      while (!(await acquire())) await sleep(LEASE_POLL_MS);
+      const [migration] = await executor.executePendingMigrations();
+      if (!migration) return done;
+      done.push(migration.name);
+    }
   } finally {
     clearInterval(heartbeat);
     await LEASE_STATEMENT.run(() => releaseLease(manager, lease));

@@ -1,5 +1,5 @@
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   createEmptyDatabase,
   onMariadb,
@@ -92,5 +92,43 @@ describe('six connections that migrate an empty database at the same time', () =
     const done = await Promise.all(dataSources.map((dataSource) => migrate(dataSource, new Clock())));
     expect(done.flat().sort()).toEqual(dataSources[0]?.migrations.map(({ name }) => name).sort());
     for (const dataSource of dataSources) expect(await hasPendingMigrations(dataSource)).toBe(false);
+  });
+});
+
+/** Takes the lease, as another process does after it has ended. */
+class TakesLease1999000000000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query("UPDATE lease SET owner = 'other', leased_until = '9999999999999'");
+  }
+  async down(): Promise<void> {}
+}
+
+class Next1999000000001 implements MigrationInterface {
+  async up(): Promise<void> {}
+  async down(): Promise<void> {}
+}
+
+describe('a process that loses the lease during a migration', () => {
+  it('runs the next migration only when it has the lease again', async () => {
+    const database = await createEmptyDatabase();
+    const configuration = loadConfiguration(environmentOf(database));
+    const options = dataSourceOptions(configuration, [TakesLease1999000000000, Next1999000000001]);
+    const dataSource = await new DataSource(options).initialize();
+    const clock = new Clock();
+    const now = vi.spyOn(clock, 'now'); // called for each attempt to get the lease
+    try {
+      const migrating = migrate(dataSource, clock);
+      const applied = async () =>
+        (await dataSource.query('SELECT name FROM migrations ORDER BY id')).map(({ name }: { name: string }) => name);
+      await expect.poll(() => applied().catch(() => [])).toContain('TakesLease1999000000000');
+      const before = now.mock.calls.length;
+      await expect.poll(() => now.mock.calls.length).toBeGreaterThan(before + 2);
+      expect((await applied()).at(-1)).toBe('TakesLease1999000000000');
+      await dataSource.query("UPDATE lease SET leased_until = '0'");
+      expect((await migrating).at(-1)).toBe('Next1999000000001');
+    } finally {
+      await dataSource.destroy();
+      await database.remove();
+    }
   });
 });
