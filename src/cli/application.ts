@@ -2,11 +2,11 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { rootModule } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
+import { assertDatabaseExists } from '../platform/configuration/database-url.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { commandLog } from '../platform/logging/log.js';
 import { serviceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics.js';
-import { assertDatabaseExists } from './existing-database.js';
 
 /** What a command needs of the application. */
 export interface CommandOptions {

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import { Clock } from '../platform/clock.js';
+import { assertDatabaseExists } from '../platform/configuration/database-url.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
@@ -10,7 +11,6 @@ import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
 import { serviceLogger } from '../platform/logging/service-logger.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
-import { assertDatabaseExists } from './existing-database.js';
 
 /**
  * `backup FILE` copies the embedded database. The service may run and write meanwhile: the copy has the state of one

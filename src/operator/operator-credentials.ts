@@ -1,12 +1,13 @@
+import { readFile } from 'node:fs/promises';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { FileErrors } from '../platform/files/watched-file.js';
+import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { FailedAuthentications } from './failed-authentications.js';
-import { OperatorTokens } from './operator-tokens.js';
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -15,35 +16,67 @@ declare module '../platform/request-context/request-context.js' {
   }
 }
 
-/** The operator of the current request as an actor of audit events. Values of ADMIN_TOKEN have no name. */
+/** With the time in which a changed file settles, a removed token stops working within 2 s. */
+export const CHECK_INTERVAL_MS = 1_000;
+
+/** How the tokens of a variable are written. The tokens of ADMIN_TOKEN have no name. */
+const FORMS = {
+  ADMIN_TOKEN: {
+    violationOf: adminTokenViolation,
+    parse: (text: string) => text.split(',').map((token) => ({ name: undefined, token })),
+  },
+  ADMIN_TOKENS: { violationOf: adminTokensViolation, parse: parseAdminTokens },
+};
+
+type Variable = keyof typeof FORMS;
+
+/** The hash of a bearer token of the operator. */
+interface OperatorToken {
+  name: string | undefined;
+  hash: string;
+}
+
+/** The operator of the current request as an actor of audit events. */
 export function operatorActor(): AuditParty {
   return party('operator', requestContext.current()?.operatorName);
 }
 
-/** The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. */
+/** The token of an `Authorization` header; `undefined` for another scheme. */
+export function bearerTokenOf(authorization: string | undefined): string | undefined {
+  return /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
+}
+
+/**
+ * The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. If a variable was given
+ * as a file, changes of the file take effect without a restart.
+ */
 @Injectable()
 export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Whether the operator had a token, or a file for one, at the start of the process. */
   readonly areConfigured: boolean;
-  private readonly variables: OperatorTokens[];
+  private readonly tokens: Record<Variable, OperatorToken[]> = { ADMIN_TOKENS: [], ADMIN_TOKEN: [] };
+  private readonly files: WatchedFile<string | null>[] = [];
 
   constructor(
     configuration: Configuration,
     private readonly failures: FailedAuthentications,
-    fileErrors: FileErrors,
+    private readonly fileErrors: FileErrors,
   ) {
     this.areConfigured = configuration.hasAdminTokens;
-    const named: OperatorTokens = new OperatorTokens('ADMIN_TOKENS', configuration, fileErrors, () => unnamed);
-    const unnamed: OperatorTokens = new OperatorTokens('ADMIN_TOKEN', configuration, fileErrors, () => named);
-    this.variables = [named, unnamed];
+    for (const variable of Object.keys(this.tokens) as Variable[]) {
+      const text = configuration[variable];
+      if (text !== undefined) this.tokens[variable] = listedIn(variable, text);
+      const path = configuration.files[variable];
+      if (path !== undefined) this.files.push(this.watched(variable, path, text ?? ''));
+    }
   }
 
   onApplicationBootstrap(): void {
-    for (const { file } of this.variables) file?.start();
+    for (const file of this.files) file.start();
   }
 
   onApplicationShutdown(): void {
-    for (const { file } of this.variables) file?.stop();
+    for (const file of this.files) file.stop();
   }
 
   /**
@@ -51,14 +84,51 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
    * token of no operator is a failed authentication, because no other caller of these routes sends a bearer token.
    */
   match(authorization: string | undefined): boolean {
-    const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? '') ?? [];
+    const token = bearerTokenOf(authorization);
     if (token === undefined || !this.areConfigured) return false;
     const hash = sha256(token);
     // compared with all tokens, so that the duration does not depend on which one matches
-    const tokens = this.variables.flatMap(({ all }) => all);
-    const [matching] = tokens.filter((each) => equalInConstantTime(each.hash, hash));
+    const [matching] = Object.values(this.tokens)
+      .flat()
+      .filter((each) => equalInConstantTime(each.hash, hash));
     if (!matching) this.failures.record('not an admin token');
     else requestContext.set({ operatorName: matching.name });
     return matching !== undefined;
   }
+
+  private watched(variable: Variable, path: string, current: string): WatchedFile<string | null> {
+    const rules = {
+      read: async () => (await readFile(path, 'utf8').catch(() => null))?.trim() ?? null,
+      isSame: (one: string | null, other: string | null) => one === other,
+      current,
+      use: (text: string | null) => this.change(variable, text),
+      checkIntervalMs: CHECK_INTERVAL_MS,
+      partInUse: 'each earlier token that the file still lists',
+    };
+    return new WatchedFile<string | null>(`${variable}_FILE`, rules, this.fileErrors);
+  }
+
+  /**
+   * A removed token must not stay valid because another line of the file is malformed. So an invalid file leaves the
+   * tokens in use that it still lists, and adds none. A file that cannot be read lists no token.
+   */
+  private change(variable: Variable, text: string | null): void {
+    const listed = text === null ? [] : listedIn(variable, text);
+    const violation = text === null ? 'the file cannot be read' : this.violationOf(variable, text, listed);
+    const isUsed = (token: OperatorToken) =>
+      this.tokens[variable].some(({ name, hash }) => token.name === name && token.hash === hash);
+    this.tokens[variable] = violation === undefined ? listed : listed.filter(isUsed);
+    if (violation !== undefined) throw new Error(violation);
+  }
+
+  /** The start of a process has the same rules. A token of both variables would have no certain name in the audit. */
+  private violationOf(variable: Variable, text: string, listed: OperatorToken[]): string | undefined {
+    const other = variable === 'ADMIN_TOKEN' ? 'ADMIN_TOKENS' : 'ADMIN_TOKEN';
+    const isInBoth = listed.some(({ hash }) => this.tokens[other].some((each) => each.hash === hash));
+    return FORMS[variable].violationOf(text) ?? (isInBoth ? `must not have a token of ${other}` : undefined);
+  }
+}
+
+function listedIn(variable: Variable, text: string): OperatorToken[] {
+  return FORMS[variable].parse(text).map(({ name, token }) => ({ name, hash: sha256(token) }));
 }

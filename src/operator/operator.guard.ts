@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import type { Request } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { FailedAuthentications } from './failed-authentications.js';
-import { OperatorCredentials } from './operator-credentials.js';
+import { bearerTokenOf, OperatorCredentials } from './operator-credentials.js';
 
 /** Admits the operator. The failed authentications of other callers are audited. */
 @Injectable()
@@ -20,7 +20,7 @@ export class OperatorGuard implements CanActivate {
     if (headers.length === 1 && this.credentials.match(authorization)) return true;
     if (headers.length > 1) this.failures.record('more than one Authorization header');
     else if (authorization === undefined) this.failures.record('no Authorization header');
-    else if (!/^Bearer \S+$/i.test(authorization)) this.failures.record('no bearer token');
+    else if (bearerTokenOf(authorization) === undefined) this.failures.record('no bearer token');
     throw OAuthError.invalidToken('not the operator');
   }
 }

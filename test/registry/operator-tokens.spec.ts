@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CHECK_INTERVAL_MS } from '../../src/operator/operator-tokens.js';
+import { CHECK_INTERVAL_MS } from '../../src/operator/operator-credentials.js';
 import type { FileErrors } from '../../src/platform/files/watched-file.js';
 import { SETTLE_TIME_MS, WatchedFile } from '../../src/platform/files/watched-file.js';
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { rule } from '../validation.js';
 
@@ -22,6 +23,19 @@ export function withoutCredentials(databaseUrl: string): string {
   if (databaseUrl.startsWith('sqlite:')) return `sqlite:${resolve(databaseUrl.slice('sqlite:'.length))}`;
   const { protocol, host, pathname } = new URL(databaseUrl);
   return `${protocol}//${host}${pathname}`;
+}
+
+/**
+ * Without the DATA_DIR or DATABASE_URL of the service, a command would create a new database, and report on it.
+ *
+ * @throws Error if the file of the embedded database does not exist
+ */
+export function assertDatabaseExists({ DATABASE_URL }: { DATABASE_URL: string }): void {
+  if (!DATABASE_URL.startsWith('sqlite:') || existsSync(DATABASE_URL.slice('sqlite:'.length))) return;
+  const database = withoutCredentials(DATABASE_URL);
+  throw new Error(
+    `the database ${database} does not exist; set DATABASE_URL or DATA_DIR as the service does, or create it: migrate`,
+  );
 }
 
 export const IsDatabaseUrl = () =>
