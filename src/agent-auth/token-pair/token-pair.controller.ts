@@ -1,5 +1,6 @@
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
+import { Denylist } from '../../access-token/denylist.js';
 import { Audit, party } from '../../audit/audit.js';
 import { BearerGuard } from '../../bearer/bearer.guard.js';
 import { agentActor, assertAgent, type Principal } from '../../bearer/principal.js';
@@ -29,6 +30,7 @@ export class TokenPairController {
   constructor(
     private readonly clients: ClientAuthentication,
     private readonly endpoint: TokenPairEndpoint,
+    private readonly denylist: Denylist,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
@@ -77,7 +79,7 @@ export class TokenPairController {
     }
   }
 
-  /** Ends the bearer token. */
+  /** Ends the bearer token. The refresh family that was issued with it stays valid. */
   @Delete()
   @ApiRoute({
     summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid',
@@ -85,7 +87,7 @@ export class TokenPairController {
   })
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
-    await this.endpoint.end(agent);
+    await this.denylist.revokeToken(agent.claims);
     this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }

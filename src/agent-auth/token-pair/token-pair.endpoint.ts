@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsIn, IsString, MaxLength } from 'class-validator';
-import { Denylist } from '../../access-token/denylist.js';
-import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/code-origin.js';
@@ -80,7 +78,6 @@ export class TokenPairEndpoint {
     private readonly refreshTokens: RefreshTokens,
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
-    private readonly denylist: Denylist,
   ) {}
 
   /**
@@ -95,7 +92,7 @@ export class TokenPairEndpoint {
     let refreshToken = '';
     const { attempt } = await this.codes.redeem('authorization', code, proof, {
       prepare: async (granted) => {
-        grant = await this.currentGrant(client, agentGrantOf(contentOf(granted)));
+        grant = await this.currentGrant(client, contentOf(granted));
       },
       // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
       store: async (manager, redeemed) => {
@@ -117,20 +114,16 @@ export class TokenPairEndpoint {
     // the controller has authenticated every client that has a secret
     const { clientId, secretHash } = client;
     const refreshing = { clientId, isAuthenticated: secretHash !== null, ownerKind: 'agent' } as const;
-    const decide = async (granted: RefreshContent) =>
-      narrowScope(await this.currentGrant(client, agentGrantOf(granted)), scope);
+    const decide = async (granted: RefreshContent) => narrowScope(await this.currentGrant(client, granted), scope);
     const { access, family, refreshToken } = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
     return this.tokenPairResponse(access, `${family}.${randomUUID()}`, refreshToken);
   }
 
-  /** Ends a bearer token and its descendants. The refresh family that was issued with it stays valid. */
-  end({ claims: token }: AgentPrincipal): Promise<void> {
-    return this.denylist.revokeToken(token);
-  }
-
   /** What the agent can grant the client now. The agent or the client may have lost scopes since the grant. */
-  private async currentGrant(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
-    const { agentId, organizationId, clientId, generation } = granted;
+  private async currentGrant(client: ClientApplication, granted: RefreshContent): Promise<AgentGrant> {
+    const { organizationId, clientId } = granted;
+    const agentId = granted.owner.id;
+    const generation = granted.lineage.gen;
     const agent = await this.agents.byId(agentId);
     if (agent && agent.generation > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId)) {
@@ -154,10 +147,6 @@ export class TokenPairEndpoint {
 function contentOf({ subject, clientId, organizationId, scope, lineage }: RedeemableCode): RefreshContent {
   const owner = { kind: 'agent', id: subject } as const;
   return { owner, clientId, organizationId, scope: scope ?? '', lineage: { gen: lineage.gen } };
-}
-
-function agentGrantOf({ owner, organizationId, clientId, scope, lineage }: RefreshContent): AgentGrant {
-  return { agentId: owner.id, organizationId, clientId, scope, generation: lineage.gen };
 }
 
 /** A refresh request may ask for fewer scopes than were granted, never for more (RFC 6749 §6). */

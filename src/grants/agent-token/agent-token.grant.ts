@@ -13,7 +13,7 @@ import { OrganizationUsers } from '../../organization-user/organization-users.js
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
 import { TokenModule } from '../../token/token.module.js';
 import { CustomerController } from './customer.controller.js';
 
@@ -62,18 +62,6 @@ const ERRORS = {
   bothIds: () => OAuthError.invalidRequest('external_id: must not be sent with entity_id'),
 };
 
-const AGENT_TOKEN_DESCRIPTION: GrantDescription = {
-  description:
-    'A backend gets a token for a customer of its organization, or creates a customer. It sends the access token of an agent with the scope `customers:own` as bearer token.',
-  examples: {
-    'a new customer': [],
-    'a known user of the organization': ['external_id'],
-    'a new token for a customer': ['entity_id'],
-  },
-  response: AgentTokenFields,
-  errors: () => Object.values(ERRORS).map((error) => error()),
-};
-
 /** An agent gets tokens for all customers of its organization, and creates new customers (protocol §4.3, §4.6). */
 @Injectable()
 @GrantType('agent_token', {
@@ -82,7 +70,17 @@ const AGENT_TOKEN_DESCRIPTION: GrantDescription = {
   readsCustomers: true,
   responds: ['client_id', 'organization_id'],
   mayRespond: ['created'],
-  api: AGENT_TOKEN_DESCRIPTION,
+  api: {
+    description:
+      'A backend gets a token for a customer of its organization, or creates a customer. It sends the access token of an agent with the scope `customers:own` as bearer token.',
+    examples: {
+      'a new customer': [],
+      'a known user of the organization': ['external_id'],
+      'a new token for a customer': ['entity_id'],
+    },
+    response: AgentTokenFields,
+    errors: () => Object.values(ERRORS).map((error) => error()),
+  },
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   constructor(

@@ -6,7 +6,7 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { IsUuid, Optional } from '../../oauth/parameters.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
 export class CookieBody extends GrantBody {
@@ -22,11 +22,6 @@ export class CookieBody extends GrantBody {
   override redirect_uri?: string;
 }
 
-const COOKIE_DESCRIPTION: GrantDescription = {
-  description:
-    'A page gets a token for the customer of its browser. Two cookies recognize the browser. A browser without them gets a new customer. Send the request with credentials.',
-};
-
 /**
  * A request with valid identity cookies gets the customer of the browser. Any other request creates a customer
  * (protocol §4.1, §4.2).
@@ -37,7 +32,10 @@ const COOKIE_DESCRIPTION: GrantDescription = {
   groups: true,
   responds: ['organization_id'],
   readsCustomers: true,
-  api: COOKIE_DESCRIPTION,
+  api: {
+    description:
+      'A page gets a token for the customer of its browser. Two cookies recognize the browser. A browser without them gets a new customer. Send the request with credentials.',
+  },
 })
 export class CookieGrant implements Grant<CookieBody> {
   constructor(

@@ -18,7 +18,7 @@ import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js'
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Browser } from '../../routes/client-request.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
 import { TransferModule } from '../../transfer/transfer.module.js';
 import { Transfers } from '../../transfer/transfers.js';
 
@@ -76,21 +76,6 @@ const ERRORS = {
   grantNotListed: () => OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token'),
 };
 
-const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
-  description:
-    'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
-  examples: {
-    'for one token lifetime': [],
-    'with a code challenge': ['code_verifier'],
-    'and stay in this browser': ['code_verifier', 'remember'],
-  },
-  errors: () => [
-    OAuthError.invalidGrant('example'),
-    ...Object.values(ERRORS).map((error) => error()),
-    OAuthError.identityConflict(),
-  ],
-};
-
 /**
  * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed
  * once. A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
@@ -102,7 +87,20 @@ const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
   responds: ['client_id'],
   refreshTokens: true,
   readsCustomers: true,
-  api: IDENTITY_TOKEN_DESCRIPTION,
+  api: {
+    description:
+      'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
+    examples: {
+      'for one token lifetime': [],
+      'with a code challenge': ['code_verifier'],
+      'and stay in this browser': ['code_verifier', 'remember'],
+    },
+    errors: () => [
+      OAuthError.invalidGrant('example'),
+      ...Object.values(ERRORS).map((error) => error()),
+      OAuthError.identityConflict(),
+    ],
+  },
 })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(

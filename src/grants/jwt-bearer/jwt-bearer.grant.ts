@@ -8,7 +8,6 @@ import {
   type ClientApplication,
   type Grant,
   GrantBody,
-  type GrantDescription,
   type GrantRequest,
   type GrantResult,
   GrantType,
@@ -64,17 +63,6 @@ const ERRORS = {
   linkAlone: () => OAuthError.invalidRequest('link: only with remember=browser'),
 };
 
-const JWT_BEARER_DESCRIPTION: GrantDescription = {
-  description:
-    "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
-  examples: {
-    'a user': [],
-    'sign the browser in': ['remember'],
-    'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
-  },
-  errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
-};
-
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 /** A user whom the organization's sign-in system authenticates gets tokens for one customer (RFC 7523 §2.1). */
@@ -87,7 +75,16 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   optIn: true,
   readsCustomers: true,
   responds: ['client_id', 'organization_id'],
-  api: JWT_BEARER_DESCRIPTION,
+  api: {
+    description:
+      "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
+    examples: {
+      'a user': [],
+      'sign the browser in': ['remember'],
+      'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
+    },
+    errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
+  },
 })
 export class JwtBearerGrant implements Grant<JwtBearerBody> {
   constructor(

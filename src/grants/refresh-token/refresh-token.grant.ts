@@ -6,7 +6,7 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.8. */
 class RefreshTokenBody extends GrantBody {
@@ -16,12 +16,6 @@ class RefreshTokenBody extends GrantBody {
   refresh_token!: string;
 }
 
-const REFRESH_TOKEN_DESCRIPTION: GrantDescription = {
-  description:
-    'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',
-  errors: () => [OAuthError.invalidGrant('example')],
-};
-
 /** Exchanges a refresh token of a customer for an access token and the next refresh token (protocol §4.8). */
 @Injectable()
 @GrantType(REFRESH_TOKEN_GRANT, {
@@ -30,7 +24,11 @@ const REFRESH_TOKEN_DESCRIPTION: GrantDescription = {
   responds: ['client_id'],
   refreshTokens: true,
   readsCustomers: true,
-  api: REFRESH_TOKEN_DESCRIPTION,
+  api: {
+    description:
+      'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',
+    errors: () => [OAuthError.invalidGrant('example')],
+  },
 })
 class RefreshTokenGrant implements Grant<RefreshTokenBody> {
   constructor(private readonly refreshTokens: CustomerRefreshTokens) {}
