@@ -5,7 +5,7 @@ import { readBody } from '../oauth/request-body.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
 import type { Entry } from '../registry/entry.js';
-import { cursorAfter, MAX_PAGE_ENTRIES, PAGE_ERRORS, startOfPage } from '../registry/page-query.js';
+import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../registry/page-query.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
 import { RegistryLists } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
@@ -34,13 +34,8 @@ export function entryController(resource: RegistryResource): Type<object> {
       response: pageOf(resource, response),
       errors: PAGE_ERRORS,
     })
-    async list(@Req() request: Request): Promise<object> {
-      const given = readStrictQuery(query, request.originalUrl);
-      const { limit = MAX_PAGE_ENTRIES, organization_id: organizationId, name } = given;
-      const range = { after: startOfPage(list, given), limit: Number(limit), organizationId, name };
-      const { entries, lastKey } = await this.lists.page(resource, range);
-      if (lastKey === undefined) return { [list]: entries };
-      return { [list]: entries, next_cursor: cursorAfter(list, lastKey) };
+    list(@Req() request: Request): Promise<object> {
+      return this.lists.page(resource, readStrictQuery(query, request.originalUrl));
     }
 
     @Post()

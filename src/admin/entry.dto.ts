@@ -4,20 +4,11 @@ import { IsBoolean, MaxLength } from 'class-validator';
 import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { PageQuery } from '../registry/page-query.js';
-import { filterColumnsOf } from '../registry/registry-lists.js';
+import { filterColumnsOf, ListQuery } from '../registry/registry-lists.js';
 import { Each } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
 const MAX_NAME_CHARACTERS = 200;
-
-/** The query of a list. The lists have different filters. */
-export class ListQuery extends PageQuery {
-  @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
-  organization_id?: string;
-  @ApiProperty('Only entries whose name contains this text. Upper and lower case are the same.', 'Acme')
-  name?: string;
-}
 
 /** One page of a list. */
 class Page {

@@ -1,15 +1,28 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
+import {
+  type ColumnOf,
+  type EntityRow,
+  type SelectStatement,
+  selectStatement,
+} from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
-import { EntityReader } from './entity-reader.js';
 import { RegistryTransactions, type TokenRevoker } from './registry-transactions.js';
 import { agentResource } from './resources/agent.resource.js';
+
+const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file generation'.split(' ');
+
+type AgentRow = EntityRow<Agent, ColumnOf<Agent>>;
+
+/** Declared statements, because they have the time limit of a request. */
+const findBy = (column: 'id' | 'email') =>
+  selectStatement<[key: string], AgentRow>({ columns: COLUMNS, from: `agent WHERE ${column} = ?`, batch: true });
+const FIND_BY_ID = findBy('id');
+const FIND_BY_EMAIL = findBy('email');
 
 /** The agents of all organizations. Each use reads the database, so that a new password is valid at once. */
 @Injectable()
 export class Agents {
-  private readonly byKey = { id: new EntityReader(Agent, 'id'), email: new EntityReader(Agent, 'email') };
-
   constructor(
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
@@ -17,15 +30,22 @@ export class Agents {
 
   /** The agent who signs in with an email. Upper and lower case are the same. */
   byEmail(email: string): Promise<Agent | undefined> {
-    return this.byKey.email.find(this.database, email.toLowerCase());
+    return this.find(FIND_BY_EMAIL, email.toLowerCase());
   }
 
   byId(id: string): Promise<Agent | undefined> {
-    return this.byKey.id.find(this.database, id);
+    return this.find(FIND_BY_ID, id);
   }
 
   /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */
   onRevocation(revoke: TokenRevoker): void {
     this.transactions.registerRevoker(agentResource, revoke);
+  }
+
+  private async find(statement: SelectStatement<[key: string], AgentRow>, key: string): Promise<Agent | undefined> {
+    const [row] = await this.database.select(statement, [key]);
+    if (!row) return undefined;
+    const { password_hash: passwordHash, organization_id: organizationId, owned_by_file, scopes, ...same } = row;
+    return { ...same, passwordHash, organizationId, scopes: JSON.parse(scopes), ownedByFile: Boolean(owned_by_file) };
   }
 }

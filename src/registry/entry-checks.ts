@@ -1,14 +1,15 @@
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { withPauses } from '../platform/with-pauses.js';
-import { type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
+import { type EntriesOf, type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
 import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { StoredEntries } from './stored-entries.js';
 
 /** Entries that are checked together, and the values that they are checked against. */
 export interface CheckedEntries {
-  entriesOf(resource: RegistryResource): PathAndEntry[];
+  entriesOf: EntriesOf;
   settingsClasses: GrantSettingsClasses;
   /** Whether the database has an entry with this key of the registry file. */
   isStored(resource: RegistryResource, key: string): boolean;
@@ -48,44 +49,34 @@ export async function entryViolations(checked: CheckedEntries): Promise<string[]
 /**
  * Checks an entry of the admin API against the entries of the database by the rules of the registry file.
  *
+ * @param key the key of the entry in the admin API
  * @param isChange whether the entry already has a row
- * @throws OAuthError `invalid_request`
+ * @throws OAuthError `invalid_request`; `conflict` if another entry has the same key
  */
 export async function assertConsistent(
   manager: EntityManager,
   resource: RegistryResource,
-  entry: Entry,
+  [key, entry]: [key: string, entry: Entry],
   settingsClasses: GrantSettingsClasses,
   isChange: boolean,
 ): Promise<void> {
-  const stored: { resource: RegistryResource; key: string }[] = [];
-  for (const { field, resource: target } of resource.references) {
-    const key = entry[field];
-    if (typeof key === 'string' && (await isStored(manager, target, key))) stored.push({ resource: target, key });
-  }
-  const ownKey = fileKeyOf(resource, entry) ?? '';
-  if (isChange || (await isStored(manager, resource, ownKey))) stored.push({ resource, key: ownKey });
+  const entriesOf: EntriesOf = (other) => (other === resource ? [['', entry]] : []);
+  const stored = await StoredEntries.read(manager, entriesOf, false);
+  const isOwn = (other: RegistryResource, each: string) => other === resource && each === fileKeyOf(resource, entry);
   const [violation] = await entryViolations({
-    entriesOf: (other) => (other === resource ? [['', entry]] : []),
+    entriesOf,
     settingsClasses,
-    isStored: (other, key) => stored.some((each) => each.resource === other && each.key === key),
+    isStored: (other, each) => (isChange && isOwn(other, each)) || stored.rowWithKey(other, each) !== undefined,
     invalidPaths: new Set(),
   });
   if (violation !== undefined) throw OAuthError.invalidRequest(violation);
+  const row = stored.rowOf(resource, entry);
+  if (row?.[resource.key.column] === key && !isChange) throw alreadyExists(resource);
+  if (row && row[resource.key.column] !== key)
+    throw OAuthError.conflict(`${resource.fileKey.field}: belongs to another ${resource.noun}`);
 }
 
-/** @throws OAuthError `conflict` if another entry has the same key of the registry file */
-export async function assertFileKeyIsFree(
-  manager: EntityManager,
-  resource: RegistryResource,
-  entry: Entry,
-  key: string,
-) {
-  const { fileKey, key: apiKey, entity, noun } = resource;
-  if (fileKey.column === apiKey.column) return;
-  const other = await manager.findOneBy(entity, { [fileKey.column]: fileKeyOf(resource, entry) });
-  if (other && other[apiKey.column] !== key) throw OAuthError.conflict(`${fileKey.field}: belongs to another ${noun}`);
-}
+export const alreadyExists = ({ key }: RegistryResource) => OAuthError.conflict(`${key.field}: already exists`);
 
 /** @throws OAuthError `conflict` if other entries refer to the entry */
 export async function assertNotReferenced(
@@ -101,12 +92,6 @@ export async function assertNotReferenced(
     const lists = [...new Set(referring.map(({ list }) => list.replaceAll('_', ' ')))];
     throw OAuthError.conflict(`${lists.join(' or ')} still belong to this ${resource.noun}`);
   }
-}
-
-async function isStored(manager: EntityManager, resource: RegistryResource, key: string): Promise<boolean> {
-  const { entity, fileKey } = resource;
-  const row = await manager.findOneBy(entity, { [fileKey.column]: key });
-  return row?.[fileKey.column] === key;
 }
 
 const uniqueKeys: EntryCheck = (resource, [path, entry], { firstPaths }) => {

@@ -14,6 +14,9 @@ export type Entry = Record<string, unknown>;
  */
 export type PathAndEntry = [path: string, entry: Entry];
 
+/** The entries of a resource that a file or an admin request has. */
+export type EntriesOf = (resource: RegistryResource) => PathAndEntry[];
+
 /** Whether a value of a file or of a body is an object with fields. */
 export function isMapping(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -34,13 +37,6 @@ export function toResponse(resource: RegistryResource, row: ObjectLiteral, now: 
   const { key, responseFields } = resource;
   const generated = key.isGenerated && { [key.field]: row[key.column] };
   return { ...generated, ...resource.toEntry(row), ...responseFields?.of(row, now), owned_by_file: row.ownedByFile };
-}
-
-/** A new row, with default values in the columns of retained fields that its entry omits. */
-export function withRetainedFields({ retainedFields = {} }: RegistryResource, row: ObjectLiteral): ObjectLiteral {
-  const columns: ObjectLiteral = Object.assign({}, ...Object.values(retainedFields));
-  const missing = Object.entries(columns).filter(([column]) => row[column] === undefined);
-  return { ...row, ...Object.fromEntries(missing) };
 }
 
 /**

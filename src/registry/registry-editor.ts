@@ -8,9 +8,9 @@ import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { prototypeKeyViolations, UNKNOWN_FIELD } from '../platform/validation-violations.js';
-import { ClientApplication } from './client-application.entity.js';
-import { type Entry, isMapping, secretColumns, toResponse, validated, withRetainedFields } from './entry.js';
-import { assertConsistent, assertFileKeyIsFree, assertNotReferenced } from './entry-checks.js';
+import type { ClientApplication } from './client-application.entity.js';
+import { type Entry, isMapping, secretColumns, toResponse, validated } from './entry.js';
+import { alreadyExists, assertConsistent, assertNotReferenced } from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { withNewSecret } from './previous-secrets.js';
 import { type EntryChange, RegistryTransactions } from './registry-transactions.js';
@@ -42,7 +42,7 @@ const OPERATOR_TIMEOUT_MS = 8_000;
 /** The errors that the OpenAPI document shows too. */
 export const EDITOR_ERRORS = {
   ownedByFile: () => OAuthError.conflict('the entry is in the registry file and can only be changed there'),
-  exists: ({ key }: RegistryResource) => OAuthError.conflict(`${key.field}: already exists`),
+  exists: alreadyExists,
   fixedKey: ({ key }: RegistryResource) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
@@ -75,19 +75,15 @@ export class RegistryEditor {
    * @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email
    */
   async create(resource: RegistryResource, newEntry: Entry, actor: AuditParty): Promise<string> {
-    const { entity } = resource;
     const { field, column, isGenerated } = resource.key;
     const entry = parseEntry(resource, mergePatched({}, newEntry));
     const key = isGenerated ? randomUUID() : String(entry[field]);
     // before the transaction, because hashing a password is slow and other writers would wait
     const secret = await secretColumns(resource, entry);
     await this.transact(actor, async (manager) => {
-      await assertConsistent(manager, resource, entry, this.settingsClasses, false);
-      if (await manager.existsBy(entity, { [column]: key })) throw EDITOR_ERRORS.exists(resource);
-      await assertFileKeyIsFree(manager, resource, entry, key);
-      const row = { [column]: key, ...resource.toRow(entry, secret) };
-      await manager.insert(entity, { ...withRetainedFields(resource, row), ownedByFile: false });
-      return { resource, key, change: 'created', endsTokens: false };
+      await assertConsistent(manager, resource, [key, entry], this.settingsClasses, false);
+      const columns = { [column]: key, ...resource.toRow(entry, secret), ownedByFile: false };
+      return { resource, key, change: 'created', columns };
     });
     return key;
   }
@@ -98,28 +94,22 @@ export class RegistryEditor {
    * @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request`
    */
   async change(resource: RegistryResource, key: string, patch: Entry, actor: AuditParty): Promise<void> {
-    const { entity, tokensEndWith = {}, columnsOnTokenEnd, retainedFields = {} } = resource;
-    const { field, column, isGenerated } = resource.key;
+    const { tokensEndWith = {}, retainedFields = {} } = resource;
+    const { field, isGenerated } = resource.key;
     assertSecretsStay(patch);
     const secret = await secretColumns(resource, patch);
+    const fields = Object.keys(patch);
     // a patch that names a field ends the tokens, even with the stored value; the file compares the values
     const endsTokens = Object.keys(tokensEndWith).some((name) => name in patch);
     await this.transact(actor, async (manager) => {
       const row = await editableRow(manager, resource, key);
       if (!isGenerated && patch[field] !== undefined && patch[field] !== key) throw EDITOR_ERRORS.fixedKey(resource);
       const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
-      await assertConsistent(manager, resource, entry, this.settingsClasses, true);
-      await assertFileKeyIsFree(manager, resource, entry, key);
-      const given = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
+      await assertConsistent(manager, resource, [key, entry], this.settingsClasses, true);
       // an entry without a retained field would not reset the columns of the field
-      const removed = Object.entries(retainedFields).flatMap(([name, columns]) =>
-        patch[name] === null ? columns : [],
-      );
-      const changed: ObjectLiteral = Object.assign(Object.fromEntries(given), ...removed);
-      await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOnTokenEnd) });
-      const change = { resource, key, change: 'changed', fields: Object.keys(patch), endsTokens } as const;
-      await this.transactions.endTokens([change], manager);
-      return change;
+      const removed = Object.entries(retainedFields).filter(([name]) => patch[name] === null);
+      const columns = Object.assign(resource.toRow(entry, secret), ...removed.map(([, reset]) => reset));
+      return { resource, key, change: 'changed', columns, fields, endsTokens };
     });
   }
 
@@ -129,17 +119,10 @@ export class RegistryEditor {
    * @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it
    */
   async delete(resource: RegistryResource, key: string, actor: AuditParty): Promise<void> {
-    const { entity, columnsOnTokenEnd } = resource;
-    const where = { [resource.key.column]: key };
     await this.transact(actor, async (manager) => {
       await editableRow(manager, resource, key);
       await assertNotReferenced(manager, resource, key);
-      // the raised generation outlives the row in the revocation feed
-      if (columnsOnTokenEnd) await manager.update(entity, where, columnsOnTokenEnd);
-      const change = { resource, key, change: 'deleted', endsTokens: true } as const;
-      await this.transactions.endTokens([change], manager);
-      await manager.delete(entity, where);
-      return change;
+      return { resource, key, change: 'deleted', endsTokens: true };
     });
   }
 
@@ -160,9 +143,7 @@ export class RegistryEditor {
       isFirst = client.secretHash === null;
       if (isFirst && client.clientType !== 'server') throw EDITOR_ERRORS.noServer();
       const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidForSeconds);
-      await manager.update(ClientApplication, { clientId }, columns);
-      const fields = ['client_secret'];
-      return { resource: clientResource, key: clientId, change: 'changed', fields, endsTokens: false };
+      return { resource: clientResource, key: clientId, change: 'changed', columns, fields: ['client_secret'] };
     });
     return { secret, isFirst };
   }

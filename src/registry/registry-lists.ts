@@ -2,8 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { MoreThan, type ObjectLiteral } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-route.js';
 import { declaredProperties } from '../platform/validation.js';
 import { type Entry, toResponse } from './entry.js';
+import { cursorAfter, MAX_PAGE_ENTRIES, PageQuery, startOfPage } from './page-query.js';
 import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
@@ -12,21 +15,12 @@ const ROWS_PER_PORTION = 250;
 /** Entries whose names one request examines at most. */
 const MAX_EXAMINED_ROWS = 20_000;
 
-/** A part of a list, in the order of the keys. */
-export interface ListRange {
-  /** The part begins after this key; an empty text is before every key. */
-  after: string;
-  /** The maximum number of entries. */
-  limit: number;
-  organizationId?: string | undefined;
-  /** Only entries whose name contains this text. Upper and lower case are the same. */
-  name?: string | undefined;
-}
-
-export interface ListPage {
-  entries: Entry[];
-  /** The key after which the next page begins; `undefined` after the last entry. */
-  lastKey: string | undefined;
+/** The query of a list. The lists have different filters. */
+export class ListQuery extends PageQuery {
+  @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
+  organization_id?: string;
+  @ApiProperty('Only entries whose name contains this text. Upper and lower case are the same.', 'Acme')
+  name?: string;
 }
 
 /** The columns by which a list can be filtered; `undefined` if its entries have no such field. */
@@ -49,29 +43,36 @@ export class RegistryLists {
     private readonly clock: Clock,
   ) {}
 
-  /** The names are compared here, because the databases treat upper and lower case differently. */
-  async page(resource: RegistryResource, { after, limit, organizationId, name }: ListRange): Promise<ListPage> {
+  /**
+   * One page of a list, in the order of the keys. The names are compared here, because the databases treat upper and
+   * lower case differently.
+   */
+  async page(resource: RegistryResource, query: ListQuery): Promise<object> {
+    const { list } = resource;
     const { column } = resource.key;
+    const { organization_id: organizationId, name } = query;
+    const limit = Number(query.limit ?? MAX_PAGE_ENTRIES);
     const entries: Entry[] = [];
     const searched = name?.toLowerCase() ?? '';
     const take = name === undefined ? limit + 1 : ROWS_PER_PORTION;
     const filter = organizationId !== undefined && {
       [String(filterColumnsOf(resource).organizationId)]: organizationId,
     };
-    let lastKey = after;
+    let lastKey = startOfPage(list, query);
+    const page = () => ({ [list]: entries, next_cursor: cursorAfter(list, lastKey) });
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {
       const where = { [column]: MoreThan(lastKey), ...filter };
       const rows = await this.database.read(resource.entity, { where, order: { [column]: 'ASC' }, take });
       for (const row of rows) {
         if (nameOf(row).toLowerCase().includes(searched)) {
-          if (entries.length === limit) return { entries, lastKey };
+          if (entries.length === limit) return page();
           entries.push(toResponse(resource, row, this.clock.now()));
         }
         lastKey = String(row[column]);
       }
-      if (rows.length < take) return { entries, lastKey: undefined };
+      if (rows.length < take) return { [list]: entries };
     }
-    return { entries, lastKey };
+    return page();
   }
 }
 

@@ -1,20 +1,20 @@
-import type { Type } from '@nestjs/common';
-import { ClientApplication } from './client-application.entity.js';
-import { EntityReader, type Reads } from './entity-reader.js';
-import { Organization } from './organization.entity.js';
+import type { ObjectLiteral } from 'typeorm';
+import type { ClientApplication } from './client-application.entity.js';
+import type { Organization } from './organization.entity.js';
 import type { ChangedKeys } from './registry-revision.js';
-import { ResourceServer } from './resource-server.entity.js';
+import type { ResourceServer } from './resource-server.entity.js';
 import { clientResource } from './resources/client.resource.js';
 import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { resourceServerResource } from './resources/resource-server.resource.js';
+import { pagesOf, type Reads, rowsWithKeys } from './row-pages.js';
 
 /** The registry of one revision in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistrySnapshot {
   revision = -1;
-  readonly organizations = new ResourceEntries(Organization, organizationResource);
-  readonly clients = new ResourceEntries(ClientApplication, clientResource);
-  readonly resourceServers = new ResourceEntries(ResourceServer, resourceServerResource);
+  readonly organizations = new Map<string, Organization>();
+  readonly clients = new Map<string, ClientApplication>();
+  readonly resourceServers = new Map<string, ResourceServer>();
   readonly origins = new RegistryOrigins();
 
   /**
@@ -23,77 +23,64 @@ export class RegistrySnapshot {
    * @param changed the changed entries; `undefined` if all entries must be read
    */
   async update(revision: number, changed: ChangedKeys | undefined, reads: Reads): Promise<void> {
-    const servers = await this.resourceServers.differences(reads, changed);
+    const servers = await differences(resourceServerResource, this.resourceServers, changed, reads);
     // In a read of all entries, clients come before organizations, so that the organization of a client that is created
     // meanwhile is read too. A read of changes has all entries of its revisions in any order.
-    const clients = await this.clients.differences(reads, changed, ({ allOrigins }) => allOrigins);
-    const organizations = await this.organizations.differences(reads, changed);
-    for (const each of organizations) this.organizations.apply(each);
-    for (const each of servers) this.resourceServers.apply(each);
-    for (const each of clients) {
-      this.clients.apply(each);
-      this.origins.set(each.key, each.origins);
+    const origins = new Map<string, string[]>();
+    const clients = await differences(clientResource, this.clients, changed, reads, ({ clientId, allOrigins }) =>
+      origins.set(clientId, allOrigins),
+    );
+    const organizations = await differences(organizationResource, this.organizations, changed, reads);
+    for (const [id, organization] of organizations) setOrDelete(this.organizations, id, organization);
+    for (const [id, server] of servers) setOrDelete(this.resourceServers, id, server);
+    for (const [id, client] of clients) {
+      setOrDelete(this.clients, id, client);
+      this.origins.set(id, origins.get(id));
     }
     this.revision = revision;
   }
 }
 
-/** An entry that differs from the one in memory. `undefined` means that it was deleted. */
-interface Difference<Entity> {
-  key: string;
-  entry: Entity | undefined;
-  origins?: string[] | undefined;
-}
-
-/** The entries of one resource in memory, by their keys. */
-class ResourceEntries<Entity extends object> extends Map<string, Entity> {
-  private readonly reader: EntityReader<Entity>;
-
-  constructor(
-    entity: Type<Entity>,
-    private readonly resource: RegistryResource,
-  ) {
-    super();
-    this.reader = new EntityReader(entity, resource.key.column as keyof Entity & string);
-  }
-
-  /**
-   * The differences between the database and the entries in memory. Equal entries are not returned, so that a second
-   * copy of the registry never exists.
-   *
-   * @param originsOf called for each page of entries, because the origins of all entries take long
-   */
-  async differences(reads: Reads, changed?: ChangedKeys, originsOf?: (entry: Entity) => string[]) {
-    const {
-      key: { column },
-      list,
-    } = this.resource;
-    const keys = changed && (changed.get(list) ?? new Set<string>());
-    const missing = new Set(keys ?? this.keys());
-    const differences: Difference<Entity>[] = [];
-    for await (const page of keys ? this.reader.withKeys(reads, keys) : this.reader.inPages(reads)) {
-      for (const entry of page) {
-        const key = String(entry[column as keyof Entity]);
-        missing.delete(key);
-        if (!isSame(entry, this.get(key))) differences.push({ key, entry, origins: originsOf?.(entry) });
-      }
+/**
+ * The entries of the database that differ from those in memory, by their keys. `undefined` means that the entry was
+ * deleted. Equal entries are not returned, so that a second copy of the registry never exists.
+ *
+ * @param onDifference called for each page of entries, so that its work does not block the event loop for long
+ */
+async function differences<Entity extends ObjectLiteral>(
+  { entity, key: { column }, list }: RegistryResource,
+  known: ReadonlyMap<string, Entity>,
+  changed: ChangedKeys | undefined,
+  reads: Reads,
+  onDifference?: (entry: Entity) => void,
+): Promise<Map<string, Entity | undefined>> {
+  const keys = changed && (changed.get(list) ?? new Set<string>());
+  const found = new Map<string, Entity | undefined>();
+  const missing = new Set(keys ?? known.keys());
+  for await (const page of keys ? rowsWithKeys(reads, entity, column, keys) : pagesOf(reads, entity, column)) {
+    for (const entry of page as Entity[]) {
+      const key = String(entry[column]);
+      missing.delete(key);
+      if (isSame(entry, known.get(key))) continue;
+      found.set(key, entry);
+      onDifference?.(entry);
     }
-    for (const key of missing) differences.push({ key, entry: undefined });
-    return differences;
   }
-
-  apply({ key, entry }: Difference<Entity>): void {
-    if (entry === undefined) this.delete(key);
-    else this.set(key, entry);
-  }
+  for (const key of missing) found.set(key, undefined);
+  return found;
 }
 
-function isSame<Entity extends object>(one: Entity, other: Entity | undefined): boolean {
+function isSame(one: ObjectLiteral, other: ObjectLiteral | undefined): boolean {
   if (other === undefined) return false;
   return Object.entries(one).every(([property, value]) => {
-    const otherValue = other[property as keyof Entity];
+    const otherValue = other[property];
     return value === otherValue || (value instanceof Object && JSON.stringify(value) === JSON.stringify(otherValue));
   });
+}
+
+function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value | undefined): void {
+  if (value === undefined) map.delete(key);
+  else map.set(key, value);
 }
 
 /** The origins that the pages of each client come from, and those of all clients together. */
@@ -113,14 +100,12 @@ class RegistryOrigins {
   /** Replaces the origins of a client. `undefined` removes the client. */
   set(clientId: string, origins: readonly string[] | undefined): void {
     for (const origin of this.byClient.get(clientId) ?? []) this.count(origin, -1);
-    if (origins === undefined) return void this.byClient.delete(clientId);
-    this.byClient.set(clientId, origins);
-    for (const origin of origins) this.count(origin, 1);
+    setOrDelete(this.byClient, clientId, origins);
+    for (const origin of origins ?? []) this.count(origin, 1);
   }
 
   private count(origin: string, difference: 1 | -1): void {
     const count = (this.clientCounts.get(origin) ?? 0) + difference;
-    if (count === 0) this.clientCounts.delete(origin);
-    else this.clientCounts.set(origin, count);
+    setOrDelete(this.clientCounts, origin, count === 0 ? undefined : count);
   }
 }

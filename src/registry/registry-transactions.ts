@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In, type ObjectLiteral } from 'typeorm';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
@@ -9,21 +9,26 @@ import { Registry } from './registry.js';
 import { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 import { MAX_CHANGES } from './registry-revision.js';
 import type { RegistryResource } from './resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
 /** A process that was away for longer reads the whole registry. */
 const CHANGE_RETENTION_MS = 86_400_000;
-const ROWS_PER_INSERT = 500;
+const CHANGES_PER_INSERT = 500;
+/** A row of a client has at most 5 lists of 64 KB. The statement is below `max_allowed_packet`, 16 MB in MariaDB. */
+const ENTRIES_PER_INSERT = 40;
 
-/** What a transaction has done to one entry. */
+/** What a transaction does to one entry. */
 export interface EntryChange {
   resource: RegistryResource;
   /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
   key: string;
   /** `released`: the registry file no longer lists the entry. */
   change: 'created' | 'changed' | 'deleted' | 'released';
+  /** The new row, or the columns that change. */
+  columns?: ObjectLiteral;
   /** What has changed, for the audit. */
   fields?: string[];
-  endsTokens: boolean;
+  endsTokens?: boolean;
 }
 
 /**
@@ -36,8 +41,9 @@ export interface EntryChange {
 export type TokenRevoker = (keys: string[], manager?: EntityManager) => Promise<void>;
 
 /**
- * The transactions that change the registry. Each begins with the lock on the revision, which admits one writer at a
- * time, on all processes. A rejected change does not raise the revision, so that no process reads the registry again.
+ * The transactions that change the registry, for the file and for the admin API. Each begins with the lock on the
+ * revision, which admits one writer at a time, on all processes. A rejected change does not raise the revision, so that
+ * no process reads the registry again.
  */
 @Injectable()
 export class RegistryTransactions {
@@ -56,33 +62,42 @@ export class RegistryTransactions {
   }
 
   /**
-   * Runs work that changes entries. Then the log has the changes, this process has read them, and the tokens that end
-   * with them have ended.
+   * Changes entries. Then the log has the changes, this process has read them, and the tokens that end with them have
+   * ended: before the commit, so that a crash leaves no valid token, and after it, for tokens that were issued in the
+   * meantime.
    *
    * @param actor who is named in the audit
-   * @param work calls `endTokens` with its manager where tokens end, and returns its changes
+   * @param decide returns the changes, under the lock
    */
   async run(
     actor: AuditParty,
-    work: (manager: EntityManager) => Promise<EntryChange[]>,
+    decide: (manager: EntityManager) => Promise<EntryChange[]>,
     timeoutMs?: number,
   ): Promise<void> {
     const changes = await this.database.transaction(async (manager) => {
       await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0); // takes the lock
-      const done = await work(manager);
-      if (done.length > 0) await this.raiseRevision(manager, done);
-      return done;
+      const decided = await decide(manager);
+      if (decided.length > 0) await this.write(manager, decided);
+      return decided;
     }, timeoutMs);
     for (const change of changes) this.recordAudit(actor, change);
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     await this.endTokens(changes);
   }
 
-  /**
-   * Ends the tokens of changed entries. It is called before the change is committed, so that a crash leaves no valid
-   * token, and after it, for tokens that were issued in the meantime.
-   */
-  async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
+  private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
+    for (const resource of REGISTRY_RESOURCES) {
+      const ofResource = changes.filter((each) => each.resource === resource);
+      await writeRows(manager, resource, ofResource);
+    }
+    await this.endTokens(changes, manager);
+    for (const { resource, key, change } of changes) {
+      if (change === 'deleted') await manager.delete(resource.entity, { [resource.key.column]: key });
+    }
+    await this.raiseRevision(manager, changes);
+  }
+
+  private async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
     for (const { resource, revoke } of this.revokers) {
       const ended = changes.filter((each) => each.endsTokens && each.resource === resource).map(({ key }) => key);
       if (ended.length > 0) await revoke(ended, manager);
@@ -96,15 +111,35 @@ export class RegistryTransactions {
     const revision = await currentRevision(manager);
     const expiresAt = new Date(this.clock.now() + CHANGE_RETENTION_MS);
     const rows = changes.map(({ resource, key }) => ({ revision, resource: resource.list, entryKey: key, expiresAt }));
-    for (const values of portionsOf(rows, ROWS_PER_INSERT)) {
-      await manager.createQueryBuilder().insert().into(RegistryChange).values(values).updateEntity(false).execute();
-    }
+    for (const values of portionsOf(rows, CHANGES_PER_INSERT)) await manager.insert(RegistryChange, values);
   }
 
   private recordAudit(actor: AuditParty, { resource, key, change, fields = [] }: EntryChange): void {
     if (change === 'released') return;
     this.audit.success('registry.changed', actor, party(resource.auditKind, key), { details: { change, fields } });
   }
+}
+
+/** Writes the changes of one resource, except for the deletions. */
+async function writeRows(manager: EntityManager, resource: RegistryResource, changes: EntryChange[]): Promise<void> {
+  const { entity, columnsOnTokenEnd, retainedFields = {} } = resource;
+  const { column } = resource.key;
+  const created = changes.filter(({ change }) => change === 'created');
+  const rows = created.map(({ columns }) => Object.assign({}, ...Object.values(retainedFields), given(columns)));
+  for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
+    await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
+  for (const { key, change, columns, endsTokens } of changes) {
+    // the raised generation of a deleted entry outlives its row in the revocation feed
+    const changed = { ...(change === 'changed' && given(columns)), ...(endsTokens && columnsOnTokenEnd) };
+    if (Object.keys(changed).length > 0) await manager.update(entity, { [column]: key }, changed);
+  }
+  const released = changes.filter(({ change }) => change === 'released').map(({ key }) => key);
+  for (const keys of portionsOf(released)) await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false });
+}
+
+/** A column that is `undefined` keeps its stored value, or gets the value of a new row. */
+function given(columns: ObjectLiteral = {}): ObjectLiteral {
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
 export async function currentRevision(manager: EntityManager): Promise<number> {

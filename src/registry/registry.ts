@@ -135,9 +135,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     const revision = await readRevision(this.database);
     const known = this.snapshot.revision;
     if (revision !== known) {
-      const range = { after: known, until: revision };
       const isBehind = known >= 0 && known < revision;
-      const changed = isBehind ? await changesSince(this.database, range, this.clock.now()) : undefined;
+      const changed = isBehind ? await changesSince(this.database, known, revision, this.clock.now()) : undefined;
       await this.snapshot.update(revision, changed, this.database);
       this.reads.inc({ kind: changed ? 'changes' : 'full' });
     }

@@ -1,7 +1,7 @@
 import { IsOptional, IsUrl } from 'class-validator';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { IsUuid } from '../../src/oauth/parameters.js';
-import { AreScopes, IsIdentifier, IsName, IsSecret } from '../../src/registry/resources/entry-rules.js';
+import { AreScopes, IsIdentifier, IsName, Secret } from '../../src/registry/resources/entry-rules.js';
 import { organizationResource } from '../../src/registry/resources/organization.resource.js';
 import { defineResource, RANDOM_SECRET } from '../../src/registry/resources/registry-resource.js';
 
@@ -49,8 +49,7 @@ class WebhookEntry {
   @IsUuid()
   organization_id!: string;
 
-  @IsOptional()
-  @IsSecret()
+  @Secret()
   signing_secret?: string;
 
   @IsOptional()

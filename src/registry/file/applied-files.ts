@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, type FindManyOptions, LessThanOrEqual } from 'typeorm';
+import { type EntityManager, LessThanOrEqual } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { sha256 } from '../../platform/secret.js';
@@ -8,6 +8,7 @@ import { slowHash } from '../agent-password.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { changesSince, readRevision } from '../registry-revision.js';
+import { findRows, type Reads } from '../row-pages.js';
 import type { PasswordGroups } from './password-groups.js';
 import type { RegistrySource } from './registry-source.js';
 
@@ -19,9 +20,6 @@ const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package
 
 /** A constant salt, because files are looked up by their hash. */
 const SALT = Buffer.from('customer-authorization registry');
-
-/** The file in force. */
-const LATEST = { order: { sequence: 'DESC' }, take: 1 } as const;
 
 /** The identity of a registry file. */
 export interface FileContent {
@@ -53,8 +51,8 @@ export class SupersededRegistryFileError extends Error {
  * The hashes are as slow as that of a password: from a fast hash of a file, an attacker could guess the passwords in
  * it.
  */
-export async function contentOf({ text, secrets }: RegistrySource, revision?: unknown): Promise<FileContent> {
-  const texts = [JSON.stringify([text, secrets]), text];
+export async function contentOf({ text, secretsText }: RegistrySource, revision?: unknown): Promise<FileContent> {
+  const texts = [JSON.stringify([text, secretsText]), text];
   const [contentHash = '', textHash = ''] = await Promise.all(texts.map((each) => slowHash(each, SALT)));
   return { contentHash, textHash, revision: typeof revision === 'number' ? revision : undefined };
 }
@@ -72,8 +70,9 @@ export class AppliedFiles {
   ) {}
 
   /** The row of the file in force. */
-  async latest(manager?: EntityManager): Promise<AppliedRegistryFile | undefined> {
-    return (await this.find(LATEST, manager))[0];
+  async latest(reads: Reads): Promise<AppliedRegistryFile | undefined> {
+    const [row] = await findRows(reads, AppliedRegistryFile, { order: { sequence: 'DESC' }, take: 1 });
+    return row;
   }
 
   /**
@@ -82,11 +81,11 @@ export class AppliedFiles {
    * (protocol §8.9).
    */
   async isInForce(source: RegistrySource): Promise<boolean> {
-    const latest = await this.latest();
+    const latest = await this.latest(this.database);
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
     if (latest.contentHash !== (await contentOf(source)).contentHash) return false;
-    const range = { after: latest.registryRevision, until: await readRevision(this.database) };
-    return (await changesSince(this.database, range, this.clock.now())) !== undefined;
+    const until = await readRevision(this.database);
+    return (await changesSince(this.database, latest.registryRevision, until, this.clock.now())) !== undefined;
   }
 
   /**
@@ -102,11 +101,11 @@ export class AppliedFiles {
    *
    * @throws SupersededRegistryFileError
    */
-  async assertNotSuperseded(content: FileContent, manager?: EntityManager): Promise<void> {
-    let latest = await this.latest(manager);
-    while (latest && (await this.isReplaced(content, latest, manager))) {
+  async assertNotSuperseded(content: FileContent, reads: Reads): Promise<void> {
+    let latest = await this.latest(reads);
+    while (latest && (await isReplaced(content, latest, reads))) {
       const { sequence } = latest;
-      latest = await this.latest(manager);
+      latest = await this.latest(reads);
       if (latest?.sequence === sequence) throw new SupersededRegistryFileError(latest);
     }
   }
@@ -131,22 +130,17 @@ export class AppliedFiles {
     await manager.insert(AppliedRegistryFile, { ...row, ...columns });
   }
 
-  /** Whether a content was applied before the file in force. */
-  private async isReplaced(content: FileContent, latest: AppliedRegistryFile, manager?: EntityManager) {
-    const { revision, contentHash, textHash } = content;
-    if (latest.contentHash === contentHash) return false;
-    if (revision !== undefined && revision > (latest.highestRevision ?? Number.NEGATIVE_INFINITY)) return false;
-    const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
-    return (await this.find({ where, take: 1 }, manager)).length > 0;
-  }
-
-  /** Reads inside of a transaction, or outside. */
-  private find(options: FindManyOptions<AppliedRegistryFile>, manager?: EntityManager): Promise<AppliedRegistryFile[]> {
-    return manager ? manager.find(AppliedRegistryFile, options) : this.database.read(AppliedRegistryFile, options);
-  }
-
   /** The hash of what a file is checked with: the version of the service and the names of its grants. */
   private grantsHash(): string {
     return sha256(JSON.stringify([SERVICE_VERSION, ...this.grants.names()]));
   }
+}
+
+/** Whether a content was applied before the file in force. */
+async function isReplaced(content: FileContent, latest: AppliedRegistryFile, reads: Reads): Promise<boolean> {
+  const { revision, contentHash, textHash } = content;
+  if (latest.contentHash === contentHash) return false;
+  if (revision !== undefined && revision > (latest.highestRevision ?? Number.NEGATIVE_INFINITY)) return false;
+  const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
+  return (await findRows(reads, AppliedRegistryFile, { where, take: 1 })).length > 0;
 }

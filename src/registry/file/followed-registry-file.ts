@@ -1,16 +1,16 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { Gauge } from 'prom-client';
 import { FileErrors, WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { SupersededRegistryFileError } from './applied-files.js';
-import { RegistryFile, RegistryFileError } from './registry-file.js';
-import type { RegistrySource } from './registry-source.js';
+import { RegistryFile } from './registry-file.js';
+import { RegistrySource } from './registry-source.js';
+import { RegistryFileError } from './yaml-document.js';
 
 /** Applies REGISTRY_FILE at the start, and again when the file or a secret file that it names changes. */
 @Injectable()
 export class FollowedRegistryFile implements OnApplicationShutdown {
   private readonly logger = new Logger(FollowedRegistryFile.name);
-  private readonly superseded: Gauge;
+  private isSuperseded = false;
   private file: WatchedFile<RegistrySource> | undefined;
   /** The last file that was invalid, so that it is parsed again only after the registry has changed. */
   private invalid: { source: RegistrySource; revision: number; error: RegistryFileError } | undefined;
@@ -20,11 +20,11 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     private readonly errors: FileErrors,
     metrics: MetricsRegistry,
   ) {
-    this.superseded = new Gauge({
-      name: 'cas_registry_file_superseded',
-      help: '1 while REGISTRY_FILE is superseded; the process does not apply it.',
-      registers: [metrics],
-    });
+    metrics.gauge(
+      'cas_registry_file_superseded',
+      '1 while REGISTRY_FILE is superseded; the process does not apply it.',
+      () => Number(this.isSuperseded),
+    );
   }
 
   /**
@@ -34,12 +34,12 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
    * @throws RegistryFileError with every violation of the present file
    */
   async follow(path: string): Promise<void> {
-    const first = await this.registryFile.read(path);
+    const first = await RegistrySource.read(path);
     let latest = first; // the last source that was read
     let used = first;
     await this.apply(first, false);
     const read = async () => {
-      latest = await this.registryFile.read(path, latest);
+      latest = await RegistrySource.read(path, latest);
       return latest;
     };
     const change = async (changed: RegistrySource) => {
@@ -65,12 +65,12 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     if (this.invalid?.revision === revision && this.invalid.source.equals(source)) throw this.invalid.error;
     try {
       await this.registryFile.applySource(source, { force });
-      this.superseded.set(0);
+      this.isSuperseded = false;
       return true;
     } catch (error) {
       if (error instanceof RegistryFileError) this.invalid = { source, revision, error };
       if (!(error instanceof SupersededRegistryFileError)) throw error;
-      this.superseded.set(1);
+      this.isSuperseded = true;
       this.logger.warn(`REGISTRY_FILE: ${error.message}`);
       return false;
     } finally {

@@ -4,19 +4,21 @@ import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
-import { EntityReader, readsIn } from '../entity-reader.js';
+import type { EntriesOf } from '../entry.js';
 import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
 import { readRevision } from '../registry-revision.js';
-import { currentRevision, type EntryChange, RegistryTransactions } from '../registry-transactions.js';
+import { currentRevision, RegistryTransactions } from '../registry-transactions.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { AppliedFiles, type AppliedState, contentOf } from './applied-files.js';
-import { type ListedRows, rowsOf, StaleSecretsError, StoredEntries, usesStaleSecrets } from './listed-rows.js';
-import { entriesIn, type RegistryDocument, validateDocument, withSecrets } from './registry-document.js';
+import { pagesOf } from '../row-pages.js';
+import { StoredEntries } from '../stored-entries.js';
+import { AppliedFiles, contentOf, type FileContent } from './applied-files.js';
+import { type ListedRows, rowsOf, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
+import { validateDocument, withSecrets } from './registry-document.js';
 import { RegistrySource } from './registry-source.js';
-import { type AppliedEntry, compareRows, entryChanges, writeChanges } from './row-changes.js';
-import { RegistryTextError } from './yaml-document.js';
+import { type AppliedEntry, compareRows } from './row-changes.js';
+import { RegistryFileError } from './yaml-document.js';
 
 /** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
@@ -29,15 +31,6 @@ const CONCURRENT_FILE = new RetryPolicy({
     error instanceof StaleSecretsError || isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
 });
 
-/**
- * A registry file that is rejected as a whole. Each violation has a path but no value, because a value may be a secret.
- */
-export class RegistryFileError extends Error {
-  constructor(readonly violations: string[]) {
-    super(`the registry file is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
-  }
-}
-
 interface ApplyOptions {
   /** Applies the file even if it is superseded. */
   force?: boolean;
@@ -47,16 +40,12 @@ interface ApplyOptions {
   merge?: boolean;
 }
 
-/** A valid registry file whose secrets are hashed. */
-interface FileToWrite {
-  document: RegistryDocument;
-  listed: ListedRows[];
-  /** The stored entries before the transaction. */
-  stored: StoredEntries;
-  /** What is recorded about the file. */
-  state: Omit<AppliedState, 'registryRevision'>;
-  /** Whether the file causes warnings. It is then checked at each start, so that the warnings are repeated. */
-  warns: boolean;
+/** A file whose text and fields are parsed. */
+interface ParsedFile {
+  content: FileContent;
+  entriesOf: EntriesOf;
+  /** The violations that were found without the database. */
+  violations: string[];
 }
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
@@ -73,18 +62,6 @@ export class RegistryFile {
   ) {}
 
   /**
-   * Reads a file without applying it.
-   *
-   * @param before the same file as it was read before
-   * @throws RegistryFileError if the file cannot be read
-   */
-  async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
-    return RegistrySource.read(path, before).catch((error) => {
-      throw (error as NodeJS.ErrnoException).syscall ? new RegistryFileError(['the file cannot be read']) : error;
-    });
-  }
-
-  /**
    * Creates and changes the entries that the file lists, in one transaction. Removing an entry from the file does not
    * delete the entry, but lets the admin API change it. Applying the same file again changes nothing.
    *
@@ -92,8 +69,7 @@ export class RegistryFile {
    * @throws SupersededRegistryFileError
    */
   async apply(path: string, options: ApplyOptions = {}): Promise<AppliedEntry[]> {
-    const source = await this.read(path);
-    return (await this.applySource(source, options)) ?? this.entriesInForce();
+    return (await this.applySource(await RegistrySource.read(path), options)) ?? this.entriesInForce();
   }
 
   /**
@@ -101,38 +77,20 @@ export class RegistryFile {
    *
    * @returns `undefined` if the file is in force, so that nothing had to be compared
    */
-  async applySource(
-    source: RegistrySource,
-    { force = false, compare = false, merge = false }: ApplyOptions = {},
-  ): Promise<AppliedEntry[] | undefined> {
+  async applySource(source: RegistrySource, options: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
+    const { force, compare, merge } = options;
     if (!compare && !merge && (await this.appliedFiles.isInForce(source))) {
       await this.registry.renew();
       return undefined;
     }
-    const plain = await source.parse().catch((error) => {
-      throw error instanceof RegistryTextError ? new RegistryFileError(error.violations) : error;
-    });
+    const plain = await source.parse();
     const content = await contentOf(source, plain.revision);
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
-    if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content);
+    if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, this.database);
     const [replaced, unreadable] = withSecrets(plain, source.secrets);
-    const [document, invalid] = await validateDocument(replaced);
-    const readStored = async () => StoredEntries.read(await this.revision(), document, this.database);
-    const before = await readStored();
-    await this.assertValid(document, [...unreadable, ...invalid], before);
-    const warnings = warningsOf(document, before);
-    let stored: StoredEntries | undefined = before;
-    return CONCURRENT_FILE.run(async () => {
-      const current = stored ?? (await readStored());
-      stored = undefined; // a retry must read what the other process has written
-      const known = (await this.appliedFiles.latest())?.passwordGroups ?? null;
-      const { listed, groups } = await rowsOf(document, current, known);
-      const state = { ...content, passwordGroups: groups };
-      const file = { document, listed, stored: current, state, warns: warnings.length > 0 };
-      const applied = await this.write(file, force, merge);
-      for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
-      return applied;
-    });
+    const [entriesOf, invalid] = await validateDocument(replaced);
+    const file = { content, entriesOf, violations: [...unreadable, ...invalid] };
+    return CONCURRENT_FILE.run(() => this.applyParsed(file, options));
   }
 
   /** The revision of the registry, against which a file is checked. */
@@ -146,7 +104,7 @@ export class RegistryFile {
     for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
       const entries: object[] = [];
       lists[list] = entries;
-      for await (const rows of new EntityReader(entity, key.column).inPages(this.database))
+      for await (const rows of pagesOf(this.database, entity, key.column))
         for (const row of rows) entries.push(toEntry(row));
     }
     return stringify(lists, { aliasDuplicateObjects: false });
@@ -156,55 +114,54 @@ export class RegistryFile {
   private async entriesInForce(): Promise<AppliedEntry[]> {
     const entries: AppliedEntry[] = [];
     for (const { entity, noun: kind, fileKey } of REGISTRY_RESOURCES) {
-      for await (const rows of new EntityReader(entity, fileKey.column).inPages(this.database, 'ownedByFile'))
+      for await (const rows of pagesOf(this.database, entity, fileKey.column, { ownedByFile: true }))
         for (const row of rows) entries.push({ kind, id: String(row[fileKey.column]), outcome: 'unchanged' });
     }
     return entries;
   }
 
-  /** @throws RegistryFileError with these violations and those of the checks against the database */
-  private async assertValid(document: RegistryDocument, found: string[], stored: StoredEntries): Promise<void> {
-    const checked = await entryViolations({
-      entriesOf: (resource) => entriesIn(document, resource),
-      settingsClasses: this.settingsClasses,
-      isStored: (resource, key) => stored.rowWithKey(resource, key) !== undefined,
-      invalidPaths: new Set(found.map((violation) => violation.replace(/: .*$/s, ''))),
-    });
-    const violations = [...found, ...checked];
-    if (violations.length > 0) throw new RegistryFileError(violations);
-  }
-
   /**
-   * Writes a file in one transaction.
+   * Hashes the secrets of a file, and then writes it in one transaction.
    *
-   * @throws SupersededRegistryFileError
-   * @throws StaleSecretsError if another process has changed secrets that the file lists, in which case nothing is
-   *   changed
+   * @throws RegistryFileError, SupersededRegistryFileError
+   * @throws StaleSecretsError if another process has changed secrets that the file lists
    */
-  private async write(file: FileToWrite, force: boolean, merge: boolean): Promise<AppliedEntry[]> {
-    const { document, listed, stored, state, warns } = file;
+  private async applyParsed(file: ParsedFile, { force, merge = false }: ApplyOptions): Promise<AppliedEntry[]> {
+    const { content, entriesOf } = file;
+    const before = await this.revision();
+    const stored = await StoredEntries.read(this.database, entriesOf, true);
+    await this.assertValid(file, stored);
+    const warnings = warningsOf(entriesOf, stored);
+    const known = (await this.appliedFiles.latest(this.database))?.passwordGroups ?? null;
+    const { listed, groups } = await rowsOf(entriesOf, stored, known);
     let applied: AppliedEntry[] = [];
-    await this.transactions.run(party('service'), async (manager): Promise<EntryChange[]> => {
-      if (!force && !merge) await this.appliedFiles.assertNotSuperseded(state, manager);
-      const before = await currentRevision(manager);
-      const present =
-        before === stored.revision ? stored : await StoredEntries.read(before, document, readsIn(manager));
+    await this.transactions.run(party('service'), async (manager) => {
+      if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, manager);
+      const revision = await currentRevision(manager);
+      const present = revision === before ? stored : await StoredEntries.read(manager, entriesOf, true);
       if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
       if (merge) assertNotOwnedByFile(listed, present);
-      applied = [];
-      const changes: EntryChange[] = [];
-      for (const rows of listed) {
-        const compared = await compareRows(rows, present, merge);
-        await writeChanges(manager, compared);
-        for (const entry of compared.entries) applied.push(entry);
-        for (const change of entryChanges(compared)) changes.push(change);
-      }
-      const after = changes.length > 0 ? before + 1 : before;
-      if (!merge) await this.appliedFiles.remember(manager, { ...state, registryRevision: warns ? null : after });
-      await this.transactions.endTokens(changes, manager);
+      const { entries, changes } = await compareRows(listed, present, merge);
+      applied = entries;
+      // a file with warnings is checked at each start, so that the warnings are repeated
+      const registryRevision = warnings.length > 0 ? null : revision + (changes.length > 0 ? 1 : 0);
+      if (!merge) await this.appliedFiles.remember(manager, { ...content, passwordGroups: groups, registryRevision });
       return changes;
     });
+    for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
     return applied;
+  }
+
+  /** @throws RegistryFileError with all violations, those of the checks against the database included */
+  private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries): Promise<void> {
+    const found = await entryViolations({
+      entriesOf,
+      settingsClasses: this.settingsClasses,
+      isStored: (resource, key) => stored.rowWithKey(resource, key) !== undefined,
+      invalidPaths: new Set(violations.map((violation) => violation.replace(/: .*$/s, ''))),
+    });
+    const all = [...violations, ...found];
+    if (all.length > 0) throw new RegistryFileError(all);
   }
 }
 
@@ -220,12 +177,10 @@ function assertNotOwnedByFile(listed: ListedRows[], stored: StoredEntries): void
 }
 
 /** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
-function warningsOf(document: RegistryDocument, stored: StoredEntries): string[] {
+function warningsOf(entriesOf: EntriesOf, stored: StoredEntries): string[] {
   return REGISTRY_RESOURCES.flatMap((resource) => {
     const { warning } = resource;
-    const causes = entriesIn(document, resource).filter(([, entry]) =>
-      warning?.appliesTo(entry, stored.rowOf(resource, entry)),
-    );
+    const causes = entriesOf(resource).filter(([, entry]) => warning?.appliesTo(entry, stored.rowOf(resource, entry)));
     if (!warning || causes.length === 0) return [];
     const more = causes.length - MAX_NAMED_PATHS;
     const paths = causes.slice(0, MAX_NAMED_PATHS).map(([path]) => path);

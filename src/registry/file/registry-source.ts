@@ -1,17 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { portionsOf } from '../../platform/database/value-list.js';
-import { secretFilesIn } from './registry-document.js';
-import { type PlainDocument, parseRegistryText } from './yaml-document.js';
+import { type SecretFiles, secretFilesIn } from './registry-document.js';
+import { type PlainDocument, parseRegistryText, RegistryFileError } from './yaml-document.js';
 
 const MAX_OPEN_FILES = 50;
 
 /** A registry file and the secret files that it names, as they were read. */
 export class RegistrySource {
-  /** The contents of the secret files; `null` if a file cannot be read. */
-  secrets: (string | null)[] = [];
-  /** The paths of the secret files as the text names them, in its order. */
-  private secretFiles: string[] = [];
+  secrets: SecretFiles = new Map();
   private document: Promise<PlainDocument> | undefined;
 
   private constructor(readonly bytes: Buffer) {}
@@ -19,14 +16,16 @@ export class RegistrySource {
   /**
    * Reads a file. If its bytes differ from those that were read before, and if it may name secret files, it is parsed.
    *
-   * @throws Error if the file cannot be read
+   * @throws RegistryFileError if the file cannot be read
    */
   static async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
-    const bytes = await readFile(path);
+    const bytes = await readFile(path).catch(() => {
+      throw new RegistryFileError(['the file cannot be read']);
+    });
     const unchanged = before?.bytes.equals(bytes) ? before : undefined;
     const source = new RegistrySource(unchanged?.bytes ?? bytes);
-    source.secretFiles = unchanged?.secretFiles ?? (await source.findSecretFiles());
-    source.secrets = await readSecrets(dirname(path), source.secretFiles);
+    const names = unchanged ? [...unchanged.secrets.keys()] : await source.findSecretFiles();
+    source.secrets = await readSecrets(dirname(path), names);
     return source;
   }
 
@@ -34,12 +33,17 @@ export class RegistrySource {
     return this.bytes.toString('utf8');
   }
 
-  /** Whether both have the same bytes in all files. */
-  equals(other: RegistrySource): boolean {
-    return this.bytes.equals(other.bytes) && JSON.stringify(this.secrets) === JSON.stringify(other.secrets);
+  /** The names and the contents of the secret files. */
+  get secretsText(): string {
+    return JSON.stringify([...this.secrets]);
   }
 
-  /** @throws RegistryTextError */
+  /** Whether both have the same bytes in all files. */
+  equals(other: RegistrySource): boolean {
+    return this.bytes.equals(other.bytes) && this.secretsText === other.secretsText;
+  }
+
+  /** @throws RegistryFileError */
   parse(): Promise<PlainDocument> {
     this.document ??= parseRegistryText(this.text);
     return this.document;
@@ -59,13 +63,12 @@ export class RegistrySource {
   }
 }
 
-async function readSecrets(folder: string, names: string[]): Promise<(string | null)[]> {
-  const read = (name: string) =>
-    readFile(resolve(folder, name), 'utf8').then(
-      (text) => text.trim(),
-      () => null,
-    );
-  const secrets: (string | null)[] = [];
-  for (const some of portionsOf(names, MAX_OPEN_FILES)) secrets.push(...(await Promise.all(some.map(read))));
+async function readSecrets(folder: string, names: string[]): Promise<SecretFiles> {
+  const secrets = new Map(names.map((name): [string, string | null] => [name, null])); // in the order of the names
+  const read = async (name: string) => {
+    const text = await readFile(resolve(folder, name), 'utf8').catch(() => undefined);
+    if (text !== undefined) secrets.set(name, text.trim());
+  };
+  for (const some of portionsOf(names, MAX_OPEN_FILES)) await Promise.all(some.map(read));
   return secrets;
 }

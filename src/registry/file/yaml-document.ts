@@ -15,10 +15,13 @@ const MIN_WORKER_CHARACTERS = 50_000;
 
 const WORKER = new URL('./yaml-worker.js', import.meta.url);
 
-/** A text that is no registry file. Each violation has a position or a path, but no value, which may be a secret. */
-export class RegistryTextError extends Error {
+/**
+ * A registry file that is rejected as a whole. Each violation has a position or a path but no value, because a value may
+ * be a secret.
+ */
+export class RegistryFileError extends Error {
   constructor(readonly violations: string[]) {
-    super('the registry file is no valid YAML');
+    super(`the registry file is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
@@ -26,7 +29,7 @@ export class RegistryTextError extends Error {
  * Parses the text of a registry file. A long text is parsed in a thread of its own, so that the process serves requests
  * meanwhile.
  *
- * @throws RegistryTextError
+ * @throws RegistryFileError
  */
 export async function parseRegistryText(text: string): Promise<PlainDocument> {
   // without the compiled program of the thread, as in tests that run the sources
@@ -34,23 +37,23 @@ export async function parseRegistryText(text: string): Promise<PlainDocument> {
   const worker = new Worker(WORKER, { workerData: text });
   try {
     const [{ document, violations = [] }] = (await once(worker, 'message')) as [WorkerMessage];
-    if (!document) throw new RegistryTextError(violations);
+    if (!document) throw new RegistryFileError(violations);
     return document;
   } finally {
     await worker.terminate();
   }
 }
 
-/** @throws RegistryTextError if the text is not YAML, or a field has the name of a prototype property */
+/** @throws RegistryFileError if the text is not YAML, or a field has the name of a prototype property */
 export function parseYaml(text: string): PlainDocument {
   const yaml = parseDocument(text);
   // only the position and the code, because the messages of the library quote the line, which may contain a secret
   const violations = yaml.errors.map(({ code, linePos }) => `line ${linePos?.[0].line ?? '?'}: ${code}`);
-  if (violations.length > 0) throw new RegistryTextError(violations);
+  if (violations.length > 0) throw new RegistryFileError(violations);
   const value = toPlain(yaml) ?? {};
-  if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryTextError(['must be a mapping']);
+  if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryFileError(['must be a mapping']);
   const prototypeKeys = prototypeKeyViolations(value);
-  if (prototypeKeys.length > 0) throw new RegistryTextError(prototypeKeys);
+  if (prototypeKeys.length > 0) throw new RegistryFileError(prototypeKeys);
   return value as PlainDocument;
 }
 
@@ -58,7 +61,7 @@ function toPlain(yaml: Document): unknown {
   try {
     return yaml.toJS({ reviver: withoutEmptyFields });
   } catch {
-    throw new RegistryTextError(['an alias has no anchor, or expands to too many nodes']);
+    throw new RegistryFileError(['an alias has no anchor, or expands to too many nodes']);
   }
 }
 

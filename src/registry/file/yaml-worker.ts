@@ -1,11 +1,11 @@
 /** The program of the thread that parses a long registry file (yaml-document.ts). */
 import { parentPort, workerData } from 'node:worker_threads';
-import { parseYaml, RegistryTextError, type WorkerMessage } from './yaml-document.js';
+import { parseYaml, RegistryFileError, type WorkerMessage } from './yaml-document.js';
 
 try {
   send({ document: parseYaml(workerData) });
 } catch (error) {
-  if (!(error instanceof RegistryTextError)) throw error;
+  if (!(error instanceof RegistryFileError)) throw error;
   send({ violations: error.violations });
 }
 

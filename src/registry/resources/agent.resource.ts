@@ -3,7 +3,7 @@ import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
-import { AreScopes, FitsLowered, IsName, IsPassword, PASSWORD_DESCRIPTION } from './entry-rules.js';
+import { AreScopes, FitsLowered, IsName, Password } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, PASSWORD } from './registry-resource.js';
 
@@ -17,9 +17,7 @@ class AgentEntry {
   @ApiProperty('The name of the agent, for people.', 'Agent One')
   name!: string;
 
-  @IsOptional()
-  @IsPassword()
-  @ApiProperty(PASSWORD_DESCRIPTION, EXAMPLE.agentPassword)
+  @Password()
   password?: string;
 
   @IsUuid()

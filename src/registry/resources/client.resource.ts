@@ -7,15 +7,7 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import { secretEnds } from '../previous-secrets.js';
-import {
-  AreOrigins,
-  AreRedirectUris,
-  AreScopes,
-  IsIdentifier,
-  IsName,
-  IsSecret,
-  SECRET_DESCRIPTION,
-} from './entry-rules.js';
+import { AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName, Secret } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, RANDOM_SECRET } from './registry-resource.js';
 
@@ -43,9 +35,7 @@ class ClientEntry {
   )
   organization_id?: string;
 
-  @IsOptional()
-  @IsSecret()
-  @ApiProperty(SECRET_DESCRIPTION, EXAMPLE.clientSecret)
+  @Secret()
   client_secret?: string;
 
   @IsOptional()

@@ -1,6 +1,8 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { IsArray, IsOptional, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
@@ -34,25 +36,11 @@ export const IsPublicClients = () =>
     `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
   );
 
-interface LengthRange {
-  min: number;
-  max: number;
-}
-
-const SECRET_LENGTH: LengthRange = { min: 32, max: 256 };
-const PASSWORD_LENGTH: LengthRange = { min: 8, max: 1_024 };
-
-const characters = ({ min, max }: LengthRange) => `${min} to ${max} characters`;
-
-/** The descriptions of secrets and passwords in the OpenAPI document. */
-export const SECRET_DESCRIPTION = `The secret: ${characters(SECRET_LENGTH)}. No response contains it.`;
-export const PASSWORD_DESCRIPTION = `The password: ${characters(PASSWORD_LENGTH)}. No response contains it.`;
-
 /** The secret of a client or resource server. */
-export const IsSecret = () => hasLength(SECRET_LENGTH);
+export const Secret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
 
 /** The password of an agent. */
-export const IsPassword = () => hasLength(PASSWORD_LENGTH);
+export const Password = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPassword);
 
 /** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */
 export const IsName = () =>
@@ -82,8 +70,11 @@ export const AreRedirectUris = () =>
     'each must be an absolute http(s) URL without fragment',
   );
 
-function hasLength(range: LengthRange) {
-  return applyDecorators(IsString(), Length(range.min, range.max, { message: `must be ${characters(range)}` }));
+/** An entry may omit its secret, which then stays. */
+function hiddenText(noun: string, min: number, max: number, example: string) {
+  const length = `${min} to ${max} characters`;
+  const description = ApiProperty(`The ${noun}: ${length}. No response contains it.`, example);
+  return applyDecorators(IsOptional(), IsString(), Length(min, max, { message: `must be ${length}` }), description);
 }
 
 function areClientIds(values: unknown[]): boolean {

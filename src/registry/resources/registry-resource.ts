@@ -26,43 +26,10 @@ export const PASSWORD: SecretKind = {
 /** Columns of a row. A column that is `undefined` keeps its stored value. */
 export type Columns<Row> = { [Column in keyof Row]?: Row[Column] | undefined };
 
-/** The field that identifies an entry, and its column. */
-interface ResourceKey<Field, Column> {
+/** A field of an entry, and its column. */
+interface FieldAndColumn<Field, Column> {
   field: Field;
   column: Column;
-}
-
-interface FileKey<Field, Column> extends ResourceKey<Field, Column> {
-  /** The form in which a key is stored and compared. */
-  normalize?(key: string): string;
-}
-
-/** A field that has the key of an entry of another resource. */
-type Reference<Field, Column> = ResourceKey<Field, Column> & { resource: RegistryResource };
-
-/**
- * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
- * `RegistryEditor.renewSecret` returns a secret, once: the new one. The registry file may name a file instead (`FIELD_file`).
- */
-interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
-  kind: SecretKind;
-  /** Further columns that a new secret sets. */
-  alsoSets?: Columns<Row>;
-  /** Whether each entry has a secret: a new entry needs one, and none can be removed. */
-  isRequired: boolean;
-}
-
-interface ResourceWarning<Entry, Row> {
-  /** Whether an accepted entry of the file causes the warning. `stored` is its row before the file is applied. */
-  appliesTo(entry: Entry, stored: Row | undefined): boolean;
-  text: string;
-}
-
-interface ResponseFields<Row> {
-  /** The rules of each field, for the OpenAPI document. */
-  rules: Record<string, PropertyDecorator>;
-  /** @param now milliseconds since 1970 */
-  of(row: Row, now: number): object;
 }
 
 /**
@@ -75,13 +42,27 @@ interface Description<Entry, Row, Field, Column> {
   entry: Type<Entry>;
   entity: Type<Row>;
   /** How the admin API identifies an entry: by a UUID that the service generates, or by a key of the caller's choice. */
-  key: ResourceKey<Field | 'id', Column> & { isGenerated?: boolean };
+  key: FieldAndColumn<Field | 'id', Column> & { isGenerated?: boolean };
+  /** How the registry file identifies an entry; `key` if omitted. */
+  fileKey?: FileKey<Field, Column>;
   /** Settings of grants by their names. */
   grantSettings?: Field;
   /** A list of names of grants. */
   grantTypes?: Field;
-  references?: Reference<Field, Column>[];
-  secret?: ResourceSecret<Field, Column, Row>;
+  /** Fields that have the key of an entry of another resource. */
+  references?: (FieldAndColumn<Field, Column> & { resource: RegistryResource })[];
+  /**
+   * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
+   * `RegistryEditor.renewSecret` returns a secret, once: the new one. The registry file may name a file instead
+   * (`FIELD_file`).
+   */
+  secret?: FieldAndColumn<Field, Column> & {
+    kind: SecretKind;
+    /** Further columns that a new secret sets. */
+    alsoSets?: Columns<Row>;
+    /** Whether each entry has a secret: a new entry needs one, and none can be removed. */
+    isRequired: boolean;
+  };
   /**
    * Fields that keep their stored value if an entry omits them. Their columns are the values of a new row, and of a row
    * whose patch sets the field to `null`.
@@ -91,16 +72,26 @@ interface Description<Entry, Row, Field, Column> {
   tokensEndWith?: { [Name in Field & string]?: Column };
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
-  warning?: ResourceWarning<Entry, Row>;
+  /** A warning about accepted entries of the file. `stored` is the row of the entry before the file is applied. */
+  warning?: { appliesTo(entry: Entry, stored: Row | undefined): boolean; text: string };
   /** The optional fields in the example of a new entry, and the field in the example of a change. */
   exampleFields?: (Field & string)[];
   exampleChange?: Field & string;
-  /** Fields that only the responses of the admin API have. No request may send them. */
-  responseFields?: ResponseFields<Row>;
+  /** Fields that only the responses of the admin API have, with their rules. No request may send them. */
+  responseFields?: {
+    rules: Record<string, PropertyDecorator>;
+    /** @param now milliseconds since 1970 */
+    of(row: Row, now: number): object;
+  };
   /** By default, the column of each field has the name of the field in camel case, and NULL if it is omitted. */
   toRow?(entry: Entry): Columns<Row>;
   /** An entry in the form of the registry file, without its secret. By default the reverse of `toRow`. */
   toEntry?(row: Row): object;
+}
+
+interface FileKey<Field, Column> extends FieldAndColumn<Field, Column> {
+  /** The form in which a key is stored and compared. */
+  normalize?(key: string): string;
 }
 
 /** A resource whose classes are not known at compile time. */
@@ -110,23 +101,16 @@ export interface RegistryResource extends Description<object, ObjectLiteral, str
   list: string;
   /** The path below `/admin/`: `resource-servers`. */
   path: string;
-  /** How the registry file identifies an entry. */
   fileKey: FileKey<string, string>;
-  references: Reference<string, string>[];
+  references: (FieldAndColumn<string, string> & { resource: RegistryResource })[];
   /** @param secret the columns of a new secret */
   toRow(entry: object, secret?: Columns<ObjectLiteral>): Columns<ObjectLiteral>;
   toEntry(row: ObjectLiteral): object;
 }
 
-interface ResourceDefinition<Entry extends object, Row extends ObjectLiteral>
-  extends Description<Entry, Row, keyof Entry & string, keyof Row & string> {
-  /** `key` if omitted. */
-  fileKey?: FileKey<keyof Entry & string, keyof Row & string>;
-}
-
 /** Checks a description against the classes of its entries and rows. */
 export function defineResource<Entry extends object, Row extends ObjectLiteral>(
-  definition: ResourceDefinition<Entry, Row>,
+  definition: Description<Entry, Row, keyof Entry & string, keyof Row & string>,
 ): RegistryResource {
   const { noun, key, fileKey = key } = definition;
   const auditKind = noun.replaceAll(' ', '_') as AuditParty['kind'];

@@ -1,9 +1,9 @@
 import { applyDecorators } from '@nestjs/common';
-import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { ResourceServer } from '../resource-server.entity.js';
-import { IsIdentifier, IsSecret, SECRET_DESCRIPTION } from './entry-rules.js';
+import { IsIdentifier, Secret } from './entry-rules.js';
 import { defineResource, RANDOM_SECRET } from './registry-resource.js';
 
 class ResourceServerEntry {
@@ -14,9 +14,7 @@ class ResourceServerEntry {
   )
   id!: string;
 
-  @IsOptional()
-  @IsSecret()
-  @ApiProperty(SECRET_DESCRIPTION, EXAMPLE.clientSecret)
+  @Secret()
   secret?: string;
 
   @IsArray()

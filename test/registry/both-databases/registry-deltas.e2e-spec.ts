@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { SQLITE_DIALECT } from '../../../src/platform/database/sql-dialect.js';
+import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { RegistryFile } from '../../../src/registry/file/registry-file.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
@@ -178,13 +178,11 @@ describe('a process reads the whole registry', () => {
 it('a process that reads the registry repeats a page that was too slow twice', async () => {
   await create('slow-page');
   const sqlDatabase = reader.application.get(Database);
-  const select = sqlDatabase.select.bind(sqlDatabase) as (...all: unknown[]) => Promise<unknown[]>;
+  const read = sqlDatabase.read.bind(sqlDatabase);
   let failures = 0;
-  const spy = vi.spyOn(sqlDatabase, 'select').mockImplementation(async (...all) => {
-    const [statement] = all;
-    const isPage = /FROM client_application WHERE/.test(statement.text(SQLITE_DIALECT));
-    if (isPage && failures++ < 2) throw new ServiceUnavailableException('too slow');
-    return (await select(...all)) as never[];
+  const spy = vi.spyOn(sqlDatabase, 'read').mockImplementation(async (entity, options) => {
+    if (entity === ClientApplication && failures++ < 2) throw new ServiceUnavailableException('too slow');
+    return read(entity, options);
   });
   await sql("UPDATE client_application SET name = 'Slow page' WHERE client_id = 'slow-page'");
   await sql('UPDATE registry_revision SET revision = revision + 1');

@@ -165,7 +165,7 @@ describe('a resource that one file describes', () => {
     expect(Object.keys(list)).toEqual(['servers', 'get', 'post']);
     expect(Object.keys(one)).toEqual(['servers', 'get', 'patch', 'delete']);
     const schema = list.post.requestBody.content['application/json'].schema;
-    expect(schema.properties.signing_secret).toEqual({ type: 'string', minLength: 32, maxLength: 256 });
+    expect(schema.properties.signing_secret).toMatchObject({ type: 'string', minLength: 32, maxLength: 256 });
     const returned = one.get.responses[200].content['application/json'].schema;
     expect(Object.keys(returned.properties).sort()).toEqual([...Object.keys(listed), 'owned_by_file'].sort());
     expect(list.get.responses[200].content['application/json'].schema.properties.webhooks.items.properties).toEqual(

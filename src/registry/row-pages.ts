@@ -1,0 +1,47 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Type } from '@nestjs/common';
+import { type EntityManager, type FindManyOptions, In, MoreThan, type ObjectLiteral } from 'typeorm';
+import type { Database } from '../platform/database/database.js';
+import { PAGE_READ } from '../platform/database/retry-policy.js';
+import { portionsOf } from '../platform/database/value-list.js';
+
+/** Small enough that the event loop serves requests between two pages without a visible delay. */
+const ROWS_PER_PAGE = 250;
+
+/** Reads the database, or in the transaction of a manager. */
+export type Reads = Database | EntityManager;
+
+export function findRows<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
+  return 'read' in reads ? reads.read(entity, options) : reads.find(entity, options);
+}
+
+/** All rows, or those that the registry file lists, in pages and in the order of a unique column. */
+export async function* pagesOf<Row extends ObjectLiteral>(
+  reads: Reads,
+  entity: Type<Row>,
+  column: string,
+  filter: { ownedByFile?: true } = {},
+): AsyncGenerator<Row[], void> {
+  for (let after = ''; ; await nextTick()) {
+    const where: object = { ...filter, [column]: MoreThan(after) };
+    const order: object = { [column]: 'ASC' };
+    const page = await PAGE_READ.run(() => findRows(reads, entity, { where, order, take: ROWS_PER_PAGE }));
+    yield page;
+    if (page.length < ROWS_PER_PAGE) return;
+    after = String(page.at(-1)?.[column]);
+  }
+}
+
+/** The rows with these values in a unique column, in portions. */
+export async function* rowsWithKeys<Row extends ObjectLiteral>(
+  reads: Reads,
+  entity: Type<Row>,
+  column: string,
+  keys: Iterable<string>,
+): AsyncGenerator<Row[], void> {
+  for (const portion of portionsOf([...keys], ROWS_PER_PAGE)) {
+    const where: object = { [column]: In(portion) };
+    yield await PAGE_READ.run(() => findRows(reads, entity, { where }));
+    await nextTick();
+  }
+}

@@ -1,0 +1,57 @@
+import type { ObjectLiteral } from 'typeorm';
+import type { EntriesOf, Entry } from './entry.js';
+import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { pagesOf, type Reads, rowsWithKeys } from './row-pages.js';
+
+/** Rows of the database by the keys of the registry file. */
+export class StoredEntries {
+  private constructor(private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>) {}
+
+  /**
+   * Reads the rows of entries and the rows that the entries refer to.
+   *
+   * @param withOwned whether to read the rows that belong to the registry file, too
+   */
+  static async read(reads: Reads, entriesOf: EntriesOf, withOwned: boolean): Promise<StoredEntries> {
+    const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
+    for (const resource of REGISTRY_RESOURCES) {
+      const { entity } = resource;
+      const { column } = resource.fileKey;
+      const found = new Map<string, ObjectLiteral>();
+      rows.set(resource, found);
+      if (withOwned) {
+        for await (const page of pagesOf(reads, entity, column, { ownedByFile: true }))
+          for (const row of page) found.set(row[column], row);
+      }
+      const missing = [...concernedKeys(resource, entriesOf)].filter((key) => !found.has(key));
+      for await (const page of rowsWithKeys(reads, entity, column, missing))
+        for (const row of page) found.set(row[column], row);
+    }
+    return new StoredEntries(rows);
+  }
+
+  rowOf(resource: RegistryResource, entry: Entry): ObjectLiteral | undefined {
+    return this.rowWithKey(resource, fileKeyOf(resource, entry) ?? '');
+  }
+
+  rowWithKey(resource: RegistryResource, key: string): ObjectLiteral | undefined {
+    return this.rows.get(resource)?.get(key);
+  }
+
+  /** The rows of a resource that belong to the file. */
+  ownedByFile(resource: RegistryResource): ObjectLiteral[] {
+    return [...(this.rows.get(resource)?.values() ?? [])].filter(({ ownedByFile }) => ownedByFile);
+  }
+}
+
+/** The keys of the entries, and of those of a resource that they refer to. */
+function concernedKeys(resource: RegistryResource, entriesOf: EntriesOf): Set<string> {
+  const keys: unknown[] = entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry));
+  for (const other of REGISTRY_RESOURCES) {
+    for (const { field, resource: target } of other.references) {
+      if (target === resource) keys.push(...entriesOf(other).map(([, entry]) => entry[field]));
+    }
+  }
+  return new Set(keys.filter((key): key is string => typeof key === 'string' && key !== ''));
+}
