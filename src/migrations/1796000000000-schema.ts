@@ -20,6 +20,9 @@ export class Schema1796000000000 implements MigrationInterface {
   }
 }
 
+const index = (name: string, ...columnNames: string[]) => ({ name, columnNames });
+const uniqueIndex = (name: string, ...columnNames: string[]) => ({ name, columnNames, isUnique: true });
+
 function tablesOf(its: Columns): TableOptions[] {
   return [
     {
@@ -52,7 +55,7 @@ function tablesOf(its: Columns): TableOptions[] {
         its.integer('customer_token_ttl', NULLABLE),
         its.flag('owned_by_file'),
       ],
-      indices: [{ name: 'client_application_of_organization', columnNames: ['organization_id', 'client_id'] }],
+      indices: [index('client_application_of_organization', 'organization_id', 'client_id')],
     },
     {
       name: 'resource_server',
@@ -70,10 +73,7 @@ function tablesOf(its: Columns): TableOptions[] {
         its.flag('owned_by_file'),
         its.integer('generation', { default: 0 }),
       ],
-      indices: [
-        { name: 'agent_email', columnNames: ['email'], isUnique: true },
-        { name: 'agent_of_organization', columnNames: ['organization_id', 'id'] },
-      ],
+      indices: [uniqueIndex('agent_email', 'email'), index('agent_of_organization', 'organization_id', 'id')],
     },
     {
       name: 'registry_revision',
@@ -101,7 +101,7 @@ function tablesOf(its: Columns): TableOptions[] {
         its.json('password_groups', NULLABLE),
         its.integer('registry_revision', NULLABLE),
       ],
-      indices: [{ name: 'applied_registry_file_sequence', columnNames: ['sequence'], isUnique: true }],
+      indices: [uniqueIndex('applied_registry_file_sequence', 'sequence')],
     },
     {
       name: 'revocation',
@@ -117,8 +117,8 @@ function tablesOf(its: Columns): TableOptions[] {
       ],
       indices: [
         ...expiryIndex('revocation'),
-        { name: 'revocation_position', columnNames: ['position'] },
-        { name: 'revocation_published_until', columnNames: ['published_until'] },
+        index('revocation_position', 'position'),
+        index('revocation_published_until', 'published_until'),
       ],
     },
     { name: 'recorded_value', columns: [its.key('name', 64), its.integer('value')] },
@@ -168,21 +168,14 @@ function tablesOf(its: Columns): TableOptions[] {
         its.json('lineage', NULLABLE),
       ],
       indices: [
-        {
-          name: 'browser_customer_of_scope',
-          columnNames: ['browser_id', 'organization_id', 'group_id'],
-          isUnique: true,
-        },
-        {
-          name: 'browser_customer_of_customer',
-          columnNames: ['entity_id', 'organization_id', 'origin', 'began_in'],
-        },
+        uniqueIndex('browser_customer_of_scope', 'browser_id', 'organization_id', 'group_id'),
+        index('browser_customer_of_customer', 'entity_id', 'organization_id', 'origin', 'began_in'),
       ],
     },
     {
       name: 'link_ancestor',
       columns: [its.key('entity_id', 36), its.key('browser_id', 36), its.key('ancestor_id', 128)],
-      indices: [{ name: 'link_ancestor_ancestor_id', columnNames: ['ancestor_id'] }],
+      indices: [index('link_ancestor_ancestor_id', 'ancestor_id')],
     },
     { name: 'unfinished_erasure', columns: [its.key('entity_id', 36)] },
     {
@@ -196,12 +189,8 @@ function tablesOf(its: Columns): TableOptions[] {
         its.time('linked_at'),
       ],
       indices: [
-        {
-          name: 'organization_user_of_organization',
-          columnNames: ['organization_id', 'user_hash'],
-          isUnique: true,
-        },
-        { name: 'organization_user_customer_id', columnNames: ['customer_id'] },
+        uniqueIndex('organization_user_of_organization', 'organization_id', 'user_hash'),
+        index('organization_user_customer_id', 'customer_id'),
       ],
     },
     {
@@ -221,7 +210,7 @@ function tablesOf(its: Columns): TableOptions[] {
         its.text('consumed_by', 36, NULLABLE),
         its.text('consumed_network', 64, NULLABLE),
       ],
-      indices: [...expiryIndex('one_time_code'), { name: 'one_time_code_subject', columnNames: ['subject'] }],
+      indices: [...expiryIndex('one_time_code'), index('one_time_code_subject', 'subject')],
     },
     {
       name: 'refresh_family',
@@ -248,15 +237,15 @@ function tablesOf(its: Columns): TableOptions[] {
         its.time('expires_at'),
       ],
       indices: [
-        { name: 'refresh_family_family_hash', columnNames: ['family_hash'], isUnique: true },
-        { name: 'refresh_family_customer_id', columnNames: ['customer_id'] },
+        uniqueIndex('refresh_family_family_hash', 'family_hash'),
+        index('refresh_family_customer_id', 'customer_id'),
         ...expiryIndex('refresh_family'),
       ],
     },
     {
       name: 'refresh_family_ancestor',
       columns: [its.key('family_id', 36), its.key('ancestor_id', 128)],
-      indices: [{ name: 'refresh_family_ancestor_ancestor_id', columnNames: ['ancestor_id'] }],
+      indices: [index('refresh_family_ancestor_ancestor_id', 'ancestor_id')],
     },
     {
       name: 'consent',
