@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { Clock, Configuration, isIdText, OAuthError, RemoteKeySet } from '../../public/grant.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
@@ -18,19 +18,15 @@ export class IssuerKeys {
    *
    * The function rejects with OAuthError `temporarily_unavailable` if the keys cannot be fetched.
    */
-  of(jose: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
-    return jwks_uri === undefined ? this.ofSet(jose, jwks as NonNullable<typeof jwks>) : this.ofUri(jwks_uri).getKey;
-  }
-
-  private ofSet({ createLocalJWKSet }: Jose, jwks: NonNullable<JwtBearerSettings['jwks']>): JWTVerifyGetKey {
-    const keys = this.inline.get(jwks) ?? createLocalJWKSet(jwks);
-    this.inline.set(jwks, keys);
-    return keys;
-  }
-
-  private ofUri(jwksUri: string): RemoteKeySet {
-    const keys = this.remote.get(jwksUri) ?? new RemoteKeySet(jwksUri, this.clock);
-    this.remote.set(jwksUri, keys);
+  of({ createLocalJWKSet }: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
+    if (jwks_uri !== undefined) {
+      const keys = this.remote.get(jwks_uri) ?? new RemoteKeySet(jwks_uri, this.clock);
+      this.remote.set(jwks_uri, keys);
+      return keys.getKey;
+    }
+    const set = jwks as JSONWebKeySet;
+    const keys = this.inline.get(set) ?? createLocalJWKSet(set);
+    this.inline.set(set, keys);
     return keys;
   }
 }
