@@ -24,7 +24,10 @@ export class CredentialParameters {
 }
 
 /** The id and the secret that a request contains, not yet verified. */
-export type ClientCredentials = Partial<BasicCredentials>;
+export interface ClientCredentials {
+  id?: string | undefined;
+  secret?: string | undefined;
+}
 
 /** Compared with the secret of an unknown client, so that the response takes as long as for a wrong secret. */
 const NO_SECRET = sha256('');
@@ -106,7 +109,7 @@ export function readClientCredentials(
 ): ClientCredentials {
   const id = optionalString('client_id', parameters.client_id);
   const secret = optionalString('client_secret', parameters.client_secret);
-  if (authorization === undefined) return { ...(id !== undefined && { id }), ...(secret !== undefined && { secret }) };
+  if (authorization === undefined) return { id, secret };
   const basic = readBasicCredentials(authorization);
   if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
   if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
@@ -114,18 +117,12 @@ export function readClientCredentials(
   return basic;
 }
 
-/** The client id and the secret of `client_secret_basic`. */
-interface BasicCredentials {
-  id: string;
-  secret: string;
-}
-
 /**
  * Reads an `Authorization: Basic` header (RFC 7617). Both parts are form-urlencoded (RFC 6749 §2.3.1).
  *
  * @returns `undefined` if the header is missing, malformed or of another scheme
  */
-export function readBasicCredentials(header: string | undefined): BasicCredentials | undefined {
+export function readBasicCredentials(header: string | undefined): ClientCredentials | undefined {
   const [, encoded] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '') ?? [];
   if (encoded === undefined) return undefined;
   const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? [];
