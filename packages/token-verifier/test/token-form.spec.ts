@@ -20,11 +20,6 @@ function codeOf(token: unknown): string | undefined {
 }
 
 describe('the form of a token', () => {
-  it('is REGION:JWS or the bare JWS', () => {
-    for (const token of [JWS, `eu:${JWS}`, `us-east-1:${JWS}`])
-      expect(parseToken(token)).toEqual({ jws: JWS, kid: 'key-1' });
-  });
-
   it.each<[unknown, string]>([
     ['', 'malformed'],
     [undefined, 'malformed'],
@@ -44,18 +39,6 @@ describe('the form of a token', () => {
     [`${HEADER}.${PAYLOAD}.${SIGNATURE.slice(0, -1)}x`, 'invalid_signature'],
   ])('is not %j', (token, code) => {
     expect(codeOf(token)).toBe(code);
-  });
-
-  it('has one signature text only, although base64url has several texts for the same bytes', () => {
-    const last = SIGNATURE.slice(-1);
-    const others = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].filter(
-      (each) => each !== last,
-    );
-    const sameBytes = others
-      .map((each) => `${SIGNATURE.slice(0, -1)}${each}`)
-      .filter((text) => Buffer.from(text, 'base64url').equals(Buffer.alloc(64, 7)));
-    expect(sameBytes.length).toBe(15);
-    for (const text of sameBytes) expect(codeOf(`${HEADER}.${PAYLOAD}.${text}`)).toBe('invalid_signature');
   });
 
   it('is checked without another error than a TokenVerifierError, for any text', () => {
@@ -81,25 +64,6 @@ describe('the form of a token', () => {
         },
       ),
       { numRuns: 5_000 },
-    );
-  });
-
-  it('requires the type, the algorithm and a kid, for any other fields in the header', () => {
-    const header = fc.record(
-      {
-        typ: fc.constantFrom('at+jwt', 'JWT', 1),
-        alg: fc.constantFrom('ES256', 'none', 'HS256'),
-        kid: fc.constantFrom('a', 1),
-      },
-      { requiredKeys: [] },
-    );
-    fc.assert(
-      fc.property(header, fc.dictionary(fc.string(), fc.jsonValue()), (known, others) => {
-        const text = `${encode({ ...others, ...known })}.${PAYLOAD}.${SIGNATURE}`;
-        const { typ = others.typ, alg = others.alg, kid = others.kid } = known;
-        const isValid = typ === 'at+jwt' && alg === 'ES256' && typeof kid === 'string';
-        expect(codeOf(text) === undefined).toBe(isValid);
-      }),
     );
   });
 });

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { VerifierTest } from '../support/started-verifier.js';
@@ -25,33 +26,39 @@ function startApi(
 }
 
 describe('a process that awaits ready, and has no other work', () => {
-  it('stays alive until ready rejects, and prints that the service is unreachable', async () => {
-    const { code, stderr } = await startApi({
-      jwksUrl: `${UNREACHABLE_URL}/keys`,
-      ...test.revocations({ url: `${UNREACHABLE_URL}/oauth2/revocations` }),
-    });
-    expect(stderr).toMatch(/not ready: the revocations were not read \(unreachable\); the keys were not read \(\w+/);
-    expect(code).toBe(1);
+  const unreachable = () => ({
+    jwksUrl: `${UNREACHABLE_URL}/keys`,
+    ...test.revocations({ url: `${UNREACHABLE_URL}/oauth2/revocations` }),
   });
+  const respondWith =
+    (status: number, to: 'feed' | 'keys' = 'feed') =>
+    () => {
+      const handler: RequestListener = (_, response) => void response.writeHead(status).end();
+      if (to === 'feed') test.issuer.feed.handler = handler;
+      else test.issuer.jwks = handler;
+      return {};
+    };
 
-  it('stays alive until ready rejects, and prints that the credentials are wrong', async () => {
-    test.issuer.feed.handler = (_, response) => void response.writeHead(401).end();
-    const { code, stderr } = await startApi({});
-    expect(stderr).toContain('not ready: the revocations were not read (rejected_credentials, status 401)');
-    expect(code).toBe(1);
-  });
-
-  it('stays alive until ready rejects, and prints that the URL is that of the public port', async () => {
-    test.issuer.feed.handler = (_, response) => void response.writeHead(404).end();
-    const { code, stderr } = await startApi({});
-    expect(stderr).toContain('not ready: the revocations were not read (error_response, status 404)');
-    expect(code).toBe(1);
-  });
-
-  it('stays alive until ready rejects, and prints why the keys are missing', async () => {
-    test.issuer.jwks = (_, response) => void response.writeHead(404).end();
-    const { code, stderr } = await startApi({});
-    expect(stderr).toContain('not ready: the keys were not read (the response has status 404)');
+  it.each<[string, () => object, RegExp]>([
+    [
+      'that the service is unreachable',
+      unreachable,
+      /the revocations were not read \(unreachable\); the keys were not read \(\w+/,
+    ],
+    [
+      'that the credentials are wrong',
+      respondWith(401),
+      /the revocations were not read \(rejected_credentials, .* 401\)/,
+    ],
+    [
+      'that the URL is that of the public port',
+      respondWith(404),
+      /the revocations were not read \(error_response, status 404\)/,
+    ],
+    ['why the keys are missing', respondWith(404, 'keys'), /the keys were not read \(the response has status 404\)/],
+  ])('stays alive until ready rejects, and prints %s', async (_, arrange, message) => {
+    const { code, stderr } = await startApi(arrange());
+    expect(stderr).toMatch(new RegExp(`not ready: ${message.source}`));
     expect(code).toBe(1);
   });
 
