@@ -264,42 +264,7 @@ describe('start() of backend/agent-session.js', () => {
 const obtain = async (agentToken: string, at = service) =>
   (await at.post(TOKEN, agentTokenBody({ external_id: 'user-1' }), bearer(agentToken))).body;
 
-interface Ended {
-  agentToken: string;
-  refreshToken: string;
-  entityId: string;
-}
-const EVENTS: [string, number, number, (tokens: Ended) => Promise<unknown>][] = [
-  ['a renewal', 200, 200, ({ refreshToken }) => refresh(service, refreshToken)],
-  [
-    'a second use of an old refresh token',
-    401,
-    401,
-    async ({ refreshToken }) => {
-      const { body } = await refresh(service, refreshToken);
-      await refresh(service, body.refresh_token);
-      await refresh(service, refreshToken);
-    },
-  ],
-  ['DELETE /v2/token', 401, 401, ({ agentToken }) => service.send('DELETE', '/v2/token', bearer(agentToken))],
-  [
-    'end_sessions',
-    200,
-    401,
-    ({ agentToken, entityId }) =>
-      service.post('/v2/customer/end_sessions', { customer_id: entityId }, bearer(agentToken)),
-  ],
-];
-
 describe('“What ends the tokens” in docs/integrating/backend.md', () => {
-  it.each(EVENTS)('after %s the agent token gets %i and the customer token %i', async (_, agent, customer, event) => {
-    const { access_token: agentToken, refresh_token: refreshToken } = await agentTokenPair(service);
-    const { access_token: customerToken, entity_id: entityId } = await obtain(agentToken);
-    await event({ agentToken, refreshToken, entityId });
-    expect(await infoStatus(service, customerToken)).toBe(customer);
-    expect(await statusOf(agentToken)).toBe(agent);
-  });
-
   it('a customer token stays valid after its trusted issuer was removed, and ends with the token of the issuer', async () => {
     const agentToken = await trustedToken();
     const { access_token: customerToken } = await obtain(agentToken);

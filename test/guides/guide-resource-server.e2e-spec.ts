@@ -1,26 +1,31 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { generate } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME, testRegistry } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const SECRET = 'secret-of-the-resource-server-of-the-guide';
 
-let service: TestService;
+const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
+const resource_servers = [{ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] }];
+
+const service = useService({ registry: { ...testRegistry(), resource_servers } });
 let agentToken: string;
 const servers: (Server | HttpsServer)[] = [];
 beforeAll(async () => {
-  const resource_servers = [{ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] }];
-  service = await startTestService({ registry: { ...testRegistry(), resource_servers } });
   agentToken = await issueAgentToken(service);
   Object.assign(process.env, {
     AUTH_URL: 'https://auth.example',
@@ -31,9 +36,8 @@ beforeAll(async () => {
     PORT: '0',
   });
 });
-afterAll(async () => {
+afterAll(() => {
   for (const server of servers) server.close();
-  await service?.stop();
 });
 
 async function urlOf(server: Server | HttpsServer): Promise<string> {
@@ -79,18 +83,14 @@ describe.each(['resource-server/jose.js', 'resource-server/fast-jwt.js', 'resour
     beforeAll(async () => {
       if (file.includes('aws')) process.env.JWKS_URL = await startKeyServer();
     });
+    afterAll(() => void Object.assign(process.env, { JWKS_URL: `${service.url}/.well-known/jwks.json` }));
 
     it('returns the claims of a customer token, and rejects agent tokens and damaged tokens', async () => {
       const { verify } = await loadExample(file);
       const { access_token, entity_id } = await newCustomer(service);
       expect(await verify(access_token)).toMatchObject({ sub: entity_id, aud: 'customer-api' });
-      for (const wrong of await wrongTokens()) await expect(async () => verify(wrong)).rejects.toThrow();
-    });
-
-    it('rejects a JWS that is valid but no access token', async () => {
-      const { verify } = await loadExample(file);
-      const { access_token } = await newCustomer(service);
-      await expect(async () => verify(access_token.slice(0, -8))).rejects.toThrow();
+      const wrong = [...(await wrongTokens()), access_token.slice(0, -8)];
+      for (const each of wrong) await expect(async () => verify(each)).rejects.toThrow();
     });
   },
 );
@@ -169,5 +169,89 @@ describe('resource-server/introspection.js and resource-server/auth-service.js',
     expect(await (await loadExample('resource-server/jose.js')).verify(access_token)).toMatchObject({ sub: entity_id });
     for (const wrong of [agentToken, 'x']) expect((await request(url, { headers: bearer(wrong) })).status).toBe(401);
     expect((await request(url, {})).status).toBe(401);
+  });
+});
+
+describe.each(['jose.js', 'fast-jwt.js'])('resource-server/%s, if the keys cannot be fetched', (name) => {
+  it('accepts tokens of known keys, and otherwise responds with 503 to a valid token', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'Date'], now: Date.now() });
+    const { access_token, entity_id } = await newCustomer(service);
+    const fetchOfTest = globalThis.fetch;
+    let isAvailable = false;
+    let requests = 0;
+    globalThis.fetch = (...parameters: Parameters<typeof fetch>) => {
+      requests += 1;
+      return isAvailable ? fetchOfTest(...parameters) : Promise.reject(new TypeError('fetch failed'));
+    };
+    try {
+      const { verify, statusOf } = await import(`${join(EXAMPLES, 'resource-server', name)}?without-keys`); // a module of its own, which has no keys yet
+      const statusFor = async (token: string) => {
+        try {
+          return (await verify(token)).sub;
+        } catch (error) {
+          return statusOf(error);
+        }
+      };
+      expect(await statusFor(access_token)).toBe(503);
+      isAvailable = true;
+      expect(await statusFor(access_token)).toBe(entity_id);
+      const damaged = `${access_token.slice(0, -8)}AAAAAAAA`;
+      for (const wrong of [agentToken, damaged, 'dev:x', 'x']) expect(await statusFor(wrong)).toBe(401);
+      isAvailable = false;
+      const before = requests;
+      await vi.advanceTimersByTimeAsync(600_000);
+      expect(requests).toBeGreaterThan(before);
+      expect(await statusFor(access_token)).toBe(entity_id);
+    } finally {
+      globalThis.fetch = fetchOfTest;
+      vi.useRealTimers();
+    }
+  });
+});
+
+const example = (name: string) => readFileSync(join(EXAMPLES, 'resource-server', name), 'utf8');
+
+describe('the configurations of proxies and Spring', () => {
+  it('resource-server/nginx.conf sends tokens to auth-service.js, and never straight to introspection', () => {
+    expect(example('nginx.conf')).toContain('auth_request /auth;');
+    expect(example('nginx.conf')).not.toContain('/oauth2/introspect');
+    expect(example('auth-service.js')).toContain('?? 9000');
+  });
+
+  it('resource-server/nginx.conf, resource-server/envoy.yaml and resource-server/apache.conf replace the headers of a caller', () => {
+    const { claim_to_headers } = parse(example('envoy.yaml')).typed_config.providers.customers;
+    const headers = { 'X-Customer-Id': 'sub', 'X-Organization-Id': 'organization_id' };
+    for (const [header_name, claim_name] of Object.entries(headers)) {
+      const variable = header_name.slice(2).toLowerCase().replace('-', '_');
+      expect(example('nginx.conf')).toContain(`auth_request_set $${variable} $upstream_http_x_${variable};`);
+      expect(example('nginx.conf')).toContain(`proxy_set_header ${header_name} $${variable};`);
+      expect(example('auth-service.js')).toContain(`'${header_name}': claims.${claim_name}`);
+      expect(claim_to_headers).toContainEqual({ header_name, claim_name });
+      expect(example('apache.conf')).toContain(`RequestHeader set ${header_name} "%{OIDC_CLAIM_${claim_name}}e"`);
+    }
+  });
+
+  it('resource-server/envoy.yaml and resource-server/apache.conf name the agent that speaks, and no agent that the caller names', () => {
+    const { claim_to_headers } = parse(example('envoy.yaml')).typed_config.providers.customers;
+    expect(claim_to_headers).toContainEqual({ header_name: 'X-Agent-Id', claim_name: 'act.sub' });
+    const lines = ['RequestHeader unset X-Act', 'RequestHeader set X-Act "%{OIDC_CLAIM_act}e" env=OIDC_CLAIM_act'];
+    expect(example('apache.conf')).toContain(lines.map((line) => `  ${line}\n`).join(''));
+  });
+
+  it('resource-server/envoy.yaml has the issuer, keys, audience and region prefix of npm start', async () => {
+    const { customers } = parse(example('envoy.yaml')).typed_config.providers;
+    const { http_uri } = customers.remote_jwks;
+    expect((await request(http_uri.uri.replace(customers.issuer, service.url), {})).body.keys).toHaveLength(1);
+    const header = `Bearer ${(await newCustomer(service)).access_token}`;
+    expect(header.startsWith(customers.from_headers[0].value_prefix)).toBe(true);
+    expect(customers.audiences).toEqual(['customer-api']);
+  });
+
+  it('resource-server/spring.yaml, resource-server/TokenResolver.java and resource-server/apache.conf suit introspection', () => {
+    const { opaquetoken } = parse(example('spring.yaml')).spring.security.oauth2.resourceserver;
+    const [, url] = /^OIDCOAuthIntrospectionEndpoint (\S+)$/m.exec(example('apache.conf')) ?? [];
+    for (const each of [opaquetoken['introspection-uri'], url])
+      expect(new URL(each).pathname).toBe('/oauth2/introspect');
+    expect(example('TokenResolver.java')).toContain('BearerTokenResolver');
   });
 });

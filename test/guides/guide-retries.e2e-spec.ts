@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { readPage } from '../support/page-blocks.js';
 import { startScriptedServer } from '../support/scripted-server.js';
-import { skipWaits } from '../support/skipped-waits.js';
+import { skipWaits } from '../support/stubbed-pages.js';
 
 const { fetchWithRetries } = await loadExample('fetch-with-retries.js');
 const { AgentSession } = await loadExample('backend/agent-session.js');

@@ -1,14 +1,28 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import {
+  createEmptyDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
+import { findProgram } from '../../../scripts/debian-packages.js';
 import { freePort } from '../../../scripts/free-port.js';
 import { AgentBrowser, redirected } from '../../support/authorization-page.js';
-import { canRunPages, DEMO_URL, DemoService } from '../../support/demo-service.js';
 import { blocksOf, differenceFrom, readPage, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
+import { type ServiceProcess, START, startServiceProcess } from '../../support/processes.js';
 
-/** Its commands have a test of their own, in readme.e2e-spec.ts. */
+/** The URL in the pages. The service of a test has another port. */
+const DEMO_URL = 'http://localhost:3000';
+
+/** The commands of the pages need curl, and the pages describe a first run, which uses SQLite. */
+const canRunPages = !onMariadb && findProgram(['curl']);
+
+/** Its commands have a test of their own. */
 const WALKTHROUGH = 'docs/integrating/walkthrough.md';
 const guides = readdirSync('docs/integrating')
   .map((name) => `docs/integrating/${name}`)
@@ -17,25 +31,44 @@ const guides = readdirSync('docs/integrating')
 const PAGE_WITH_FEED = 'docs/integrating/resource-server.md';
 const pages = [PAGE_WITH_FEED, ...guides.filter((page) => page !== PAGE_WITH_FEED), 'docs/llms.txt'];
 
-describe.runIf(canRunPages)('the pages for callers', () => {
-  const service = new DemoService();
+describe.runIf(canRunPages)('the pages for callers and README.md', () => {
+  let database: TestDatabase;
+  /** The service with the demo registry, as `npm start` starts it. */
+  let demo: ServiceProcess;
+  /** The URL for commands, whose host is in the demo registry. */
+  let url: string;
+  /** The folder of the demo registry and the signing keys. */
+  let dataFolder: string;
+  let environment: NodeJS.ProcessEnv;
+  beforeAll(async () => {
+    database = await createEmptyDatabase();
+    dataFolder = join(database.folder, 'var');
+    const usual = { DATA_DIR: dataFolder, AUTH_URL: DEMO_URL };
+    environment = { ...process.env, ...usual };
+    demo = await startServiceProcess(usual, undefined, START);
+    url = demo.url.replace('127.0.0.1', 'localhost');
+  });
+  afterAll(async () => {
+    await demo?.terminate();
+    await database?.remove();
+  });
 
   /** Runs the shell blocks of a page as one script, with a fresh authorization code as the input of the user. */
   async function outputOf(page: string): Promise<string> {
     const portOfApi = await freePort();
     const script = shellScriptOf(page)
-      .replaceAll('SERVICE=http://localhost:3000', `SERVICE=${service.url}`)
-      .replaceAll('MANAGEMENT=http://localhost:3001', `MANAGEMENT=${service.process.managementUrl}`)
+      .replaceAll('SERVICE=http://localhost:3000', `SERVICE=${url}`)
+      .replaceAll('MANAGEMENT=http://localhost:3001', `MANAGEMENT=${demo.managementUrl}`)
       .replaceAll('PORT=9000', `PORT=${portOfApi}`)
       .replaceAll('API=http://localhost:9000', `API=http://127.0.0.1:${portOfApi}`)
-      .replaceAll('var/demo-registry.yaml', join(service.dataFolder, 'demo-registry.yaml'))
-      .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(service.database.folder, '$1'));
+      .replaceAll('var/demo-registry.yaml', join(dataFolder, 'demo-registry.yaml'))
+      .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(database.folder, '$1'));
     const input = script.includes('read -r') ? `${await signInAsBackend(script)}\n` : '';
     return new Promise((resolve, reject) => {
       const child = execFile(
         'bash',
         ['-euo', 'pipefail', '-c', script],
-        { env: service.environment },
+        { env: environment },
         (error, stdout, stderr) =>
           error ? reject(new Error(`${error.message}\n${stdout}\n${stderr}`)) : resolve(stdout),
       );
@@ -45,9 +78,9 @@ describe.runIf(canRunPages)('the pages for callers', () => {
 
   /** Signs in as the agent of the backend, as a person does in a browser. Returns the code of the redirect. */
   async function signInAsBackend(script: string): Promise<string> {
-    const { agents } = parse(readFileSync(join(service.dataFolder, 'demo-registry.yaml'), 'utf8'));
+    const { agents } = parse(readFileSync(join(dataFolder, 'demo-registry.yaml'), 'utf8'));
     const [{ email, password }] = agents.filter((agent: { email: string }) => agent.email.startsWith('backend@'));
-    const browser = new AgentBrowser({ url: service.process.url });
+    const browser = new AgentBrowser({ url: demo.url });
     const [link = ''] = /http:\S+response_type=code[^\s>]+/.exec(readPage('docs/integrating/backend.md')) ?? [];
     const { searchParams } = new URL(link);
     const [, callback] = /^REDIRECT_URI=(\S+)/m.exec(script) ?? [];
@@ -55,7 +88,7 @@ describe.runIf(canRunPages)('the pages for callers', () => {
     const form = await browser.open(Object.fromEntries(searchParams));
     const signedIn = await browser.submit(form, { email, password }, undefined, { origin: DEMO_URL });
     const response = await browser.send('GET', signedIn.headers.get('location') as string);
-    const page = response.headers.get('location')?.replace(DEMO_URL, service.url) as string;
+    const page = response.headers.get('location')?.replace(DEMO_URL, url) as string;
     if (!callback) expect((await fetch(page)).status).toBe(200);
     return redirected(response).parameters.code as string;
   }
@@ -81,4 +114,51 @@ describe.runIf(canRunPages)('the pages for callers', () => {
       expect(fences.length).toBe(2 * blocks.length); // a block without a language, or in a list, would not be run
     },
   );
+
+  /** The output of the shell blocks of a page, whose commands have the URL of the first run. */
+  async function plainOutputOf(page: string): Promise<string> {
+    const script = blocksOf(page)
+      .flatMap(({ language, text }) => (language === 'sh' ? [text] : []))
+      .join('')
+      .replaceAll(DEMO_URL, url)
+      .replaceAll('cookies.txt', join(database.folder, 'cookies.txt'));
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+      env: environment,
+    });
+    return stdout;
+  }
+
+  it('get a first token with the command in README.md', async () => {
+    const fields = ['access_token', 'entity_id', 'expires_in', 'organization_id', 'token_type'];
+    expect(Object.keys(JSON.parse(await plainOutputOf('README.md'))).sort()).toEqual(fields);
+  });
+
+  it('walk through the life of a customer in commands that work when pasted', async () => {
+    const stdout = await plainOutputOf('docs/integrating/walkthrough.md');
+    const [first, returning, inGroup, info, ended, rejected] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
+    expect(returning).toBe(first);
+    expect(inGroup).not.toBe(first);
+    expect(JSON.parse(info as string)).toMatchObject({ token_type: 'Bearer', entity_id: expect.any(String) });
+    expect(ended).toBe('{}');
+    expect(rejected).toBe('Invalid access token');
+  });
+
+  it.each<[string, NodeJS.Signals, number]>([
+    ['npm gets SIGTERM', 'SIGTERM', 1],
+    ['Ctrl-C sends SIGINT to npm and to the service', 'SIGINT', -1], // the processes of the group
+  ])('start a service by npm start that stops when %s', async (_, signal, sign) => {
+    const env = { ...environment, DATA_DIR: join(database.folder, 'npm'), PORT: '0', AUTH_URL: '' };
+    const npm = spawn('npm', ['start'], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
+    let [stdout, url] = ['', ''];
+    for await (const text of npm.stdout.setEncoding('utf8')) {
+      stdout += text;
+      if (url) continue;
+      [url = ''] = /http:\/\/localhost:\d+\/try/.exec(stdout) ?? [];
+      if (url) process.kill(sign * (npm.pid as number), signal);
+    }
+    // the service held its output open until it ended
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+    if (npm.exitCode === null) await once(npm, 'exit');
+    expect(npm.exitCode).toBe(0);
+  });
 });

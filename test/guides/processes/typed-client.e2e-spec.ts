@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { useService } from '../support/use-service.js';
+import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { useService } from '../../support/use-service.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
+const PROJECT = join(import.meta.dirname, '../../..');
 const EXAMPLE = 'typed-client.ts';
 const WRONG = 'wrong.ts';
 const GENERATOR = fileURLToPath(new URL('../bin/cli.js', import.meta.resolve('openapi-typescript')));
