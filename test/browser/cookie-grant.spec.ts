@@ -1,26 +1,30 @@
 import type { Frame } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Database } from '../../src/platform/database/database.js';
-import { selectStatement } from '../../src/platform/database/statement.js';
 import { BROWSER_NAME, type ThirdPartyCookies } from '../support/browser-launch.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { askFrom, type CustomerBrowser, CustomerBrowserPool } from '../support/customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
+import { identitiesOf } from '../support/identities.js';
+import { moveOf, rememberingRegistry } from '../support/remember.js';
 import {
   ACME,
   ACME_ORIGIN,
   ACME_PAGE,
+  ACME_SITE,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
   RIVAL,
   RIVAL_SITE,
 } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
+import { redeemBody } from '../support/transfers.js';
 
 const RIVAL_PAGE = 'https://rival.example/';
 const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
 const NEWS_PAGE = 'https://news.example/';
 const EVIL_PAGE = 'https://evil.example/';
+const FORGET = '/v2/customer/forget';
+const FORGET_BODY = { client_id: ACME_SITE, organization_id: ACME };
 
 /** The request of the page of each tenant. */
 const ofAcme = cookieBody({ redirect_uri: ACME_PAGE });
@@ -33,24 +37,35 @@ const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 /** The message of a `fetch` whose response the page cannot read: in Chromium, and in Firefox. */
 const NETWORK_ERROR = /Failed to fetch|NetworkError/;
 
-let service: TestService;
+/** Two processes on one database, whose cookies have `Partitioned` or not. The proxy leads to the current one. */
+let partitioned: TestService;
+let unpartitioned: TestService;
+let current: TestService;
 let front: HttpsProxy;
 const pool = new CustomerBrowserPool();
-
-async function start(environment: Record<string, string> = {}): Promise<void> {
-  service = await startTestService({ environment });
-  front = await startHttpsProxy('auth.example', service.url);
-}
-
-async function stop(): Promise<void> {
+beforeAll(async () => {
+  const registry = rememberingRegistry();
+  partitioned = await startTestService({ registry });
+  const environment = { COOKIE_PARTITIONED: 'false' };
+  unpartitioned = await startTestService({ registry, database: partitioned.database, environment });
+  front = await startHttpsProxy('auth.example', () => current.url);
+});
+afterEach(() => pool.release());
+afterAll(async () => {
   await pool.close();
   await front?.stop();
-  await service?.stop();
-}
+  await unpartitioned?.stop();
+  await partitioned?.stop();
+});
 
-function openCustomerBrowser(thirdPartyCookies: ThirdPartyCookies = 'default'): Promise<CustomerBrowser> {
-  return pool.open({ httpsPort: front.port, thirdPartyCookies });
-}
+/** Uses the process for the tests of a `describe`. */
+const useProcess = (process: () => TestService) =>
+  beforeAll(() => {
+    current = process();
+  });
+
+const open = (thirdPartyCookies: ThirdPartyCookies = 'default') =>
+  pool.open({ httpsPort: front.port, thirdPartyCookies });
 
 async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcme, path = TOKEN): Promise<unknown> {
   const response = await browser.ask(page, body, path);
@@ -58,12 +73,7 @@ async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcm
   return response.body.entity_id;
 }
 
-async function customers(): Promise<number> {
-  const database = service.application.get(Database);
-  return (await database.select(selectStatement<[], unknown>('SELECT entity_id FROM customer'), [])).length;
-}
-
-afterEach(() => pool.release());
+const customers = () => identitiesOf(current).count();
 
 /** A newly installed Chromium stores no cookies of another site without `Partitioned`. */
 const CASES: [COOKIE_PARTITIONED: string, ThirdPartyCookies][] = [
@@ -74,49 +84,39 @@ const CASES: [COOKIE_PARTITIONED: string, ThirdPartyCookies][] = [
 describe.each(CASES)(
   'a browser on a page of another site, with COOKIE_PARTITIONED=%s and third-party cookies %s',
   (COOKIE_PARTITIONED, thirdPartyCookies) => {
-    beforeAll(() => start({ COOKIE_PARTITIONED }));
-    afterAll(stop);
-    const openBrowser = () => openCustomerBrowser(thirdPartyCookies);
+    useProcess(() => (COOKIE_PARTITIONED === 'true' ? partitioned : unpartitioned));
 
-    it('is the same customer on the second call of a page, and after a reload', async () => {
-      const page = await (await openBrowser()).goTo(ACME_PAGE);
+    it('is one customer, recognized by two cookies, on further calls, after a reload and after a restart', async () => {
+      const browser = await open(thirdPartyCookies);
+      front.seen.length = 0;
+      const page = await browser.goTo(ACME_PAGE);
       const { body } = await askFrom(page, ofAcme);
       expect((await askFrom(page, ofAcme)).body.entity_id).toBe(body.entity_id);
-      await page.reload();
-      expect((await askFrom(page, ofAcme)).body.entity_id).toBe(body.entity_id);
-    });
-
-    it('becomes a customer on its first visit and is recognized by two cookies on the next visit', async () => {
-      const browser = await openBrowser();
-      front.seen.length = 0;
-      const first = await entityId(browser);
-      expect(await entityId(browser)).toBe(first);
       const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{96}$/);
       const request = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
       expect(front.seen).toEqual([
         { ...request, cookie: undefined },
         { ...request, cookie: cookies },
       ]);
-    });
-
-    it('is the same customer after a restart of the browser', async () => {
-      const browser = await openBrowser();
-      const before = await entityId(browser);
+      await page.reload();
+      expect((await askFrom(page, ofAcme)).body.entity_id).toBe(body.entity_id);
       await browser.restart();
-      expect(await entityId(browser)).toBe(before);
+      expect(await entityId(browser)).toBe(body.entity_id);
     });
 
-    it('is the same customer for a page that sends application/json, which needs a preflight request', async () => {
-      const browser = await openBrowser();
+    it('needs a preflight for application/json, which the service allows', async () => {
+      const browser = await open(thirdPartyCookies);
       const before = await entityId(browser);
       front.seen.length = 0;
       const { body } = await browser.ask(ACME_PAGE, ofAcme, TOKEN, 'application/json');
-      expect(front.seen.map(({ method }) => method)).toEqual(['OPTIONS', 'POST']);
       expect(body.entity_id).toBe(before);
+      expect((await browser.ask(ACME_PAGE, FORGET_BODY, FORGET, 'application/json')).status).toBe(200);
+      const requests = [TOKEN, FORGET].flatMap((path) => [`OPTIONS ${path}`, `POST ${path}`]);
+      expect(front.seen.map(({ method, path }) => `${method} ${path}`)).toEqual(requests);
     });
 
     it('stores cookies that scripts cannot read and that are sent over https only', async () => {
-      const browser = await openBrowser();
+      const browser = await open(thirdPartyCookies);
       const { headers } = await browser.ask(ACME_PAGE, ofAcme);
       const attributes = {
         httpOnly: true,
@@ -134,28 +134,10 @@ describe.each(CASES)(
       expect(await browser.cookiesOfScript(`https://auth.example${TOKEN}`)).toBe('');
     });
 
-    it('has a separate identity in each group, and keeps all of them', async () => {
-      const browser = await openBrowser();
-      const outside = await entityId(browser);
-      const sales = await entityId(browser, ACME_PAGE, ofAcme, group('sales'));
-      const support = await entityId(browser, ACME_PAGE, ofAcme, group('support'));
-      expect(new Set([outside, sales, support]).size).toBe(3);
-      expect(await entityId(browser, ACME_PAGE, ofAcme, group('sales'))).toBe(sales);
-      expect(await entityId(browser, ACME_PAGE, ofAcme, group('support'))).toBe(support);
-      expect(await entityId(browser)).toBe(outside);
-    });
-
-    it('is another customer than another browser', async () => {
-      const [one, other] = [await openBrowser(), await openBrowser()];
-      const first = await entityId(one);
-      expect(await entityId(other)).not.toBe(first);
-      expect(await entityId(one)).toBe(first);
-    });
-
     it.each(['text/plain', 'application/json'])(
       'gives a page that no client has registered neither a response nor a cookie nor a customer, sent as %s',
       async (type) => {
-        const browser = await openBrowser();
+        const browser = await open(thirdPartyCookies);
         const before = await customers();
         await expect(browser.ask(EVIL_PAGE, ofAcme, TOKEN, type)).rejects.toThrow(NETWORK_ERROR);
         await expect(browser.ask(EVIL_PAGE, cookieBody(), group('sales'), type)).rejects.toThrow(NETWORK_ERROR);
@@ -164,29 +146,51 @@ describe.each(CASES)(
       },
     );
 
-    it('shows the error response to a registered page', async () => {
-      const browser = await openBrowser();
-      const cases: [sent: object | string, status: number, error: object][] = [
-        ['{ "grant_type": ', 400, { error: 'invalid_request', exception_description: 'Invalid message' }],
-        [{}, 400, { oauth_exception: 'invalid_request', error_hint: 'grant_type: required' }],
-        [{ grant_type: 'nobody' }, 400, { oauth_exception: 'unsupported_grant_type' }],
-        [cookieBody({ redirect_uri: EVIL_PAGE }), 400, { error_hint: expect.stringMatching(/^redirect_uri: /) }],
-        [{ padding: 'x'.repeat(17_000) }, 413, { oauth_exception: 'payload_too_large' }],
-      ];
-      for (const [sent, status, error] of cases) {
-        expect(await browser.ask(ACME_PAGE, sent)).toMatchObject({ status, body: error });
-      }
-      expect(await browser.cookies()).toEqual([]);
+    /** Moves the customer of a token to a browser. */
+    const remember = async (token: unknown, more: object = {}) => {
+      const { code, verifier } = await moveOf(current, token as string);
+      return redeemBody(code, { code_verifier: verifier, remember: 'browser', ...more });
+    };
+
+    it('has a moved customer over a reload and a restart, is forgotten, and comes back as a new customer', async () => {
+      const [phone, laptop] = [await open(thirdPartyCookies), await open(thirdPartyCookies)];
+      const { entity_id, access_token } = (await phone.ask(ACME_PAGE, ofAcme)).body;
+      const page = await laptop.goTo(ACME_PAGE);
+      const moved = await askFrom(page, await remember(access_token));
+      expect(moved).toMatchObject({ status: 200, body: { entity_id } });
+      await page.reload();
+      expect((await askFrom(page, ofAcme)).body.entity_id).toBe(entity_id);
+      await laptop.restart();
+      expect(await entityId(laptop)).toBe(entity_id);
+      expect(await laptop.ask(ACME_PAGE, FORGET_BODY, FORGET)).toMatchObject({ status: 200, body: {} });
+      expect(await laptop.cookies()).toEqual([]);
+      const next = await entityId(laptop);
+      expect(next).not.toBe(entity_id);
+      expect(await entityId(laptop)).toBe(next);
+      expect(await entityId(phone)).toBe(entity_id);
+    });
+
+    it('replaces its customer by a moved one only after the page has asked for it', async () => {
+      const [phone, laptop] = [await open(thirdPartyCookies), await open(thirdPartyCookies)];
+      const { entity_id, access_token } = (await phone.ask(ACME_PAGE, ofAcme)).body;
+      const known = await entityId(laptop);
+      const before = await laptop.cookies();
+      const conflict = { status: 409, body: { error: 'identity_conflict' } };
+      expect(await laptop.ask(ACME_PAGE, await remember(access_token))).toMatchObject(conflict);
+      expect(await laptop.cookies()).toEqual(before);
+      expect(await entityId(laptop)).toBe(known);
+      const replaced = await laptop.ask(ACME_PAGE, await remember(access_token, { replace: true }));
+      expect(replaced).toMatchObject({ status: 200, body: { entity_id } });
+      expect(await entityId(laptop)).toBe(entity_id);
     });
   },
 );
 
 describe('a browser that sends unpartitioned cookies to all sites', () => {
-  beforeAll(() => start({ COOKIE_PARTITIONED: 'false' }));
-  afterAll(stop);
+  useProcess(() => unpartitioned);
 
   it('sends its cookies only to paths below /v2/customer', async () => {
-    const browser = await openCustomerBrowser('allowed');
+    const browser = await open('allowed');
     await browser.ask(ACME_PAGE, ofAcme);
     front.seen.length = 0;
     for (const path of ['/v2/customer/token', '/v2/token', '/v2/customers', '/.well-known/jwks.json']) {
@@ -198,7 +202,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
   });
 
   it('is a separate customer for each tenant, and the same customer for all sites of a tenant', async () => {
-    const browser = await openCustomerBrowser('allowed');
+    const browser = await open('allowed');
     const toAcme = await entityId(browser);
     const toRival = await entityId(browser, RIVAL_PAGE, ofRival);
     expect(toRival).not.toBe(toAcme);
@@ -208,7 +212,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
   });
 
   it('gives its existing customer to no page that no client has registered', async () => {
-    const browser = await openCustomerBrowser('allowed');
+    const browser = await open('allowed');
     await entityId(browser);
     const before = await browser.cookies();
     front.seen.length = 0;
@@ -218,7 +222,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
   });
 
   it('never gives the customer of one tenant to the page of another tenant, even with copied parameters', async () => {
-    const browser = await openCustomerBrowser('allowed');
+    const browser = await open('allowed');
     await entityId(browser);
     const before = { cookies: await browser.cookies(), customers: await customers() };
     const attempts = [
@@ -243,11 +247,10 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
 });
 
 describe('a browser with partitioned cookies', () => {
-  beforeAll(() => start());
-  afterAll(stop);
+  useProcess(() => partitioned);
 
   it('is a separate customer on each site, and sends the cookies of one site to no other site', async () => {
-    const browser = await openCustomerBrowser();
+    const browser = await open();
     const onAcme = await entityId(browser);
     front.seen.length = 0;
     const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
@@ -260,7 +263,7 @@ describe('a browser with partitioned cookies', () => {
   });
 
   it('is one customer for each site in the address bar that shows the page in a frame', async () => {
-    const browser = await openCustomerBrowser();
+    const browser = await open();
     const customerInFrame = async (page: string) => {
       const tab = await browser.goTo(page);
       await tab.evaluate(`new Promise((resolve) => {
@@ -280,29 +283,24 @@ describe('a browser with partitioned cookies', () => {
 });
 
 describe('a browser that blocks third-party cookies', () => {
-  afterEach(async () => {
-    await pool.release();
-    await stop();
-  });
-
   it('is a new customer on every visit with COOKIE_PARTITIONED=false', async () => {
-    await start({ COOKIE_PARTITIONED: 'false' });
-    const browser = await openCustomerBrowser('blocked');
+    current = unpartitioned;
+    const browser = await open('blocked');
     const visits = [await entityId(browser), await entityId(browser), await entityId(browser)];
     expect(new Set(visits).size).toBe(3);
     expect(await browser.cookies()).toEqual([]);
   });
 
   it.runIf(BROWSER_NAME === 'firefox')('is a new customer on every visit in Firefox, also by default', async () => {
-    await start();
-    const browser = await openCustomerBrowser('blocked');
+    current = partitioned;
+    const browser = await open('blocked');
     expect(await entityId(browser)).not.toBe(await entityId(browser));
     expect(await browser.cookies()).toEqual([]);
   });
 
   it.runIf(BROWSER_NAME === 'chromium')('is one customer per site by default in Chromium', async () => {
-    await start();
-    const browser = await openCustomerBrowser('blocked');
+    current = partitioned;
+    const browser = await open('blocked');
     const onAcme = await entityId(browser);
     const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
     expect(onWidget).not.toBe(onAcme);
@@ -310,3 +308,44 @@ describe('a browser that blocks third-party cookies', () => {
     expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
   });
 });
+
+/** The browsers that store cookies without `Partitioned` on a page of another site. */
+const POLICIES: ThirdPartyCookies[] = BROWSER_NAME === 'firefox' ? ['default', 'allowed'] : ['allowed'];
+
+describe.each(POLICIES)(
+  'a browser that holds cookies without Partitioned when COOKIE_PARTITIONED becomes true, third-party cookies %s',
+  (thirdPartyCookies) => {
+    /** A browser with a pair without `Partitioned`, at the service that sets `Partitioned`. */
+    const openUpgraded = async () => {
+      const browser = await open(thirdPartyCookies);
+      current = unpartitioned;
+      const before = await entityId(browser);
+      current = partitioned;
+      return { browser, before };
+    };
+
+    it('is the same customer on the next calls and after a restart', async () => {
+      const { browser, before } = await openUpgraded();
+      for (let call = 0; call < 3; call++) expect(await entityId(browser)).toBe(before);
+      await browser.restart();
+      expect(await entityId(browser)).toBe(before);
+    });
+
+    it('has the same customer on another site of the tenant if it sent the old pair there', async () => {
+      const { browser, before } = await openUpgraded();
+      const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
+      expect(onWidget === before).toBe(thirdPartyCookies === 'allowed');
+      expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
+      expect(await entityId(browser)).toBe(before);
+    });
+
+    it('is a new customer after it was forgotten, although it still sends the old pair', async () => {
+      const { browser, before } = await openUpgraded();
+      expect(await entityId(browser)).toBe(before);
+      expect(await browser.ask(ACME_PAGE, FORGET_BODY, FORGET)).toMatchObject({ status: 200, body: {} });
+      const next = await entityId(browser);
+      expect(next).not.toBe(before);
+      expect(await entityId(browser)).toBe(next);
+    });
+  },
+);

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
 import { guideFile } from '../support/guide-site.js';
 import { rememberingRegistry } from '../support/remember.js';
@@ -18,7 +18,7 @@ let server: ChildProcess;
 let service: TestService;
 let browser: Browser;
 let page: string;
-beforeEach(async () => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'guide-'));
   cpSync('examples/integrating', folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -34,6 +34,9 @@ beforeEach(async () => {
   browser = await launchBrowser();
 });
 afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
+afterAll(async () => {
   await browser?.close();
   await service?.stop();
   server?.kill();

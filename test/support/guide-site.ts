@@ -50,9 +50,12 @@ export class GuideSite {
     return this.browser.goTo(ACME_PAGE);
   }
 
-  /** Deletes the cookies and closes the pages, as on another device. */
-  clearBrowser(): Promise<void> {
-    return this.browser.clear();
+  /** Empties the browser, as on another device, and resets the clock and the list of requests. */
+  async clear(): Promise<void> {
+    await (await this.openPage()).evaluate('localStorage.clear()');
+    await this.browser.clear();
+    this.service.clock.reset();
+    this.front.seen.length = 0;
   }
 
   /** How many token requests have reached the service. */

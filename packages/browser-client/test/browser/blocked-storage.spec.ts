@@ -1,12 +1,13 @@
 import type { Page } from 'playwright-core';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 
 let site: GuideSite;
-beforeEach(async () => {
+beforeAll(async () => {
   site = await GuideSite.start();
 });
-afterEach(() => site?.stop());
+afterEach(() => site.clear());
+afterAll(() => site?.stop());
 
 const BOTH = ['locks', 'storage'];
 const LOCKS = ['locks'];

@@ -1,14 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 
 const INFO = '/v2/customer/info';
-const LEAVING = /\/v2\/customer\/(forget|end_sessions)$/;
 
 let site: GuideSite;
-beforeEach(async () => {
+beforeAll(async () => {
   site = await GuideSite.start();
 });
-afterEach(() => site?.stop());
+afterEach(() => site.clear());
+afterAll(() => site?.stop());
 
 /** The status that a token gets now. */
 const statusOf = async (token: string) =>
@@ -36,15 +36,6 @@ describe('leaveThisBrowser and logOutEverywhere', () => {
     await expect.poll(() => customerOf(other)).toBe(after); // the page reloads
   });
 
-  it('logs out everywhere also if the token of the page has ended before', async () => {
-    const tab = await site.openPage();
-    const before = await customerOf(tab);
-    const token = await runInPage<string>(tab, 'return tokens.get();');
-    await site.service.send('DELETE', '/v2/customer/token', { authorization: `Bearer ${token}` });
-    await runInPage(tab, 'await logOutEverywhere(tokens);');
-    expect(await customerOf(tab)).not.toBe(before);
-  });
-
   it('endToken ends the token of this page only, and the page keeps its customer', async () => {
     const [tab, other] = [await site.openPage(), await site.openPage()];
     const [before, token] = [await customerOf(tab), await runInPage<string>(other, 'return tokens.get();')];
@@ -64,31 +55,6 @@ describe('leaveThisBrowser and logOutEverywhere', () => {
     const next = await runInPage<string>(tab, 'return tokens.get();');
     expect(await statusOf(next)).toBe(200);
     expect(await customerOf(tab)).toBe(before);
-  });
-
-  it.each(['logOutEverywhere', 'leaveThisBrowser'])('%s repeats its request after 503', async (leave) => {
-    const tab = await site.openPage();
-    const before = await customerOf(tab);
-    const headers = {
-      'Access-Control-Allow-Credentials': 'true',
-      'Access-Control-Allow-Origin': new URL(tab.url()).origin,
-      'Access-Control-Expose-Headers': 'Retry-After',
-      'Retry-After': '1',
-    };
-    await tab.route(LEAVING, (route) => route.fulfill({ status: 503, headers, body: '{}' }), { times: 1 });
-    await runInPage(tab, `await ${leave}(tokens);`);
-    expect(await customerOf(tab)).not.toBe(before);
-  });
-
-  it('logs out everywhere, and creates no unused customer, if the response is lost', async () => {
-    const tab = await site.openPage();
-    const before = await customerOf(tab);
-    const status = site.front.loseResponse('/v2/customer/end_sessions');
-    await runInPage(tab, 'await logOutEverywhere(tokens);');
-    expect(await status).toBe(200);
-    expect(site.tokenRequests).toBe(1);
-    expect(await customerOf(tab)).not.toBe(before);
-    expect(site.tokenRequests).toBe(2);
   });
 
   it('does not log out another customer if the browser has lost its cookies', async () => {

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { JWT_BEARER } from '../../../../test/support/assertion-issuer.js';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 import { loadExample } from '../../../../test/support/load-example.js';
@@ -15,7 +15,12 @@ const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256
 const settings = { issuer: ISSUER, jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: KEY_ID }] } };
 
 let site: GuideSite;
-beforeEach(async () => {
+/** The user of a test. */
+let userId: string;
+beforeEach(() => {
+  userId = randomUUID();
+});
+beforeAll(async () => {
   const registry = testRegistry();
   registry.organizations = registry.organizations.map((organization) =>
     'id' in organization && organization.id === ACME
@@ -29,7 +34,8 @@ beforeEach(async () => {
   );
   site = await GuideSite.start({}, registry);
 });
-afterEach(() => site?.stop());
+afterEach(() => site.clear());
+afterAll(() => site?.stop());
 
 /**
  * Opens a page, with the backend of the guide at its origin. `session` is the user's session at this backend. Assertions
@@ -74,7 +80,7 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
     const visitor = await customerOf(tab);
     expect(await customerOf(second)).toBe(visitor);
 
-    session.userId = 'user-1';
+    session.userId = userId;
     await signIn(tab);
     expect(await customerOf(tab)).toBe(visitor);
     await tab.reload();
@@ -86,22 +92,22 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
     expect(next).not.toBe(visitor);
     await expect.poll(() => customerOf(second)).toBe(next);
 
-    session.userId = 'user-2';
+    session.userId = randomUUID();
     await signIn(tab);
     expect(await customerOf(tab)).toBe(next);
-    session.userId = 'user-1';
+    session.userId = userId;
     await signIn(tab);
     expect(await customerOf(tab)).toBe(visitor);
     await expect.poll(() => customerOf(second)).toBe(visitor);
   });
 
   it('leads a second device to the same customer, whose visitor had another one', async () => {
-    const first = await openPage({ userId: 'user-1' });
+    const first = await openPage({ userId });
     await customerOf(first);
     await signIn(first);
     const user = await customerOf(first);
-    await site.clearBrowser(); // as a device without cookies
-    const device = await openPage({ userId: 'user-1' });
+    await site.clear(); // as a device without cookies
+    const device = await openPage({ userId });
     expect(await customerOf(device)).not.toBe(user);
     await signIn(device);
     expect(await customerOf(device)).toBe(user);
@@ -110,12 +116,12 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
   });
 
   it('keeps the user’s cookies when tabs request tokens during the sign-in', async () => {
-    const session = { userId: 'user-1' };
+    const session = { userId };
     const [tab, second] = [await openPage(session), await openPage(session)];
     await customerOf(tab);
     await signIn(tab);
     const user = await customerOf(tab);
-    await site.clearBrowser();
+    await site.clear();
     const [one, two] = [await openPage(session), await openPage(session)];
     await Promise.all([signIn(one), customerOf(two), signIn(two), customerOf(one)]);
     for (const page of [one, two]) {
@@ -126,7 +132,7 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
   });
 
   it('gets another assertion after a lost response, and sends none in a URL', async () => {
-    const tab = await openPage({ userId: 'user-1' });
+    const tab = await openPage({ userId });
     await customerOf(tab);
     const status = site.front.loseResponse('/v2/customer/token');
     await signIn(tab);
@@ -156,7 +162,7 @@ describe('resumeSignIn', () => {
     const visitor = await reloaded();
     expect(await reloaded()).toBe(visitor);
 
-    session.userId = 'user-1';
+    session.userId = userId;
     await signIn(tab);
     expect(await reloaded()).toBe(visitor);
     await tab.context().clearCookies();
@@ -169,18 +175,18 @@ describe('resumeSignIn', () => {
   });
 
   it('does not sign the user in again after a sign-out', async () => {
-    const session: { userId?: string } = { userId: 'user-1' };
+    const session: { userId?: string } = { userId };
     const tab = await openPage(session);
     await signIn(tab);
     const user = await customerOf(tab);
     await signOut(tab);
-    session.userId = 'user-1'; // of another tab, and no sign-in to the chat
+    session.userId = userId; // of another tab, and no sign-in to the chat
     await tab.reload();
     expect(await resume(tab)).not.toBe(user);
   });
 
   it('leaves the user of a tab that was closed before its script had the response to the sign-in', async () => {
-    const session: { userId?: string } = { userId: 'user-1' };
+    const session: { userId?: string } = { userId };
     const tab = await openPage(session);
     const visitor = await customerOf(tab);
     await tab.evaluate(`Response.prototype.json = function () {
@@ -197,7 +203,7 @@ describe('resumeSignIn', () => {
   });
 
   it('repeats a sign-in that was rejected, and the user keeps the customer of the visitor', async () => {
-    const session = { userId: 'user-1' };
+    const session = { userId };
     const tab = await openPage(session);
     const visitor = await customerOf(tab);
     await tab.route(ASSERTION, (route) => route.fulfill({ status: 500, json: {} }), { times: 12 });
@@ -208,14 +214,14 @@ describe('resumeSignIn', () => {
 
     const next = await openPage(session);
     expect(await resume(next)).toBe(visitor);
-    await site.clearBrowser(); // as a device without cookies
+    await site.clear(); // as a device without cookies
     const device = await openPage(session);
     await signIn(device);
     expect(await customerOf(device)).toBe(visitor);
   });
 
   it('of one tab does not sign the user in again after a sign-out in another', async () => {
-    const session: { userId?: string } = { userId: 'user-1' };
+    const session: { userId?: string } = { userId };
     let release = () => {};
     const isReleased = new Promise<void>((resolve) => {
       release = resolve;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 
 /** No further token within this time, so that a test need not wait. */
@@ -7,12 +7,13 @@ const ONE_TOKEN_PER_HOUR = { RATE_LIMIT: 'tokens=1/3600' };
 const NEARLY_EXPIRED = 'const now = Date.now; Date.now = () => now() + (8 * 3600 - 30) * 1000;';
 
 let site: GuideSite;
-afterEach(() => site?.stop());
 
 describe('TokenClient of browser/chat.js on a page of another site', () => {
-  beforeEach(async () => {
+  beforeAll(async () => {
     site = await GuideSite.start();
   });
+  afterEach(() => site.clear());
+  afterAll(() => site?.stop());
 
   it('requests one token for calls that begin at the same time', async () => {
     const tab = await site.openPage();
@@ -42,46 +43,11 @@ describe('TokenClient of browser/chat.js on a page of another site', () => {
     expect(new Set([...before, ...after]).size).toBe(4);
   });
 
-  it('replaces a token that the API rejects, once', async () => {
-    const tab = await site.openPage();
-    const before = await customerOf(tab);
-    site.service.clock.advance({ seconds: 8 * 3600 });
-    expect(await customerOf(tab)).toBe(before);
-    expect(site.tokenRequests).toBe(2);
-  });
-
   it('renews a token in its last minute', async () => {
     const tab = await site.openPage();
     const before = await customerOf(tab);
     expect(await runInPage(tab, `${NEARLY_EXPIRED} return customer();`)).toBe(before);
     expect(site.tokenRequests).toBe(2);
-  });
-
-  it('ends and repeats a request without a response, and lets the other tabs continue meanwhile', async () => {
-    const [tab, other] = [await site.openPage(), await site.openPage()];
-    await tab.route('**/v2/customer/token', () => undefined, { times: 1 });
-    const [customer, customerOfOther] = await Promise.all([customerOf(tab), customerOf(other)]);
-    expect(customer).toBe(customerOfOther);
-    expect(site.tokenRequests).toBe(2);
-  });
-
-  it('repeats a request whose connection fails', async () => {
-    const tab = await site.openPage();
-    await tab.route('**/v2/customer/token', (route) => route.abort(), { times: 2 });
-    expect(await customerOf(tab)).toMatch(/^[\w-]{36}$/);
-    expect(site.tokenRequests).toBe(1);
-  });
-
-  it('rejects after one attempt if the browser knows that it is offline', async () => {
-    const tab = await site.openPage();
-    await tab.evaluate("Object.defineProperty(navigator, 'onLine', { value: false })");
-    let attempts = 0;
-    await tab.route('**/v2/customer/token', (route) => {
-      attempts++;
-      return route.abort();
-    });
-    expect(await runInPage(tab, 'return tokens.get().catch(({ error }) => error);')).toBe('no_response');
-    expect(attempts).toBe(1);
   });
 
   it('rejects with the fields of an error that a repetition does not cure, after one request', async () => {
@@ -101,6 +67,8 @@ describe('TokenClient of browser/chat.js on a page of another site', () => {
 });
 
 describe('TokenClient while the service rejects its requests', () => {
+  afterEach(() => site?.stop());
+
   it('returns the old token while it is valid, and asks again only after Retry-After', async () => {
     site = await GuideSite.start(ONE_TOKEN_PER_HOUR);
     const tab = await site.openPage();
@@ -123,17 +91,11 @@ describe('TokenClient while the service rejects its requests', () => {
     expect(fields.retryAfterSeconds).toBeGreaterThan(60);
     expect(site.tokenRequests).toBe(2);
   });
-
-  it('waits for a short Retry-After and repeats the request', async () => {
-    site = await GuideSite.start({ RATE_LIMIT: 'tokens=1/4' });
-    const tab = await site.openPage();
-    const first = await customerOf(tab);
-    expect(await runInPage(tab, 'tokens.discard(); return customer();')).toBe(first);
-    expect(site.tokenRequests).toBeGreaterThan(1);
-  });
 });
 
 describe('TokenClient in a browser that drops the cookies of the service only', () => {
+  afterEach(() => site?.stop());
+
   it('rejects with cookies_blocked after the 401 of an API, and does not reload the page forever', async () => {
     site = await GuideSite.start({ COOKIE_PARTITIONED: 'false' }, undefined, 'blocked');
     const tab = await site.openPage();

@@ -83,17 +83,6 @@ describe('the try-it page in a real browser', () => {
     expect(claims).toMatch(/gty\s+cookie\s+the grant that issued the token/);
   });
 
-  it('lets the backend create a customer once, and shows no agent token', async () => {
-    const page = await site.current.open();
-    const created = await clickIn(page, 'backend', 'Get a token in the backend');
-    expect(created).toContain('created customer');
-    const again = await clickIn(page, 'backend', 'Get a token in the backend');
-    expect(again).toContain(`The id was known: it leads to customer ${customerIn(created)}`);
-    expect(await page.locator('#backend-wire').innerText()).toContain('which stays in the backend');
-    await page.getByLabel('external_id').fill('');
-    expect(await clickIn(page, 'backend', 'Get a token in the backend')).toContain('external_id: ');
-  });
-
   it('copies commands that keep a customer of their own, and none for a proof that works once', async () => {
     const page = await site.current.open('/try', { permissions: ['clipboard-read', 'clipboard-write'] });
     const folder = mkdtempSync(join(tmpdir(), 'try-it-curl-'));
