@@ -1,81 +1,110 @@
-import { describe, expect, it } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   DeadlineExceededError,
   isDuplicate,
   isRolledBack,
   isUnavailable,
 } from '../../src/platform/database/database-errors.js';
+import {
+  databaseAtStart,
+  IDEMPOTENT_STATEMENT,
+  LEASE_STATEMENT,
+  type RetryPolicy,
+  ROLLED_BACK_STATEMENT,
+} from '../../src/platform/database/retry-policy.js';
+import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 
 const driverError = (details: object) => Object.assign(new Error('of a driver'), details);
 
-/** Errors of TiDB, which has no names for most of them. */
-const ofTiDB = (errnos: number[]) =>
-  errnos.map((errno): [string, object] => [`error ${errno} of TiDB`, { errno, code: 'UNKNOWN_CODE_PLEASE_REPORT' }]);
+/** Errors of each class. Those of TiDB have a number only; the others are MySQL's, SQLite's and the network's. */
+const REPEATABLE = [
+  ...[1213, 1205, 3101, 1180, 8002, 8005, 8022, 8028, 9007].map((errno) => ({ errno })),
+  { code: 'SQLITE_BUSY' },
+];
+const UNAVAILABLE = [
+  ...[1040, 1053, 1047, 1290, 1021, 1045, 1146, 8501, 9001, 9002, 9003, 9004, 9005].map((errno) => ({ errno })),
+  ...['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].map((code) => ({ code })),
+  ...['PROTOCOL_CONNECTION_LOST', 'SQLITE_FULL', 'SQLITE_IOERR_READ'].map((code) => ({ code })),
+  { message: 'Queue limit reached.' },
+  { message: 'Pool is closed.' },
+  new DeadlineExceededError(1_000),
+];
+const DUPLICATE = [
+  { errno: 1062, code: 'ER_DUP_ENTRY' },
+  { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' },
+  { code: 'SQLITE_CONSTRAINT_UNIQUE' },
+];
+const WRONG = [
+  ...[1064, 1054, 1406].map((errno) => ({ errno, code: 'ER_PARSE_ERROR' })),
+  { code: 'SQLITE_CONSTRAINT_NOTNULL' },
+  { code: 'SQLITE_ERROR' },
+  {},
+];
 
-describe('the classification of database errors', () => {
-  it.each<[string, object]>([
-    ['deadlock', { errno: 1213, code: 'ER_LOCK_DEADLOCK' }],
-    ['lock wait', { errno: 1205, code: 'ER_LOCK_WAIT_TIMEOUT' }],
-    ['certification of a Group Replication', { errno: 3101, code: 'ER_TRANSACTION_ROLLBACK_DURING_COMMIT' }],
-    ['certification of a Galera', { errno: 1180, code: 'ER_ERROR_DURING_COMMIT' }],
-    ...ofTiDB([8002, 8005, 8022, 8028, 9007]),
-    ['a SQLite that is locked', { code: 'SQLITE_BUSY' }],
-  ])(
-    '%s: the statement may be repeated, and the database counts as unavailable after the last attempt',
-    (_what, details) => {
-      const error = driverError(details);
-      expect([isRolledBack(error), isUnavailable(error), isDuplicate(error)]).toEqual([true, true, false]);
-    },
-  );
+describe('the class of a database error', () => {
+  it.each<[string, object[], { rolledBack: boolean; unavailable: boolean; duplicate: boolean }]>([
+    ['may be repeated', REPEATABLE, { rolledBack: true, unavailable: true, duplicate: false }],
+    ['means that the database is unavailable', UNAVAILABLE, { rolledBack: false, unavailable: true, duplicate: false }],
+    ['means that the key exists', DUPLICATE, { rolledBack: false, unavailable: false, duplicate: true }],
+    ['means that the statement is wrong', WRONG, { rolledBack: false, unavailable: false, duplicate: false }],
+  ])('%s', (_, errors, expected) => {
+    for (const details of errors) {
+      const error = details instanceof Error ? details : driverError(details);
+      const of = { rolledBack: isRolledBack(error), unavailable: isUnavailable(error), duplicate: isDuplicate(error) };
+      expect({ details, ...of }).toEqual({ details, ...expected });
+    }
+  });
+});
 
-  it.each<[string, object]>([
-    ['refused', { code: 'ECONNREFUSED', fatal: true }],
-    ['reset', { code: 'ECONNRESET' }],
-    ['unreachable', { code: 'EHOSTUNREACH' }],
-    ['no response to a connection attempt', { code: 'ETIMEDOUT' }],
-    ['an unknown host name', { code: 'ENOTFOUND' }],
-    ['an unavailable name server', { code: 'EAI_AGAIN' }],
-    ['lost in the middle', { code: 'PROTOCOL_CONNECTION_LOST' }],
-    ['too many connections', { errno: 1040, code: 'ER_CON_COUNT_ERROR' }],
-    ['shutting down', { errno: 1053, code: 'ER_SERVER_SHUTDOWN' }],
-    ['no quorum', { errno: 1047, code: 'ER_UNKNOWN_COM_ERROR' }],
-    ['read-only', { errno: 1290, code: 'ER_OPTION_PREVENTS_STATEMENT' }],
-    ['disk full', { errno: 1021, code: 'ER_DISK_FULL' }],
-    ['wrong credentials', { errno: 1045, code: 'ER_ACCESS_DENIED_ERROR' }],
-    ['not migrated', { errno: 1146, code: 'ER_NO_SUCH_TABLE' }],
-    ...ofTiDB([8501, 9001, 9002, 9003, 9004, 9005]),
-    ['a SQLite on a full disk', { code: 'SQLITE_FULL' }],
-    ['a SQLite on a broken disk', { code: 'SQLITE_IOERR_READ' }],
-  ])('%s: the database is unavailable', (_what, details) => {
-    const error = driverError(details);
-    expect([isUnavailable(error), isRolledBack(error), isDuplicate(error)]).toEqual([true, false, false]);
+describe('a retry policy', () => {
+  const deadlock = () => driverError({ errno: 1213 });
+  const syntaxError = () => driverError({ errno: 1064 });
+  const away = () => new ServiceUnavailableException('away');
+
+  const pausesMs: number[] = [];
+  beforeAll(() => {
+    vi.spyOn(timers, 'setTimeout').mockImplementation(async (delayMs = 0) => void pausesMs.push(delayMs) as never);
+    syncBuiltinESMExports(); // the named import of the service then has the spy, too
+  });
+  afterAll(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
   });
 
-  it('a timeout and a full queue: the database is unavailable', () => {
-    expect(isUnavailable(new DeadlineExceededError(1_000))).toBe(true);
-    expect(isUnavailable(new Error('Queue limit reached.'))).toBe(true);
-    expect(isUnavailable(new Error('Pool is closed.'))).toBe(true);
-    expect(isRolledBack(new DeadlineExceededError(1_000))).toBe(false);
+  it.each<[string, RetryPolicy, () => Error, number, number]>([
+    ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5, 20 * 4],
+    ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1, 0],
+    ['an idempotent statement whose response was lost', IDEMPOTENT_STATEMENT, away, 2, 200],
+    ['an idempotent statement that failed', IDEMPOTENT_STATEMENT, syntaxError, 1, 0],
+    ['a statement about a lease', LEASE_STATEMENT, deadlock, 10, 20 * 9],
+    ['a connection of a command that does not wait', databaseAtStart(0), syntaxError, 1, 0],
+    ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3, 1_000],
+  ])('tries %s as often as it declares, after a pause each', async (_, policy, error, attempts, maxPauseMs) => {
+    pausesMs.length = 0;
+    const work = vi.fn(() => Promise.reject(error()));
+    const onRetry = vi.fn();
+    await expect(policy.run(work, onRetry)).rejects.toThrow(error().message);
+    for (const counted of [work.mock.calls, [...onRetry.mock.calls, 'the last attempt'], [...pausesMs, 'no pause']])
+      expect(counted).toHaveLength(attempts);
+    expect(Math.max(0, ...pausesMs)).toBeLessThanOrEqual(maxPauseMs);
   });
 
-  it.each<[string, object]>([
-    ['MySQL', { errno: 1062, code: 'ER_DUP_ENTRY' }],
-    ['SQLite, of a primary key', { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }],
-    ['SQLite, of a unique index', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
-  ])('a duplicate key: %s', (_what, details) => {
-    const error = driverError(details);
-    expect([isDuplicate(error), isUnavailable(error), isRolledBack(error)]).toEqual([true, false, false]);
+  it('returns the result of the first attempt that succeeds', async () => {
+    const work = vi.fn().mockRejectedValueOnce(deadlock()).mockResolvedValue('rows');
+    expect(await ROLLED_BACK_STATEMENT.run(work)).toBe('rows');
+    expect(work).toHaveBeenCalledTimes(2);
   });
+});
 
-  it.each<[string, object]>([
-    ['syntax', { errno: 1064, code: 'ER_PARSE_ERROR' }],
-    ['an unknown column', { errno: 1054, code: 'ER_BAD_FIELD_ERROR' }],
-    ['too long a text', { errno: 1406, code: 'ER_DATA_TOO_LONG' }],
-    ['null in a column that has none', { code: 'SQLITE_CONSTRAINT_NOTNULL' }],
-    ['an error of SQLite', { code: 'SQLITE_ERROR' }],
-    ['an error of the service itself', {}],
-  ])('%s: the statement is wrong', (_what, details) => {
-    const error = driverError(details);
-    expect([isUnavailable(error), isRolledBack(error), isDuplicate(error)]).toEqual([false, false, false]);
-  });
+it('the time of the statements of a request starts with the first one, and is negative after it has passed', () => {
+  const context: Partial<RequestContext> = {};
+  const remaining = () => requestContext.run(context as RequestContext, () => requestContext.remainingMs());
+  expect(remaining()).toBeGreaterThan(2_700);
+  expect(remaining()).toBeLessThanOrEqual(2_800);
+  context.deadline = performance.now() - 1;
+  expect(remaining()).toBeLessThan(0);
+  expect(requestContext.remainingMs()).toBeUndefined();
 });

@@ -1,10 +1,6 @@
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  createEmptyDatabase,
-  onMariadb,
-  type TestDatabase,
-} from '../../../packages/conformance-kit/src/test-database.js';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Clock } from '../../../src/platform/clock.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
@@ -72,26 +68,6 @@ describe('the schema', () => {
     expect(await migrate(dataSource, service.clock)).toHaveLength(dataSource.migrations.length);
     expect(await tablesOf(dataSource)).toEqual(before);
     expect(await pendingChanges()).toEqual([]);
-  });
-});
-
-describe('six connections that migrate an empty database at the same time', () => {
-  let database: TestDatabase;
-  const dataSources: DataSource[] = [];
-  beforeEach(async () => {
-    database = await createEmptyDatabase();
-    const options = dataSourceOptions(loadConfiguration(environmentOf(database)));
-    for (let at = 0; at < 6; at++) dataSources.push(await new DataSource(options).initialize());
-  });
-  afterEach(async () => {
-    for (const dataSource of dataSources.splice(0)) await dataSource.destroy();
-    await database.remove();
-  });
-
-  it.each([1, 2, 3])('run each migration once, and all wait for it (%i)', async () => {
-    const done = await Promise.all(dataSources.map((dataSource) => migrate(dataSource, new Clock())));
-    expect(done.flat().sort()).toEqual(dataSources[0]?.migrations.map(({ name }) => name).sort());
-    for (const dataSource of dataSources) expect(await hasPendingMigrations(dataSource)).toBe(false);
   });
 });
 

@@ -43,16 +43,6 @@ function waiting() {
 }
 
 describe('a transaction', () => {
-  it('writes nothing if its work rejects', async () => {
-    const name = newName();
-    const work = async (manager: EntityManager) => {
-      await insert(manager, name);
-      throw new Error('the work failed');
-    };
-    await expect(database.transaction(work)).rejects.toThrow('the work failed');
-    expect(await exists(name)).toBe(false);
-  });
-
   it('is rolled back when its time is over, and sends no later statement', async () => {
     const [early, late] = [newName(), newName()];
     let later: Promise<unknown> = Promise.resolve();

@@ -1,46 +1,46 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
-import { START, startServiceProcess } from '../../../../test/support/processes.js';
+import { type ServiceProcess, START, startServiceProcess } from '../../../../test/support/processes.js';
+import { writeRegistry } from '../../../../test/support/test-registry.js';
 import { request } from '../../../../test/support/test-service.js';
 
 const PAGE_FILES = join(import.meta.dirname, '../../page');
+const PRODUCTION = { NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
 const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-describe('protocol §11: a first npm start', () => {
-  it('prints the URL of the page, and serves the page with all its files', async () => {
-    const PORT = String(await freePort());
-    const service = await startServiceProcess({ PORT, DATA_DIR: join(root, 'with') }, undefined, START);
-    try {
-      await service.process.says(new RegExp(`^Try the service in a browser: http://localhost:${PORT}/try$`, 'm'));
-      expect((await request(`${service.url}/try`, {})).status).toBe(200);
-      for (const name of [...readdirSync(PAGE_FILES).filter((each) => !each.endsWith('.d.ts')), 'qr.js']) {
-        const { status, text } = await request(`${service.url}/try/files/${name}`, {});
-        expect({ name, status, isEmpty: text === '' }).toEqual({ name, status: 200, isEmpty: false });
-      }
-    } finally {
-      await service.terminate();
-    }
-  });
+/** Starts a program in a folder, by default in a new one. It ends with the test. */
+async function start(
+  main: typeof START | 'main.js',
+  environment: NodeJS.ProcessEnv = {},
+  folder = mkdtempSync(join(root, 'folder-')),
+): Promise<ServiceProcess & { folder: string }> {
+  const service = await startServiceProcess({ DATA_DIR: folder, ...environment }, folder, main);
+  onTestFinished(() => void service.process.signal('SIGKILL'));
+  return { ...service, folder };
+}
 
-  it('prints at most twelve lines, and none for a migration, an entry of the demo registry or a file of the page', async () => {
-    const service = await startServiceProcess({ DATA_DIR: join(root, 'lines') }, undefined, START);
-    try {
-      await service.process.says(/^# the same browser in a group/m);
-      await request(`${service.url}/try`, {});
-      await service.process.says(/support\/token .*\n/);
-      const beforeRequests =
-        service.process.stdout
-          .split(/^.*request_id/m)[0]
-          ?.trimEnd()
-          .split('\n') ?? [];
-      expect(beforeRequests.filter((line) => line !== '').length).toBeLessThanOrEqual(12);
-      expect(service.process.stdout).not.toContain('"stream":"audit"');
-    } finally {
-      await service.terminate();
+const statusOf = async ({ url }: ServiceProcess, path: string) => (await request(url + path, {})).status;
+
+describe('protocol §11: a first npm start', () => {
+  it('prints the URL of the page and the path of the registry file in at most twelve lines, and serves all files', async () => {
+    const PORT = String(await freePort());
+    const service = await start(START, { PORT });
+    await service.process.says(new RegExp(`^Try the service in a browser: http://localhost:${PORT}/try$`, 'm'));
+    await service.process.says(/^# the same browser in a group/m);
+    await service.process.says(/support\/token .*\n/);
+    const lines = service.process.stdout.split('\n').filter((line) => line !== '');
+    expect(lines.length).toBeLessThanOrEqual(12);
+    expect(service.process.stdout).toContain('Clients, agents and passwords');
+    expect(service.process.stdout).toContain(join(service.folder, 'demo-registry.yaml'));
+    expect(service.process.stdout).not.toContain('"stream":"audit"');
+    for (const path of ['/try', '/docs']) expect(await statusOf(service, path)).toBe(200);
+    for (const name of [...readdirSync(PAGE_FILES).filter((each) => !each.endsWith('.d.ts')), 'qr.js']) {
+      const { status, text } = await request(`${service.url}/try/files/${name}`, {});
+      expect({ name, status, isEmpty: text === '' }).toEqual({ name, status: 200, isEmpty: false });
     }
   });
 
@@ -48,40 +48,43 @@ describe('protocol §11: a first npm start', () => {
     const DATA_DIR = join(root, 'ports');
     const urls: string[] = [];
     for (const PORT of ['0', '0', String(await freePort())]) {
-      const ports = PORT === '0' ? { PORT, MANAGEMENT_PORT: '' } : { PORT };
-      const service = await startServiceProcess({ ...ports, DATA_DIR }, undefined, START);
+      const service = await start(START, { ...(PORT === '0' ? { PORT, MANAGEMENT_PORT: '' } : { PORT }), DATA_DIR });
       const url = `http://localhost:${new URL(service.url).port}`;
-      try {
-        await service.process.says(new RegExp(`^Try the service in a browser: ${url}/try$`, 'm'));
-        expect((await request(`${service.url}/try`, {})).text).not.toContain('was made for another AUTH_URL');
-        expect(service.managementUrl).not.toContain(':3001');
-        urls.push(url);
-      } finally {
-        await service.terminate();
-      }
+      await service.process.says(new RegExp(`^Try the service in a browser: ${url}/try$`, 'm'));
+      expect((await request(`${service.url}/try`, {})).text).not.toContain('was made for another AUTH_URL');
+      expect(service.managementUrl).not.toContain(':3001');
+      urls.push(url);
+      await service.terminate();
     }
     const registry = readFileSync(join(DATA_DIR, 'demo-registry.yaml'), 'utf8');
     expect(urls.filter((url) => registry.includes(`${url}/try/signed-in`))).toEqual(urls.slice(-1));
   });
 
-  it('prints the path of the registry file, in which a developer changes clients and origins', async () => {
-    const service = await startServiceProcess({ DATA_DIR: join(root, 'registry') }, undefined, START);
-    try {
-      await expect.poll(() => service.process.stdout).toContain(join(root, 'registry', 'demo-registry.yaml'));
-      expect(service.process.stdout).toContain('Clients, agents and passwords');
-    } finally {
-      await service.terminate();
-    }
+  it('with TRY_IT=false in .env has no pages that try the service, and prints no URL of one', async () => {
+    const folder = mkdtempSync(join(root, 'folder-'));
+    writeFileSync(join(folder, '.env'), 'TRY_IT=false');
+    const service = await start(START, {}, folder);
+    await service.process.says(/Clients, agents and passwords/);
+    for (const path of ['/try', '/docs']) expect(await statusOf(service, path)).toBe(404);
+    expect(service.process.stdout).not.toContain('Try the service');
   });
 
-  it('with TRY_IT=false has no try-it page and prints no URL of one', async () => {
-    const service = await startServiceProcess({ TRY_IT: 'false', DATA_DIR: join(root, 'without') }, undefined, START);
-    await service.process.says(/Clients, agents and passwords/);
-    try {
-      expect((await request(`${service.url}/try`, {})).status).toBe(404);
-      expect(service.process.stdout).not.toContain('Try the service');
-    } finally {
-      await service.terminate();
-    }
+  it.each([
+    ['in production', PRODUCTION, 404],
+    ['with a registry file', { REGISTRY_FILE: writeRegistry(join(root, 'registry.yaml')) }, 200],
+  ])('creates no demo registry %s', async (_case, environment, statusOfDocs) => {
+    const service = await start(START, environment);
+    expect(await statusOf(service, '/docs')).toBe(statusOfDocs);
+    expect(await service.terminate()).toBe(0);
+    expect(existsSync(join(service.folder, 'service.sqlite'))).toBe(true);
+    expect(existsSync(join(service.folder, 'demo-registry.yaml'))).toBe(false);
+    expect(service.process.stdout).not.toContain('demo-registry.yaml');
+  });
+});
+
+describe('protocol §7.5: the pages of the OpenAPI document on the public port', () => {
+  it('exist in the server only with TRY_IT', async () => {
+    expect(await statusOf(await start('main.js'), '/docs')).toBe(404);
+    expect(await statusOf(await start('main.js', { TRY_IT: 'true' }), '/docs')).toBe(200);
   });
 });

@@ -1,9 +1,9 @@
 import type { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
-import { connectTo } from '../../support/database-connection.js';
-import { environmentOf, runCli } from '../../support/processes.js';
-import { startTestService } from '../../support/test-service.js';
+import { createEmptyDatabase, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
+import { connectTo } from '../../../support/database-connection.js';
+import { environmentOf, runCli } from '../../../support/processes.js';
+import { startTestService } from '../../../support/test-service.js';
 
 const SENTENCE = /the database has the schema of a build before 1\.0.*delete var\//;
 
