@@ -53,12 +53,8 @@ describe('the audit log', () => {
     expect(events().filter((event) => event === 'identity.created')).toHaveLength(1);
   });
 
-  it('records nothing for a request with a valid admin token that changes nothing', async () => {
+  it('records nothing for a request that is refused, or that changes nothing as the operator', async () => {
     await service.admin('GET', '/admin/clients');
-    expect(service.audit).toEqual([]);
-  });
-
-  it('records nothing for a request that is refused', async () => {
     await service.post(TOKEN, cookieBody({ client_id: 'nobody' }));
     await service.post(TOKEN, '{');
     await service.send('GET', '/v2/customer/info', bearer('dev:x.y.z'));
@@ -142,13 +138,5 @@ describe('the audit log', () => {
       subject: customer(entity_id),
       organizationId: ACME,
     });
-  });
-
-  it('never contains an email, a token or a code', async () => {
-    const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
-    const text = JSON.stringify(service.audit);
-    expect(text).toContain(pair.body.account_id);
-    for (const secret of ['@', pair.body.access_token, pair.body.refresh_token, 'eyJ'])
-      expect(text).not.toContain(secret);
   });
 });

@@ -3,13 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { shellBlocksOf } from '../support/page-blocks.js';
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/kubernetes.md'), 'utf8');
-const [, section = ''] = page.split('\n### Change a Secret\n');
-const [definition = '', emergency = ''] = Array.from(
-  section.matchAll(/^```sh\n(.*?)^```$/gms),
-  ([, commands = '']) => commands,
-);
+const [definition = '', emergency = ''] = shellBlocksOf('docs/kubernetes.md', '### Change a Secret');
 
 /** Does what the function asks of kubectl. The Secret is a file, and so is the value of the store. */
 const CLUSTER = `

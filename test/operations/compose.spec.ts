@@ -18,19 +18,13 @@ interface ComposeService {
 
 const PROJECT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
-const { services, volumes } = parse(read('compose.yaml'), { merge: true }) as {
+const { services } = parse(read('compose.yaml'), { merge: true }) as {
   services: Record<string, ComposeService>;
-  volumes: Record<string, unknown>;
 };
 const ofImage = Object.entries(services).filter(([, { image }]) => image !== undefined);
 const built = Object.entries(services).filter(([, { build }]) => build !== undefined);
 
 describe('compose.yaml', () => {
-  it('offers MySQL, MariaDB and Redis', () => {
-    expect(ofImage.map(([name]) => name)).toEqual(['mysql', 'mariadb', 'redis']);
-    for (const [, { profiles }] of ofImage) expect(profiles).toBeUndefined();
-  });
-
   it('starts the service itself only with the profile service, after its keys and its migrations', () => {
     expect(built.map(([name]) => name)).toEqual(['keys', 'migrate', 'service']);
     for (const [, { profiles, build }] of built)
@@ -53,13 +47,6 @@ describe('compose.yaml', () => {
     });
     expect(services.redis?.command).toContain(new URL(REDIS_URL ?? '').password);
     expect(services.service?.ports[0]).toBe(`127.0.0.1:${PORT}:${PORT}`);
-  });
-
-  it('mounts only volumes that it declares, and depends only on services that exist', () => {
-    for (const { volumes: mounted = [], depends_on = {} } of Object.values(services)) {
-      for (const volume of mounted) expect(Object.keys(volumes)).toContain(volume.split(':')[0]);
-      for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
-    }
   });
 
   it.each(ofImage)(

@@ -33,42 +33,6 @@ const violationsOf = (environment: Record<string, string>): string[] => {
   return [];
 };
 
-describe('protocol §9.4: URLs that a library would misread or print with their password', () => {
-  it.each([
-    'redis://:MARKED@127.0.0.1:63x9',
-    'redis://[',
-    'redis://:MARKED%zz@host:6379',
-    'redis://host:99999',
-    'redis://',
-    'http://host:6379',
-  ])('REDIS_URL must not be %s', (REDIS_URL) => {
-    expect(violationsOf({ REDIS_URL })).toEqual([expect.stringMatching(/^REDIS_URL: must be redis:/)]);
-  });
-
-  it.each(['redis://host', 'redis://:pass%40word@host:6379/2', 'rediss://user:word@[::1]:6380'])(
-    'REDIS_URL may be %s',
-    (REDIS_URL) => {
-      expect(loadConfiguration({ REDIS_URL })).toMatchObject({ REDIS_URL });
-    },
-  );
-
-  it.each(['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1'])(
-    'TRUST_PROXY must not be %s',
-    (TRUST_PROXY) => {
-      expect(violationsOf({ TRUST_PROXY })).toEqual([
-        expect.stringMatching(/^TRUST_PROXY: must be a number of proxies/),
-      ]);
-    },
-  );
-
-  it.each(['0', '2', '10.0.0.0/8', '127.0.0.1, ::1', 'loopback', 'loopback,uniquelocal'])(
-    'TRUST_PROXY may be %s',
-    (TRUST_PROXY) => {
-      expect(loadConfiguration({ TRUST_PROXY })).toMatchObject({ TRUST_PROXY });
-    },
-  );
-});
-
 describe('protocol §9.4: configuration', () => {
   it('has a default for every variable, so that a first run needs none', () => {
     expect(loadConfiguration({})).toMatchObject({
@@ -114,7 +78,24 @@ describe('protocol §9.4: configuration', () => {
     expect(loadConfiguration({ PORT: '', HOST: '', REGISTRY_FILE: '', UNKNOWN: 'x' })).toEqual(loadConfiguration({}));
   });
 
+  const accepted: Record<string, string[]> = {
+    REDIS_URL: ['redis://host', 'redis://:pass%40word@host:6379/2', 'rediss://user:word@[::1]:6380'],
+    TRUST_PROXY: ['0', '2', '10.0.0.0/8', '127.0.0.1, ::1', 'loopback', 'loopback,uniquelocal'],
+  };
+  it.each(Object.entries(accepted))('accepts values of %s', (name, values) => {
+    for (const value of values) expect(loadConfiguration({ [name]: value })).toMatchObject({ [name]: value });
+  });
+
   const rejected: Record<string, string[]> = {
+    REDIS_URL: [
+      'redis://:MARKED@127.0.0.1:63x9',
+      'redis://[',
+      'redis://:MARKED%zz@host:6379',
+      'redis://host:99999',
+      'redis://',
+      'http://host:6379',
+    ],
+    TRUST_PROXY: ['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1'],
     DATABASE_URL: ['postgres://MARKED@db.example/service', 'MARKED', 'sqlite:', 'sqlite'],
     PORT: ['MARKED', '-1', '65536', '3000.5'],
     MANAGEMENT_PORT: ['MARKED', '3000'],
@@ -141,14 +122,13 @@ describe('protocol §9.4: configuration', () => {
     COOKIE_PARTITIONED: ['MARKED'],
     LOG_LEVEL: ['MARKED'],
   };
-  it.each(Object.entries(rejected).flatMap(([name, values]) => values.map((value) => [name, value] as const)))(
-    'rejects %s=%s with an error that names the variable and its rule, but not the value',
-    (name, value) => {
+  it.each(Object.entries(rejected))('rejects values of %s by an error with the rule, not the value', (name, values) => {
+    for (const value of values) {
       const violations = violationsOf({ [name]: value });
-      expect(violations.length).toBeGreaterThan(0);
+      expect(violations, value).not.toEqual([]);
       for (const violation of violations) expect(violation).toMatch(new RegExp(`^${name}: must .{5}`));
-    },
-  );
+    }
+  });
 
   it.each(['mysql', 'mariadb'])('rejects a malformed URL of %s', (protocol) => {
     const SIGNING_KEYS_FILE = 'keys.json';
@@ -219,15 +199,9 @@ describe('protocol §9.4: configuration', () => {
     expect(violationsOf({ NODE_ENV: 'production' })).toEqual([
       'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
     ]);
-    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL_FILE: fileOf('auth-url', 'https://auth.example') })).toEqual(
-      [],
-    );
-  });
-
-  it('reports an unreadable AUTH_URL_FILE in production once', () => {
-    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL_FILE: '/MARKED' })).toEqual([
-      'AUTH_URL_FILE: the file cannot be read',
-    ]);
+    const production = (AUTH_URL_FILE: string) => violationsOf({ NODE_ENV: 'production', AUTH_URL_FILE });
+    expect(production(fileOf('auth-url', 'https://auth.example'))).toEqual([]);
+    expect(production('/MARKED')).toEqual(['AUTH_URL_FILE: the file cannot be read']);
   });
 
   it('neither reads nor requires a variable that a command does not use', () => {
@@ -258,12 +232,6 @@ describe('protocol §9.4: configuration', () => {
       'SIGNING_KEYS_FILE',
       'TOKEN_REGION',
     ]);
-  });
-
-  it('reports a violation once, without the violations that follow from it', () => {
-    expect(violationsOf({ PORT: 'MARKED' }).filter((violation) => !violation.startsWith('PORT'))).toEqual([]);
-    expect(violationsOf({ AUTH_URL: 'MARKED' })).toHaveLength(1);
-    expect(violationsOf({ DATABASE_URL: 'MARKED' })).toHaveLength(1);
   });
 
   describe('NAME_FILE', () => {
@@ -322,27 +290,22 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
     ]);
   });
 
+  const LIST = 'must be 1 to 100 entries of the form name:token';
+  const NAMES = 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -';
+  const TOKENS = 'must have tokens of at least 32 printable ASCII characters without spaces';
+
   it.each([
-    [',', 'must be 1 to 100 entries of the form name:token'],
-    [
-      'MARKED-token-without-a-name-of-32-characters',
-      'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -',
-    ],
-    [`:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
-    [`al ice:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
-    [`${'a'.repeat(65)}:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
-    [
-      'alice:MARKED-token-of-31-characters--',
-      'must have tokens of at least 32 printable ASCII characters without spaces',
-    ],
-    [`alice:MARKED ${first}`, 'must have tokens of at least 32 printable ASCII characters without spaces'],
-    [`alice:MARKED-é${first}`, 'must have tokens of at least 32 printable ASCII characters without spaces'],
+    [',', LIST],
+    [Array.from({ length: 101 }, (_, at) => `n${at}:${at}${first}`).join(), LIST],
+    ['MARKED-token-without-a-name-of-32-characters', NAMES],
+    [`:${first}`, NAMES],
+    [`al ice:${first}`, NAMES],
+    [`${'a'.repeat(65)}:${first}`, NAMES],
+    ['alice:MARKED-token-of-31-characters--', TOKENS],
+    [`alice:MARKED ${first}`, TOKENS],
+    [`alice:MARKED-é${first}`, TOKENS],
     [`alice:${first},alice:${second}`, 'must not have a name twice; use two names to rotate a token'],
     [`alice:${first},bob:${first}`, 'must not have a token twice'],
-    [
-      Array.from({ length: 101 }, (_, at) => `n${at}:${at}${first}`).join(),
-      'must be 1 to 100 entries of the form name:token',
-    ],
   ])('must not be %j', (ADMIN_TOKENS, rule) => {
     expect(violationsOf({ ADMIN_TOKENS })).toEqual([`ADMIN_TOKENS: ${rule}`]);
   });

@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
@@ -21,8 +20,21 @@ import {
   variables,
 } from '../support/manifests.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const dockerfile = read('Dockerfile');
+
+/** Defaults of MySQL 8 and 9. */
+const MAX_CONNECTIONS = 151;
+const MAX_PREPARED_STATEMENTS = 16_382;
+const NAMESPACE_LABEL = 'kubernetes.io/metadata.name';
+
+const [base] = documentsOf('base/kustomization.yaml') as [Document];
+const [{ pairs: sharedLabels }] = base.labels as [Document];
+const labelsOf = (pod: Document) => ({ ...sharedLabels, ...pod.metadata.labels });
+const policies = documentsOfKind('NetworkPolicy');
+const policiesOf = (pod: Document) =>
+  policies.filter(({ spec }) =>
+    Object.entries(spec.podSelector.matchLabels).every(([name, value]) => labelsOf(pod)[name] === value),
+  );
 
 describe('the Kubernetes manifests', () => {
   it.each(documents)('are valid by the schema of their kind: %s', (_name, document) => {
@@ -78,8 +90,7 @@ describe('the Kubernetes manifests', () => {
     const [, user] = /^USER (\d+)/m.exec(dockerfile) ?? [];
     expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: Number(user) });
     expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
-    const [{ images }] = documentsOf('base/kustomization.yaml') as [Document];
-    expect(images).toEqual([{ name: container.image, newTag: JSON.parse(read('package.json')).version }]);
+    expect(base.images).toEqual([{ name: container.image, newTag: JSON.parse(read('package.json')).version }]);
   });
 
   it('call only commands that exist', () => {
@@ -166,31 +177,154 @@ describe('the image', () => {
   });
 });
 
-describe('the alerts', () => {
-  const rules: Document[] = documentOfKind('PrometheusRule')
-    .spec.groups.flatMap((group: Document) => group.rules)
-    .filter(({ alert }: Document) => alert !== undefined);
+describe('the pods of the manifests', () => {
+  it.each(pods)('have a service account of their own without a token, and no service links: %s', (_kind, { spec }) => {
+    const account = documentOfKind('ServiceAccount', spec.serviceAccountName);
+    expect(account.automountServiceAccountToken).toBe(false);
+    expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
+  });
 
-  it.each(rules.map(({ alert, expr }) => [alert, expr]))(
-    '%s queries only metrics that the service has',
-    (_alert, expr) => {
-      const sources = readdirSync(join(PROJECT, 'src'), { recursive: true, encoding: 'utf8' })
-        .filter((name) => name.endsWith('.ts'))
-        .map((name) => read(join('src', name)))
-        .join('\n');
-      for (const [name] of expr.matchAll(/\b(?:cas|http|nodejs)_\w+/g)) {
-        const bare = name.replace(/_bucket$/, '').replace(/^cas_/, '');
-        if (!name.startsWith('nodejs_')) expect(sources).toMatch(new RegExp(`['\`](cas_|cas_database_)?${bare}['\`]`));
+  it.each(pods)('have secrets that only root and their group can read: %s', (_kind, { spec }) => {
+    const secrets = spec.volumes.filter(({ secret }: Document) => secret);
+    expect(secrets.length).toBeGreaterThan(0);
+    for (const { secret } of secrets) expect(secret.defaultMode).toBe(0o440);
+    expect(spec.securityContext.fsGroup).toBe(spec.securityContext.runAsGroup);
+  });
+
+  it.each(pods)('have the recommended labels: %s', (_kind, pod) => {
+    expect(labelsOf(pod)).toMatchObject({
+      'app.kubernetes.io/name': 'customer-authorization',
+      'app.kubernetes.io/component': expect.stringMatching(/^(service|migrate|purge)$/),
+      'app.kubernetes.io/part-of': 'customer-authorization',
+      'app.kubernetes.io/version': JSON.parse(read('package.json')).version,
+    });
+    expect(base.labels).toMatchObject([{ includeTemplates: true }]);
+  });
+
+  it('end if they are jobs, and finished jobs are deleted', () => {
+    for (const { spec } of [documentOfKind('Job'), documentOfKind('CronJob').spec.jobTemplate])
+      expect(spec).toMatchObject({
+        activeDeadlineSeconds: expect.any(Number),
+        ttlSecondsAfterFinished: expect.any(Number),
+      });
+  });
+
+  it('have no more connections and prepared statements than MySQL allows by default', () => {
+    const { maxReplicas, metrics } = documentOfKind('HorizontalPodAutoscaler').spec;
+    const { maxSurge } = documentOfKind('Deployment').spec.strategy.rollingUpdate;
+    const jobs = pods.filter(([kind]) => kind !== 'Deployment').map(([, { spec }]) => spec.containers[0]);
+    const ofJobs = jobs.map((each) => Number(environmentOfContainer(each).DB_POOL_SIZE));
+    const connections = (maxReplicas + maxSurge) * Number(variables.DB_POOL_SIZE) + ofJobs.reduce((a, b) => a + b, 0);
+    const [, perConnection] =
+      /PREPARED_STATEMENTS_PER_CONNECTION = (\d+)/.exec(read('src/platform/database/data-source-options.ts')) ?? [];
+    expect(connections).toBeLessThan(MAX_CONNECTIONS);
+    expect(connections * Number(perConnection)).toBeLessThan(MAX_PREPARED_STATEMENTS);
+    expect(metrics).toMatchObject([{ resource: { name: 'cpu', target: { type: 'AverageValue' } } }]);
+  });
+
+  it('can be evicted from a node one after another, however few there are, and while they are not ready', () => {
+    const { spec } = documentOfKind('PodDisruptionBudget');
+    expect(spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+    expect(spec.minAvailable).toBeUndefined();
+  });
+});
+
+describe('the network policies', () => {
+  it.each(pods)('limit incoming and outgoing connections: %s', (_kind, pod) => {
+    for (const type of ['Ingress', 'Egress'])
+      expect(policiesOf(pod).some(({ spec }) => spec.policyTypes.includes(type))).toBe(true);
+  });
+
+  it('allow the jobs to reach DNS and the database only, and no pod to reach the jobs', () => {
+    for (const [kind, pod] of pods.filter(([each]) => each !== 'Deployment')) {
+      const rules = policiesOf(pod).flatMap(({ spec }) => spec.egress ?? []);
+      const ports = rules.flatMap(({ ports }: Document) => ports.map(({ port }: Document) => port));
+      expect([kind, [...new Set(ports)]]).toEqual([kind, [53, 3306]]);
+      expect(policiesOf(pod).flatMap(({ spec }) => spec.ingress ?? [])).toEqual([]);
+    }
+  });
+
+  it('let different callers request tokens, scrape, introspect and administrate, chosen by a label that tenants cannot set', () => {
+    const { ingress } = documentOfKind('NetworkPolicy', 'customer-authorization').spec;
+    const callers: [port: string, namespace: string][] = [];
+    for (const { ports, from } of ingress) {
+      expect(ports).toHaveLength(1);
+      for (const { namespaceSelector } of from) {
+        expect(Object.keys(namespaceSelector.matchLabels)).toEqual([NAMESPACE_LABEL]);
+        callers.push([ports[0].port, namespaceSelector.matchLabels[NAMESPACE_LABEL]]);
       }
-    },
-  );
+    }
+    expect(callers).toEqual([
+      ['public', 'ingress-nginx'],
+      ['management', 'customer-chat'],
+      ['management', 'customer-authorization-operators'],
+      ['admin', 'customer-authorization-operators'],
+      ['metrics', 'monitoring'],
+    ]);
+  });
+});
 
-  it('each link to a section of the runbook', () => {
-    const headings = read('docs/operations.md').match(/^#+ .*$/gm) ?? [];
-    const anchors = headings.map(
-      (heading) =>
-        `https://runbook.example.com/operations.md#${heading.replace(/^#+ /, '').toLowerCase().replaceAll(' ', '-')}`,
+describe('the components', () => {
+  const { hostname } = new URL(variables.AUTH_URL ?? '');
+  const publicPort = documentOfKind('Service', 'customer-authorization').spec.ports[0];
+
+  it('patch only resources that exist', () => {
+    const generated = base.configMapGenerator.map(({ name }: Document) => name);
+    for (const file of kustomizations) {
+      for (const { target } of documentsOf(file)[0]?.patches ?? [])
+        if (target.kind === 'ConfigMap') expect(generated).toContain(target.name);
+        else expect(() => documentOfKind(target.kind, target.name.replace(/[\^$]/g, ''))).not.toThrow();
+    }
+  });
+
+  it('ingress serves the host of AUTH_URL with TLS and leads to the public port only', () => {
+    const { tls, rules } = documentOfKind('Ingress').spec;
+    expect(tls).toEqual([{ hosts: [hostname], secretName: expect.any(String) }]);
+    const backends = rules.flatMap(({ host, http }: Document) =>
+      http.paths.map(({ backend }: Document) => [host, backend.service.name, backend.service.port.name]),
     );
-    for (const { annotations } of rules) expect(anchors).toContain(annotations.runbook_url);
+    expect(backends).toEqual([[hostname, 'customer-authorization', publicPort.name]]);
+  });
+
+  it('gateway serves the host of AUTH_URL with TLS and leads to the public port only', () => {
+    const [https, http] = documentOfKind('Gateway').spec.listeners;
+    expect([https.protocol, https.hostname, https.tls.mode]).toEqual(['HTTPS', hostname, 'Terminate']);
+    const [route, redirect] = documentsOfKind('HTTPRoute').map(({ spec }) => spec);
+    expect(route?.rules[0].backendRefs).toEqual([{ name: 'customer-authorization', port: publicPort.port }]);
+    expect(redirect?.rules[0].filters[0].requestRedirect.scheme).toBe('https');
+    const names = [route, redirect].map((each) => [each?.hostnames, each?.parentRefs[0].sectionName]);
+    expect(names).toEqual([
+      [[hostname], https.name],
+      [[hostname], http.name],
+    ]);
+  });
+
+  it('external-secrets creates every secret that a pod mounts, with the files that its variables name', () => {
+    const created = new Map(
+      documentsOfKind('ExternalSecret').map(({ spec }) => [
+        spec.target.name,
+        spec.data?.map(({ secretKey }: Document) => secretKey) ?? [],
+      ]),
+    );
+    for (const [, { spec }] of pods) {
+      const [container] = spec.containers;
+      const paths = Object.values(environmentOfContainer(container));
+      for (const { name, secret } of spec.volumes.filter(({ secret }: Document) => secret)) {
+        const { mountPath } = container.volumeMounts.find((each: Document) => each.name === name);
+        const needed = paths.filter((path) => path.startsWith(`${mountPath}/`)).map((path) => path.split('/').at(-1));
+        expect(created.get(secret.secretName)).toEqual(needed);
+      }
+    }
+  });
+
+  it('the production overlay pins the image by its digest', () => {
+    const [{ images }] = documentsOf('overlays/production/kustomization.yaml') as [Document];
+    expect(images).toEqual([
+      {
+        name: base.images[0].name,
+        newName: expect.any(String),
+        digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+      },
+    ]);
   });
 });

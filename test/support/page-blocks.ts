@@ -19,6 +19,16 @@ export function blocksOf(page: string): PageBlock[] {
   return Array.from(fences, ([, language = '', file = '', text = '']) => ({ language, file, text }));
 }
 
+/** The shell blocks of a section, without the indentation of a list. A heading has its marks: `## Runbook`. */
+export function shellBlocksOf(page: string, heading: string): string[] {
+  const [, text = ''] = readPage(page).split(`\n${heading}\n`);
+  const [section = ''] = text.split(`\n${heading.split(' ')[0]} `);
+  const blocks = section.matchAll(/^( *)```sh\n(.*?)^\1```$/gms);
+  return Array.from(blocks, ([, indentation = '', lines = '']) =>
+    lines.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  );
+}
+
 const NEXT_BLOCK = '--- next block ---';
 
 /** The shell blocks of a page as one script, so that a block can use the variables of earlier ones. */

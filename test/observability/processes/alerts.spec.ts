@@ -5,8 +5,162 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { findProgram } from '../../../scripts/debian-packages.js';
-import { ALERT_SERIES, type AlertSeries, type Series } from '../../support/alert-series.js';
 import { type Document, documentOfKind } from '../../support/manifests.js';
+
+/** A metric, its labels, and its values in the notation of promtool: one value per minute. */
+type Series = [metric: string, labels: Record<string, string>, values: string];
+
+interface AlertSeries {
+  /** Series that make the alert fire, one case each. */
+  fires: Series[][];
+  /** Series of normal operation, one case each. */
+  quiet: Series[][];
+  /** The labels of the alert, in addition to those of its rule. */
+  labels?: Record<string, string>;
+  /** Labels of the firing series, if they are not those of production. */
+  added?: Record<string, string>;
+}
+
+const requests = (surface: string, status: string, perMinute: number, route = '/route'): Series => [
+  'http_requests_total',
+  { surface, status, route },
+  `0+${perMinute}x40`,
+];
+const steady = (metric: string, value: number, labels: Record<string, string> = {}): Series => [
+  metric,
+  labels,
+  `${value}x40`,
+];
+const growing = (metric: string, perMinute: number, labels: Record<string, string> = {}): Series => [
+  metric,
+  labels,
+  `0+${perMinute}x40`,
+];
+const durations = (inHalfASecond: number): Series[] => [
+  growing('http_request_duration_seconds_bucket', inHalfASecond, { surface: 'public', le: '0.5' }),
+  growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '1' }),
+  growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '+Inf' }),
+];
+const MANY_REQUESTS = requests('public', '200', 100_000);
+
+/** For each alert of deploy/kubernetes: series that make it fire, and series that do not. */
+const ALERT_SERIES: Record<string, AlertSeries> = {
+  CustomerAuthorizationFailing: {
+    fires: [
+      // introspection fails, next to many requests of the public port, probes and scrapes
+      [
+        MANY_REQUESTS,
+        requests('management', '503', 10, '/oauth2/introspect'),
+        requests('management', '200', 5_000, '/health/ready'),
+        requests('management', '200', 5_000, '/metrics'),
+      ],
+    ],
+    quiet: [
+      [MANY_REQUESTS, requests('public', '503', 500)],
+      // pods that start respond to readiness probes with 503
+      [requests('management', '503', 60, '/health/ready'), requests('management', '200', 10, '/oauth2/introspect')],
+    ],
+    labels: { surface: 'management' },
+  },
+  CustomerAuthorizationTokensRejected: {
+    fires: [[MANY_REQUESTS, requests('management', '401', 10, '/oauth2/introspect')]],
+    quiet: [
+      [MANY_REQUESTS, requests('public', '401', 10_000)],
+      [requests('management', '401', 2, '/oauth2/introspect')],
+    ],
+    labels: { surface: 'management' },
+  },
+  CustomerAuthorizationAbsent: {
+    fires: [[steady('cas_registry_age_seconds', 1)]],
+    quiet: [[steady('cas_registry_age_seconds', 1)]],
+    added: { job: 'customer-authorization', namespace: 'customer-authorization-staging' },
+  },
+  CustomerAuthorizationPodWaiting: {
+    fires: [
+      [
+        steady('process_start_time_seconds', 1, { instance: 'waiting' }),
+        steady('process_start_time_seconds', 1, { instance: 'serving' }),
+        steady('cas_registry_age_seconds', 1, { instance: 'serving' }),
+      ],
+    ],
+    quiet: [
+      [
+        steady('process_start_time_seconds', 1, { instance: 'serving' }),
+        steady('cas_registry_age_seconds', 1, { instance: 'serving' }),
+      ],
+    ],
+    labels: { instance: 'waiting' },
+  },
+  CustomerAuthorizationSlow: { fires: [durations(980)], quiet: [durations(995)] },
+  CustomerAuthorizationReplays: {
+    fires: [[growing('cas_code_redemptions_total', 1, { outcome: 'replayed' })]],
+    quiet: [
+      [growing('cas_code_redemptions_total', 1_000, { outcome: 'redeemed' })],
+      [growing('cas_code_redemptions_total', 0.3, { outcome: 'replayed' })],
+    ],
+  },
+  CustomerAuthorizationFileInvalid: {
+    fires: [[steady('cas_file_invalid', 1, { file: 'REGISTRY_FILE', instance: 'one' })]],
+    quiet: [[steady('cas_file_invalid', 0, { file: 'REGISTRY_FILE' })]],
+    labels: { file: 'REGISTRY_FILE' },
+  },
+  CustomerAuthorizationRegistryFileSuperseded: {
+    fires: [[steady('cas_registry_file_superseded', 1, { instance: 'one' })]],
+    quiet: [[steady('cas_registry_file_superseded', 0, { instance: 'one' })]],
+  },
+  CustomerAuthorizationSigningKeysExpire: {
+    fires: [[steady('cas_signing_key_seconds_left', 7_100)]],
+    quiet: [[steady('cas_signing_key_seconds_left', 7_300)], [MANY_REQUESTS]],
+  },
+  CustomerAuthorizationDatabaseOverloaded: {
+    fires: [[growing('cas_database_rejected_total', 1)], [steady('cas_database_waiting', 60)]],
+    quiet: [[growing('cas_database_rejected_total', 0), steady('cas_database_waiting', 40)]],
+  },
+  CustomerAuthorizationRegistryStale: {
+    fires: [[steady('cas_registry_age_seconds', 61)]],
+    quiet: [[steady('cas_registry_age_seconds', 59)]],
+  },
+  CustomerAuthorizationRevocationsNotPublished: {
+    fires: [[steady('cas_revocation_feed_lag_seconds', 30)]],
+    quiet: [[steady('cas_revocation_feed_lag_seconds', 1)]],
+  },
+  CustomerAuthorizationManyRevocations: {
+    fires: [
+      [
+        steady('cas_revocation_feed_entries', 1_000_001, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 900_000, { instance: 'two' }),
+      ],
+    ],
+    // each process reports the entries of all processes
+    quiet: [
+      [
+        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'two' }),
+      ],
+    ],
+  },
+  CustomerAuthorizationLimitsNotShared: {
+    fires: [
+      [
+        steady('cas_rate_limit_store_up', 0, { instance: 'one' }),
+        steady('cas_rate_limit_store_up', 1, { instance: 'two' }),
+      ],
+    ],
+    quiet: [[steady('cas_rate_limit_store_up', 1)]],
+  },
+  CustomerAuthorizationAuditSinkFails: {
+    fires: [[growing('cas_audit_sink_failures_total', 1)]],
+    quiet: [[growing('cas_audit_sink_failures_total', 0)]],
+  },
+  CustomerAuthorizationLogLinesLost: {
+    fires: [[growing('cas_log_lines_lost_total', 1)]],
+    quiet: [[growing('cas_log_lines_lost_total', 0)]],
+  },
+  CustomerAuthorizationEventLoopBlocked: {
+    fires: [[steady('nodejs_eventloop_lag_p99_seconds', 0.3)]],
+    quiet: [[steady('nodejs_eventloop_lag_p99_seconds', 0.1)]],
+  },
+};
 
 const promtool = findProgram(['promtool']);
 const { groups } = documentOfKind('PrometheusRule').spec;

@@ -1,107 +1,292 @@
-import { execFileSync } from 'node:child_process';
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
 import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
+import { MARIADB } from '../../../scripts/test-programs.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { manage } from '../../support/management-api.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
-import { blocksOf, RunbookFolder, SETTINGS } from '../../support/runbook-commands.js';
+import { readPage, shellBlocksOf } from '../../support/page-blocks.js';
+import {
+  environmentOf,
+  PORTS,
+  type ServiceProcess,
+  startServiceProcess,
+  TestProcess,
+} from '../../support/processes.js';
 import { testRegistry, writeRegistry } from '../../support/test-registry.js';
 import { httpClientOf } from '../../support/test-service.js';
-import { INFO, newCustomer } from '../../support/transfers.js';
+import { INFO, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const PROJECT = join(import.meta.dirname, '../../..');
-const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
-const SECRET = 'resource-server-secret-of-the-test';
+const PAGE = 'docs/operations.md';
+const OPERATOR = 'operator-token-of-the-tests-0123456789';
 
-const hasPrograms = ['bash', 'curl', 'grep', 'sed', 'tr'].every((program) => {
-  try {
-    return execFileSync('which', [program]).length > 0;
-  } catch {
-    return false;
+/** The runbook runs in Kubernetes and without it. */
+type Setting = 'kubernetes' | 'plain';
+const SETTINGS: Setting[] = ['kubernetes', 'plain'];
+
+/** A process whose log and metrics the runbook reads. */
+interface RunbookProcess {
+  log: string;
+  metricsUrl: string;
+}
+
+/** The functions that the runbook defines for each setting: its first two blocks. */
+const FUNCTIONS = shellBlocksOf(PAGE, '## Runbook').slice(0, 2);
+
+const blocksOf = (heading: string) => shellBlocksOf(PAGE, `### ${heading}`);
+
+/** Does what the runbook asks of kubectl, with the files and ports of local processes. */
+const KUBECTL = `#!/usr/bin/env bash
+shift 2 # -n NAMESPACE
+verb=$1; shift
+case "$verb" in
+  logs) for pod in pods/*; do sed "s|^|[pod/\${pod##*/}/service] |" "$pod/log"; done ;;
+  get) for pod in pods/*; do echo "pod/\${pod##*/}"; done ;;
+  exec)
+    [ "$1" = -i ] && shift
+    pod=\${1##*/}; shift 2 # POD --
+    if [ "$2" = -e ]; then node -e "\${3//http:\\/\\/localhost:3003\\/metrics/$(cat "pods/$pod/metrics-url")}"; else "$@"; fi ;;
+esac
+`;
+
+/** A folder in which the commands of the runbook run. */
+class RunbookFolder {
+  constructor(
+    private readonly cwd: string,
+    private readonly environment: Record<string, string>,
+  ) {
+    const bin = join(cwd, 'bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'kubectl'), KUBECTL);
+    chmodSync(join(bin, 'kubectl'), 0o755);
   }
-});
 
-describe.runIf(hasPrograms).each(SETTINGS)('the runbook: a customer’s token is refused (%s)', (setting) => {
+  /** Writes the logs of the processes. Without Kubernetes, the metrics are those of the first one. */
+  write(processes: RunbookProcess[]): void {
+    for (const [index, { log, metricsUrl }] of processes.entries()) {
+      const pod = join(this.cwd, `pods/customer-authorization-${index}`);
+      mkdirSync(pod, { recursive: true });
+      writeFileSync(join(pod, 'log'), log);
+      writeFileSync(join(pod, 'metrics-url'), metricsUrl);
+    }
+    writeFileSync(join(this.cwd, 'service.log'), processes.map(({ log }) => log).join(''));
+    writeFileSync(join(this.cwd, 'metrics-url'), processes[0]?.metricsUrl ?? '');
+  }
+
+  /** Runs commands as a person does. Returns everything that they print. */
+  async run(setting: Setting, commands: string): Promise<string> {
+    const metricsUrl = readFileSync(join(this.cwd, 'metrics-url'), 'utf8');
+    const functions = FUNCTIONS[SETTINGS.indexOf(setting)]?.replace('http://localhost:3001/metrics', metricsUrl);
+    const env = { ...this.environment, PATH: `${join(this.cwd, 'bin')}:${process.env.PATH}` };
+    const script = `${functions}\n${commands}`;
+    const ended = promisify(execFile)('bash', ['--norc', '-uc', script], { cwd: this.cwd, env });
+    const { stdout, stderr } = await ended.catch((error: { stdout: string; stderr: string }) => error);
+    return stdout + stderr;
+  }
+}
+
+describe('the runbook: a customer’s token is refused', () => {
+  const SECRET = 'resource-server-secret-of-the-test';
   let database: TestDatabase;
   let service: ServiceProcess;
-  let environment: Record<string, string>;
+  let folder: RunbookFolder;
   let ended: { access_token: string; entity_id: string };
-  let requestId: string;
-  let outputs: string[];
 
   beforeAll(async () => {
     database = await createEmptyDatabase();
+    const cwd = database.folder;
     const registry = testRegistry();
     registry.resource_servers.push({ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] });
-    environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    const environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
     service = await startServiceProcess({
       ...environment,
       MIGRATE_ON_START: 'true',
-      ADMIN_TOKEN,
-      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registry),
+      ADMIN_TOKEN: OPERATOR,
+      REGISTRY_FILE: writeRegistry(join(cwd, 'registry.yaml'), registry),
     });
     const client = httpClientOf(service.url);
     ended = await newCustomer(client);
     await client.post(TOKEN, cookieBody());
     await client.send('DELETE', TOKEN, bearer(ended.access_token));
-    requestId = (await client.send('GET', INFO, bearer(ended.access_token))).body.request_id;
+    const requestId = (await client.send('GET', INFO, bearer(ended.access_token))).body.request_id;
     await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SECRET), { token: ended.access_token });
     await service.process.says(/"route":"\/oauth2\/introspect"/);
-    outputs = await runAll();
-  }, 300_000); // it starts the service and two commands, each in a process
+    // the files that the section names
+    symlinkSync(join(PROJECT, 'dist'), join(cwd, 'dist'));
+    writeFileSync(join(cwd, 'token.txt'), `${ended.access_token}\n`, { mode: 0o600 });
+    writeFileSync(join(cwd, 'operator.header'), `Authorization: Bearer ${OPERATOR}\n`, { mode: 0o600 });
+    folder = new RunbookFolder(cwd, { ...environment, REQUEST_ID: requestId, ENTITY_ID: ended.entity_id });
+    folder.write([{ log: service.process.stdout, metricsUrl: `${service.managementUrl}/metrics` }]);
+  });
   afterAll(async () => {
     await service?.terminate();
     await database?.remove();
   });
 
-  /** Runs the commands of the section in a folder with the files that the section names. */
-  async function runAll(): Promise<string[]> {
-    const cwd = database.folder;
-    symlinkSync(join(PROJECT, 'dist'), join(cwd, 'dist'));
-    writeFileSync(join(cwd, 'token.txt'), `${ended.access_token}\n`, { mode: 0o600 });
-    writeFileSync(join(cwd, 'operator.header'), `Authorization: Bearer ${ADMIN_TOKEN}\n`, { mode: 0o600 });
-    const folder = new RunbookFolder(cwd, { ...environment, REQUEST_ID: requestId, ENTITY_ID: ended.entity_id });
-    folder.write([{ log: service.process.stdout, metricsUrl: `${service.managementUrl}/metrics` }]);
-    const printed: string[] = [];
-    for (const commands of blocksOf("A customer's token is refused"))
-      printed.push(await folder.run(setting, commands.replaceAll('http://localhost:3001', service.managementUrl)));
-    return printed;
-  }
-
-  const linesOf = (output: string | undefined) =>
-    (output ?? '')
+  const linesOf = (output: string) =>
+    output
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line.replace(/^\[\S+\] /, '')));
 
-  it('explains the token', () => {
-    expect(outputs).toHaveLength(5);
-    expect(outputs[0]).toMatch(/^kind: customer access token\nvalid here: no\nreason: revoked\n/);
-    expect(outputs[0]).toContain(`sub: ${ended.entity_id}\n`);
-  });
-
-  it('gets the reason from a running process', () => {
-    expect(JSON.parse(outputs[1] ?? '')).toEqual({ active: false, inactive_reason: 'revoked' });
-  });
-
-  it('finds the refused request by its id', () => {
-    expect(linesOf(outputs[2])).toMatchObject([{ route: INFO, status: 401, reason: 'revoked', sub: ended.entity_id }]);
-  });
-
-  it('finds every refused request of the customer, with the resource server that asked', () => {
-    expect(linesOf(outputs[3])).toMatchObject([
+  it.each(SETTINGS)('explains the token, and finds its refusals and the event of its end (%s)', async (setting) => {
+    const outputs: string[] = [];
+    for (const commands of blocksOf("A customer's token is refused"))
+      outputs.push(await folder.run(setting, commands.replaceAll('http://localhost:3001', service.managementUrl)));
+    const [explained = '', introspected = '', refusal = '', refusals = '', events = '', ...others] = outputs;
+    expect(others).toEqual([]);
+    expect(explained).toMatch(/^kind: customer access token\nvalid here: no\nreason: revoked\n/);
+    expect(explained).toContain(`sub: ${ended.entity_id}\n`);
+    expect(JSON.parse(introspected)).toEqual({ active: false, inactive_reason: 'revoked' });
+    expect(linesOf(refusal)).toMatchObject([{ route: INFO, status: 401, reason: 'revoked', sub: ended.entity_id }]);
+    expect(linesOf(refusals)).toMatchObject([
       { route: INFO, reason: 'revoked' },
       { route: '/oauth2/introspect', reason: 'revoked', resource_server: 'chat-api' },
     ]);
+    const actor = { kind: 'customer', id: ended.entity_id };
+    const subject = { id: claimsOf(ended.access_token).jti };
+    expect(linesOf(events).at(-1)).toMatchObject({ event: 'token.revoked', actor, subject });
+  });
+});
+
+const CLIENT_ID = 'created-by-alice';
+
+/** What each command of a section prints after the faults below. */
+const PRINTED: Record<string, RegExp[]> = {
+  'Requests fail': [/status="503"/, /^ *\d+ "cause":"[^"]*(ECONNREFUSED|database)/m, /"context":"Database"/],
+  'Tokens are rejected': [
+    /route="\/oauth2\/introspect".*status="401"/,
+    /^ *\d+ "resource_server":"unknown-api"|"reason":"malformed"/m,
+    /"event":"admin.authentication_failed"/,
+  ],
+  'A pod waits': [/the database is not usable yet/],
+  'No pod responds': [/the database is not usable yet/],
+  'Requests are slow': [/http_request_duration_seconds_sum\{surface="public"/, /cas_database_waiting \d/],
+  'Codes are replayed': [/"event":"transfer_token.replayed"/],
+  'A file is invalid': [/cas_file_invalid\{file="REGISTRY_FILE"\} 1$/m, /not applied; the previous content/],
+  'A registry file is superseded': [/cas_registry_file_superseded 1$/m, /the registry file is superseded/],
+  'Signing keys expire': [/cas_signing_keys\{state="signing"\} 1$/m],
+  'The database is overloaded': [/cas_database_connections\{state="idle"\}/],
+  'The registry is stale': [/cas_registry_age_seconds \d/, /the registry could not be read/],
+  'Revocations are not published': [/cas_revocation_feed_lag_seconds \d/, /the revocation feed cannot be published/],
+  'Many revocations are in force': [
+    /cas_revocation_feed_entries \d/,
+    /^ *\d+ "kind":"customer"/m,
+    /^ *\d+ "actor":\{"kind":"customer"/m,
+  ],
+  'Limits are not shared': [/cas_rate_limit_store_up 0$/m, /REDIS_URL:/],
+  'An audit sink fails': [/cas_audit_sink_failures_total 0$/m, /^$/], // no extension here
+  'An entry of the registry has changed': [/"actor":\{"kind":"operator","id":"alice"\}.*"change":"created"/],
+  'Log lines are lost': [/cas_log_lines_lost_total 0$/m, /^$/],
+};
+
+describe.runIf(MARIADB.find())('the runbook after faults', () => {
+  let server: MariadbServer;
+  let database: TestDatabase;
+  let folder: RunbookFolder;
+  const services: ServiceProcess[] = [];
+  let waiting: TestProcess;
+
+  beforeAll(async () => {
+    server = await startMariadb();
+    database = await createEmptyDatabase();
+    const url = await server.createDatabase('service');
+    const environment = {
+      ...environmentOf({ ...database, url }),
+      ...{ NODE_ENV: 'production', AUTH_URL: 'https://auth.example', REDIS_URL: 'redis://127.0.0.1:1' },
+      ADMIN_TOKENS: `alice:${OPERATOR}`,
+      TRUST_PROXY: '1',
+      MIGRATE_ON_START: 'true',
+    };
+    const registryFile = join(database.folder, 'registry.yaml');
+    const olderFile = join(database.folder, 'older.yaml');
+    writeFileSync(registryFile, stringify(testRegistry()));
+    cpSync(registryFile, olderFile);
+    const start = async (REGISTRY_FILE: string) => {
+      const service = await startServiceProcess({ ...environment, REGISTRY_FILE });
+      services.push(service);
+      return service;
+    };
+    const service = await start(registryFile);
+    writeFileSync(registryFile, `${readFileSync(registryFile, 'utf8')}\nrevision: 2\n`);
+    await service.process.says(/REGISTRY_FILE: changed; the new content is in use/);
+    await start(olderFile);
+    await causeFaults(service, registryFile);
+    waiting = TestProcess.start('main.js', [], { ...PORTS, ...environment, REGISTRY_FILE: registryFile });
+    await waiting.says(/the database is not usable yet/);
+    folder = new RunbookFolder(database.folder, { ...environment, CLIENT_ID });
+  });
+  afterAll(async () => {
+    waiting?.signal('SIGKILL');
+    for (const each of services) each.process.signal('SIGKILL');
+    await Promise.all([waiting?.ended, ...services.map((each) => each.process.ended)]);
+    await server?.stop();
+    await database?.remove();
   });
 
-  it('finds the audit event of the end of the token, with its actor', () => {
-    const { jti } = claimsOf(ended.access_token);
-    const actor = { kind: 'customer', id: ended.entity_id };
-    expect(linesOf(outputs[4]).at(-1)).toMatchObject({ event: 'token.revoked', actor, subject: { id: jti } });
+  async function causeFaults(service: ServiceProcess, registryFile: string): Promise<void> {
+    const client = httpClientOf(service.url);
+    const { access_token } = await newCustomer(client);
+    const code = await transferToken(client, access_token);
+    await redeem(client, code);
+    await redeem(client, code, {}, { 'x-forwarded-for': '203.0.113.5' }); // from another network: a replay
+    await client.send('DELETE', TOKEN, bearer((await newCustomer(client)).access_token));
+    await client.post('/v2/customer/end_sessions', {}, bearer((await newCustomer(client)).access_token));
+    await infoStatus(client, 'malformed');
+    await manage(service, 'POST', '/oauth2/introspect', basic('unknown-api', 'x'.repeat(32)), { token: access_token });
+    await manage(service, 'GET', '/admin/clients', bearer('wrong'));
+    const entry = { client_id: CLIENT_ID, name: 'C', client_type: 'native', redirect_uris: ['app.example:/callback'] };
+    expect((await manage(service, 'POST', '/admin/clients', bearer(OPERATOR), entry)).status).toBe(201);
+    writeFileSync(registryFile, 'revision: [');
+    await service.process.says(/not applied; the previous content stays in use/);
+    await server.shutDown();
+    while ((await client.post(TOKEN, cookieBody())).status !== 503);
+    await service.process.says(/"context":"Database"/);
+    await service.process.says(/the registry could not be read/);
+    await service.process.says(/the revocation feed cannot be published/);
+  }
+
+  /** The processes, and first the one whose metrics the commands of a section need. */
+  function writeFiles(heading: string): void {
+    const [first, superseded] = services.map(({ process, managementUrl }) => ({
+      log: process.stdout + process.stderr,
+      metricsUrl: `${managementUrl}/metrics`,
+    }));
+    if (!first || !superseded) throw new Error('no process was started');
+    const [, port] = /port (\d+) for the cluster/.exec(waiting.stdout) ?? [];
+    const third = { log: waiting.stdout + waiting.stderr, metricsUrl: `http://127.0.0.1:${port}/metrics` };
+    folder.write([...(heading.includes('superseded') ? [superseded, first] : [first, superseded]), third]);
+  }
+
+  const cases = SETTINGS.flatMap((setting) => Object.keys(PRINTED).map((heading) => [heading, setting] as const));
+
+  it.each(cases)(
+    '%s: each command that reads the log or the metrics prints what the page says (%s)',
+    async (heading, setting) => {
+      writeFiles(heading);
+      const commands = blocksOf(heading)
+        .flatMap((block) => block.split('\n'))
+        .filter((line) => line.startsWith('service_'));
+      expect(commands).toHaveLength(PRINTED[heading]?.length ?? 0);
+      for (const [index, command] of commands.entries())
+        expect([command, await folder.run(setting, command)]).toEqual([
+          command,
+          expect.stringMatching(PRINTED[heading]?.[index] as RegExp),
+        ]);
+    },
+  );
+
+  it('lists every section with such commands', () => {
+    const page = readPage(PAGE).split('\n## Runbook\n')[1] ?? '';
+    const headings = Array.from(page.matchAll(/^### (.*)$/gm), ([, heading = '']) => heading);
+    const tested = [...Object.keys(PRINTED), "A customer's token is refused"];
+    expect(headings.filter((heading) => !tested.includes(heading))).toEqual([]);
   });
 });

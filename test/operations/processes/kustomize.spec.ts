@@ -104,13 +104,6 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     expect(volumes).toContainEqual({ name: 'registry', configMap: { name: 'customer-authorization-registry' } });
   });
 
-  it.each(overlays)('gives all pods of %s the label that the network policy of all pods selects', (overlay) => {
-    const built = build(overlay);
-    const { matchLabels } = find(built, 'NetworkPolicy', 'customer-authorization-all-pods').spec.podSelector;
-    expect(podsOf(built)).toHaveLength(3);
-    for (const { metadata } of podsOf(built)) expect(metadata.labels).toMatchObject(matchLabels);
-  });
-
   it.each(components)('builds %s on top of the base, of valid objects', (name) => {
     for (const each of build('base', [name])) expect(() => assertValid(each)).not.toThrow();
   });

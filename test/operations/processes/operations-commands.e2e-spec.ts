@@ -1,33 +1,54 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
-import { tokenOfUser } from '../../support/tenant-user.js';
+import { findProgram } from '../../../scripts/debian-packages.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { WITH_REFRESH } from '../../support/customer-refresh.js';
+import { manage } from '../../support/management-api.js';
+import { shellBlocksOf } from '../../support/page-blocks.js';
+import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { moveOf } from '../../support/remember.js';
+import { httpClientOf } from '../../support/test-service.js';
+import { redeem } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'token-of-the-operator-of-the-commands';
 const SEPARATOR = '--- next block ---';
 const SECRET = /^[\w-]{43}$/;
 
-const hasCurl = (() => {
-  try {
-    return execFileSync('curl', ['--version']).length > 0;
-  } catch {
-    return false;
-  }
-})();
+/** The tenant that the commands of docs/operations.md create, and the user that they search. */
+const SITE = { client_id: 'example-site' };
+const SITE_ORIGIN = 'https://chat.example.com';
+const AGENT = ['--email', 'backend@example.com', '--client-id', 'example-backend', '--scope', 'customers:own'];
+const USER = { external_id: 'user-4711' };
 
-/** The shell blocks of the section, without the indentation of a list. */
-function blocksOf(page: string, section: string): string[] {
-  const [, text = ''] = new RegExp(`^## ${section}\n(.*?)^## `, 'ms').exec(readFileSync(page, 'utf8')) ?? [];
-  const blocks = text.matchAll(/^( *)```sh\n(.*?)^\1```$/gms);
-  return Array.from(blocks, ([, indentation = '', lines = '']) =>
-    lines.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
-  );
+/**
+ * The token of a customer that the backend of the tenant created, and to which a browser and an app lead.
+ *
+ * @param environment of commands that use the database of the service
+ */
+async function tokenOfUser(
+  service: ServiceProcess,
+  environment: Record<string, string>,
+  adminToken: string,
+): Promise<string> {
+  const changes = { grant_types: WITH_REFRESH, grants: { identity_token: { remember: ['browser', 'refresh_token'] } } };
+  const changed = await manage(service, 'PATCH', '/admin/clients/example-site', bearer(adminToken), changes);
+  expect(changed.status).toBe(200);
+  const { stdout: agentToken } = await runCli(['agent-token', ...AGENT], environment);
+  const client = httpClientOf(service.url);
+  const { body } = await client.post(TOKEN, agentTokenBody({ ...SITE, ...USER }), bearer(agentToken.trim()));
+  for (const remember of ['browser', 'refresh_token']) {
+    const { code, verifier } = await moveOf(client, body.access_token, SITE);
+    const proof = { ...SITE, code_verifier: verifier, remember };
+    expect((await redeem(client, code, proof, { origin: SITE_ORIGIN })).status).toBe(200);
+  }
+  return body.access_token;
 }
 
-describe.runIf(hasCurl)('the commands of docs/operations.md, section Administration', () => {
+describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, section Administration', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let environment: Record<string, string>;
@@ -37,7 +58,7 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
     const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:${ADMIN_TOKEN}` };
     service = await startServiceProcess({ ...environment, ...operator });
-    const blocks = blocksOf('docs/operations.md', 'Administration');
+    const blocks = shellBlocksOf('docs/operations.md', '## Administration');
     const [functions = ''] = blocks;
     const firstOfCustomers = blocks.findIndex((block) => block.startsWith('CUSTOMER='));
     outputs = await run(blocks.slice(0, firstOfCustomers), {});

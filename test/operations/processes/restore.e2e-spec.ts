@@ -9,6 +9,7 @@ import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
 import { MARIADB, MARIADB_BACKUP } from '../../../scripts/test-programs.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
+import { shellBlocksOf } from '../../support/page-blocks.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
 import { writeRegistry } from '../../support/test-registry.js';
 import { httpClientOf } from '../../support/test-service.js';
@@ -17,12 +18,9 @@ import { infoStatus } from '../../support/transfers.js';
 const PAGE = readFileSync('docs/operations.md', 'utf8');
 const DIST = join(import.meta.dirname, '../../../dist');
 
-/** The blocks of commands of the section Backup and restore, in its order. */
+/** The blocks of commands of the section, in its order. */
 const [FROM_DUMP = '', FROM_FULL_BACKUP = '', FROM_SQLITE = '', BEFORE_THE_START = '', AFTER_THE_START = ''] =
-  Array.from(
-    (PAGE.split('\n## Backup and restore\n')[1] ?? '').split('\n## ')[0]?.matchAll(/^( *)```sh\n(.*?)^ *```$/gms) ?? [],
-    ([, indentation, text = '']) => text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
-  );
+  shellBlocksOf('docs/operations.md', '## Backup and restore');
 /** The command of a row of the table of backups. */
 const backupCommand = (program: string) => new RegExp(`\`(${program} .*?)\``).exec(PAGE)?.[1] ?? '';
 
