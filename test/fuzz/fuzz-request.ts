@@ -1,6 +1,15 @@
-import type { Browser } from './world.js';
+import { Agent } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseResponses, plainRequest, RawConnection } from '../support/raw-http.js';
+import type { TestResponse } from '../support/test-service.js';
 
 export type Port = 'public' | 'management';
+
+/** A browser at the authorization page. */
+export interface Browser {
+  cookies: Map<string, string>;
+  csrf?: string;
+}
 
 /** A request of a run, before its serialization. */
 export interface FuzzRequest {
@@ -34,18 +43,75 @@ export function setHeader(request: FuzzRequest, name: string, value: string): vo
   request.headers.push([name, value]);
 }
 
-/** The bytes of a request, with a correct length. The raw shapes test incorrect lengths. */
-export function bytesOf({ method, target, headers, body, chunked }: FuzzRequest): Buffer {
-  const length = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`;
-  const head = [`${method} ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), length, '', ''];
-  return Buffer.concat([Buffer.from(head.join('\r\n')), chunked ? inChunks(body) : body]);
+/** The header that says where the body ends. The raw shapes test incorrect lengths. */
+const lengthOf = ({ body, chunked }: FuzzRequest): [name: string, value: string] =>
+  chunked ? ['Transfer-Encoding', 'chunked'] : ['Content-Length', `${body.length}`];
+
+/** The body in two parts, if it is sent in chunks. */
+function partsOf({ body, chunked }: FuzzRequest): Buffer[] {
+  const half = chunked ? Math.floor(body.length / 2) : body.length;
+  return [body.subarray(0, half), body.subarray(half)].filter((part) => part.length > 0);
 }
 
-function inChunks(body: Buffer): Buffer {
-  const half = Math.floor(body.length / 2);
-  const parts = [body.subarray(0, half), body.subarray(half)].filter((part) => part.length > 0);
-  const chunks = parts.flatMap((part) => [Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')]);
-  return Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]);
+export function bytesOf(request: FuzzRequest): Buffer {
+  const { method, target, headers, body, chunked } = request;
+  const lines = [...headers, lengthOf(request)].map(([name, value]) => `${name}: ${value}`);
+  const head = Buffer.from([`${method} ${target} HTTP/1.1`, ...lines, '', ''].join('\r\n'));
+  if (!chunked) return Buffer.concat([head, body]);
+  const chunks = partsOf(request).flatMap((part) => [`${part.length.toString(16)}\r\n`, part, '\r\n']);
+  return Buffer.concat([head, ...[...chunks, '0\r\n\r\n'].map((each) => Buffer.from(each as string))]);
+}
+
+/** The connections that requests share. */
+const shared = new Agent({ keepAlive: true, maxSockets: 16 });
+
+/** Sends a request on a connection of others. @throws Error if there is no response in time */
+export function sendShared(url: string, request: FuzzRequest, timeoutMs: number): Promise<TestResponse> {
+  const { method, target: path } = request;
+  const headers = [...request.headers, lengthOf(request)] as never;
+  const signal = AbortSignal.timeout(timeoutMs);
+  return plainRequest(url, { agent: shared, method, path, headers, signal }, partsOf(request));
+}
+
+/** If nothing arrives for this time after a response, the fuzzer half-closes the connection. */
+const RESPONSE_IDLE_MS = 250;
+/** The idle time before the first response to bytes that may be an incomplete request. */
+export const FRAGMENT_IDLE_MS = 1_000;
+const POLL_INTERVAL_MS = 50;
+
+export interface Exchange {
+  responses: TestResponse[];
+  /** Whether the service has reset the connection instead of closing it. */
+  wasReset: boolean;
+}
+
+/**
+ * Sends bytes on a separate connection, and reads all responses until the service closes it. The fuzzer half-closes an
+ * idle connection, so that the service does not wait for the rest of an incomplete request.
+ *
+ * @throws Error if the service does not close the connection in time, or does not respond with HTTP
+ */
+export async function exchangeBytes(
+  url: string,
+  bytes: Buffer,
+  timeoutMs: number,
+  idleMs = timeoutMs,
+): Promise<Exchange> {
+  const connection = (await RawConnection.open(url)).send(bytes);
+  const closed = connection.received().then(() => true);
+  let [before, silentMs] = ['', 0];
+  while (!(await Promise.race([closed, sleep(POLL_INTERVAL_MS)]))) {
+    const text = connection.receivedSoFar;
+    silentMs = text === before ? silentMs + POLL_INTERVAL_MS : 0;
+    before = text;
+    const isWaiting = text === '' || text === 'HTTP/1.1 100 Continue\r\n\r\n'; // the response follows
+    if (silentMs >= (isWaiting ? idleMs : RESPONSE_IDLE_MS)) connection.end();
+    if (silentMs <= timeoutMs) continue;
+    connection.abort();
+    throw new Error(`not closed in ${timeoutMs} ms after ${JSON.stringify(text)}`);
+  }
+  const responses = parseResponses(connection.receivedSoFar).filter(({ status }) => status >= 200);
+  return { responses, wasReset: connection.wasReset };
 }
 
 /** Methods that Node's parser knows, except CONNECT, after which a connection is no longer HTTP. */

@@ -17,7 +17,6 @@ try {
     seed: Number(FUZZ_SEED),
     first: Number(FUZZ_FIRST),
     patience: Number(FUZZ_PATIENCE),
-    slow: requests > 10_000,
   };
   print(JSON.stringify(await fuzz({ ...options, progress: print }), undefined, 2));
 } catch (error) {

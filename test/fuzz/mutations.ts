@@ -14,33 +14,14 @@ import {
 } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
 import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { type FuzzRequest, headerOf, setHeader } from './fuzz-request.js';
-import { AUTHORIZATIONS, MEANINGFUL } from './header-values.js';
 import type { Operation } from './operations.js';
 import { forgedToken } from './tokens.js';
 import { type Draft, validRequest } from './valid-request.js';
 import type { CookiePair, World } from './world.js';
 
 const SEGMENTS = [
-  '..',
-  '.',
-  '',
-  '%2e%2e',
-  '%2f',
-  '%5c',
-  '%00',
-  '%',
-  '%zz',
-  '%c0%af',
-  '%E0%A4%A',
-  ';x=1',
-  'é',
-  '\\',
-  '__proto__',
-  '%252e%252e',
-  '*',
-  '**',
-  ':key',
-  '(.*)',
+  ...['..', '.', '', '%2e%2e', '%2f', '%5c', '%00', '%', '%zz', '%c0%af', '%252e%252e', '\\', ';x=1'],
+  ...['é', '__proto__', '*', ':key', '(.*)'],
 ];
 
 /** Mutates a path. Returns the new path and a note about the mutation. */
@@ -74,24 +55,49 @@ function mutatedPath(path: string, random: Random): [path: string, note: string]
 }
 
 const QUERIES = [
-  '?',
-  '??',
-  '?%',
-  '?a[b]=1',
-  '?__proto__[x]=1',
-  '?constructor[prototype][x]=1',
-  '?a&a&a',
-  '?=',
-  '?a=%zz',
-  '?access_token=x',
-  '#fragment',
-  `?${'a=1&'.repeat(1_200)}`,
-  `?after=${FUZZ_MARKER}`,
+  ...['?', '??', '?%', '?=', '?a=%zz', '?a&a&a', '?a[b]=1', '?__proto__[x]=1', '?access_token=x', '#fragment'],
+  ...[`?${'a=1&'.repeat(1_200)}`, `?after=${FUZZ_MARKER}`],
 ];
 
-function strangeQuery(random: Random): string {
-  return random.pick(QUERIES);
-}
+/** Values with a meaning for servers or proxies, by header name. Half of them are mutated further. */
+const MEANINGFUL: Record<string, string[]> = {
+  Origin: ['null', 'https://acme.example', 'https://rival.example', 'https://acme.example.evil.example', ''],
+  'Content-Type': [
+    'application/json',
+    'application/x-www-form-urlencoded',
+    'application/x-www-form-urlencoded; charset=utf-16',
+    'multipart/form-data; boundary=x',
+    'a'.repeat(4_000),
+  ],
+  'X-Request-Id': ['', 'fz-valid-request-id', 'x'.repeat(65), '../../etc/passwd', '<fz>', '__proto__'],
+  traceparent: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', '00-x'],
+  tracestate: ['a=b', 'a'.repeat(600)],
+  'X-Forwarded-For': ['1.2.3.4', '1.2.3.4, 5.6.7.8, 9.9.9.9', '::ffff:1.2.3.4', '[::1]:80', 'fe80::1%eth0'],
+  'X-Forwarded-Host': ['evil.example'],
+  'X-Forwarded-Proto': ['http', 'javascript'],
+  Forwarded: ['for=1.2.3.4;host=evil.example'],
+  'X-HTTP-Method-Override': ['DELETE'],
+  'X-Original-URL': ['/admin/clients'],
+  Accept: ['text/html', 'application/json', 'text/html;q=0, */*', ';;;', `${'a/b,'.repeat(600)}`],
+  'Accept-Encoding': ['gzip, br', 'identity;q=0'],
+  'Content-Encoding': ['gzip', 'identity', 'br, gzip', ''],
+  Range: ['bytes=0-0', 'bytes=9-1,2-3'],
+  'If-None-Match': ['*', '"x"'],
+  'Access-Control-Request-Method': ['POST', 'TRACE', ''],
+  'Access-Control-Request-Headers': ['authorization', 'x-evil', '*'],
+  Host: ['', 'evil.example', 'auth.example:99999', 'a b', '[::', `${FUZZ_MARKER}.example`],
+  Connection: ['close', 'keep-alive, X-Request-Id', 'upgrade', 'Authorization'],
+  Upgrade: ['websocket', 'h2c'],
+  Expect: ['100-continue', '200-ok'],
+  Cookie: ['', ';', '=', '__svc_cid=', '__svc_cid=j:{"a":1}; __svc_cst=j:[]', '__Host-session=s%3A%.', 'é=ü'],
+};
+
+/** Values of `Authorization` without a valid bearer token. */
+const AUTHORIZATIONS = [
+  ...['', 'Bearer', 'Bearer  x', 'bearer x', 'Bearer a b', 'Bearer a, Bearer b', `Bearer ${'a'.repeat(7_000)}`],
+  ...['Basic', 'Basic !!!', 'Basic Og==', `Basic ${Buffer.from('a\0b:%zz').toString('base64')}`],
+  ...['Digest username="a"', 'Negotiate x', '__proto__ x'],
+];
 
 /** Sets, changes or repeats a header. Returns a note about the mutation. */
 function mutateHeader(request: FuzzRequest, random: Random): string {
@@ -107,7 +113,8 @@ function mutateHeader(request: FuzzRequest, random: Random): string {
   const existing = random.pick(request.headers)?.[0] ?? 'Host';
   if (kind === 'meaningful') {
     const name = random.pick(Object.keys(MEANINGFUL));
-    setHeader(request, name, random.pick(MEANINGFUL[name] ?? ['']));
+    const value = random.pick(MEANINGFUL[name] ?? ['']);
+    setHeader(request, name, random.chance(0.5) ? value : mutatedText(value, random));
     return `header ${name}`;
   }
   if (kind === 'mutated') {
@@ -174,23 +181,8 @@ function mutateCookies(request: FuzzRequest, world: World, random: Random): stri
 }
 
 const METHODS = [
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-  'TRACE',
-  'PROPFIND',
-  'QUERY',
-  'M-SEARCH',
-  'CONNECT',
-  'get',
-  'FOO',
-  'POST ',
-  'PRI',
-  '',
+  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'M-SEARCH'],
+  ...['CONNECT', 'get', 'FOO', 'POST ', 'PRI', ''],
 ];
 /** The distribution of the number of mutations. A quarter of the requests stay valid. */
 const MUTATION_COUNTS = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5];
@@ -242,7 +234,7 @@ function mutate(
     if (random.chance(0.7)) note(`query: ${mutateFields(draft.query, random)}`);
     else
       afterSerialization.push(() => {
-        request.target += strangeQuery(random);
+        request.target += random.pick(QUERIES);
         note('query: strange');
       });
   } else if (area === 'path') {

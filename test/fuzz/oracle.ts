@@ -1,11 +1,12 @@
-import { INJECTED_HEADER, MARKUP } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
+import { violationOfErrorResponse } from '../../packages/conformance-kit/src/error-response.js';
+import { FUZZ_MARKER, INJECTED_HEADER, MARKUP } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
 import { type OpenApiResponses, type ReceivedResponse } from '../../packages/conformance-kit/src/openapi-responses.js';
-import { violationOfError } from './error-rules.js';
+import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
+import type { TestResponse } from '../support/test-service.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
 import type { Operation } from './operations.js';
-import { Ownership } from './ownership.js';
 import { SMUGGLED_ID } from './raw-shapes.js';
-import { type Reply, replyHeader } from './reply.js';
+import { ADMIN_TOKEN, RESOURCE_SERVER } from './world.js';
 
 /** The hint of a response to bytes that are not an HTTP request. Any route may return it. */
 const BROKEN = '"error_hint":"HTTP: malformed or incomplete request"';
@@ -22,48 +23,50 @@ export class Oracle {
   ) {}
 
   /** The violation in the response to a request, or `undefined`. */
-  violationOf(request: FuzzRequest, reply: Reply): string | undefined {
+  violationOf(request: FuzzRequest, response: TestResponse): string | undefined {
     const { port, target } = request;
     const method = request.method.trim();
     const path = pathOf(target);
-    if (this.isBroken(reply)) return this.violationOfAny(reply) ?? violationOfError(reply, request);
-    const response = receivedResponse(port, method, path, reply);
+    if (this.isBroken(response)) return this.violationOfAny(response) ?? violationOfError(response, request);
+    const received = receivedResponse(port, method, path, response);
     return (
-      this.violationOfAny(reply) ??
-      (reply.status >= 400 ? violationOfError(reply, request) : this.violationOfSuccess(request, path, reply)) ??
-      this.violationOfRoute(response) ??
-      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.violationOf(response)) ??
-      this.ownership.violationOf(request, path, reply)
+      this.violationOfAny(response) ??
+      (response.status >= 400
+        ? violationOfError(response, request)
+        : this.violationOfSuccess(request, path, response)) ??
+      this.violationOfRoute(received) ??
+      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.violationOf(received)) ??
+      this.ownership.violationOf(request, path, response)
     );
   }
 
   /** The violation in a response to bytes that are not a known request, or `undefined`. */
-  violationOfRaw(reply: Reply): string | undefined {
-    return this.violationOfAny(reply) ?? (reply.status >= 400 ? violationOfError(reply) : undefined);
+  violationOfRaw(response: TestResponse): string | undefined {
+    return this.violationOfAny(response) ?? (response.status >= 400 ? violationOfError(response) : undefined);
   }
 
-  isBroken({ text }: Reply): boolean {
+  isBroken({ text }: TestResponse): boolean {
     return text.includes(BROKEN);
   }
 
-  private violationOfAny(reply: Reply): string | undefined {
-    if (reply.status >= 500) return `${reply.status}`;
-    const id = replyHeader(reply, 'x-request-id');
+  private violationOfAny(response: TestResponse): string | undefined {
+    if (response.status >= 500) return `${response.status}`;
+    const id = response.headers.get('x-request-id');
     if (!id) return 'no X-Request-Id';
     if (id === SMUGGLED_ID) return 'a smuggled request got a response';
-    if (replyHeader(reply, 'x-content-type-options') !== 'nosniff') return 'no nosniff';
-    if (replyHeader(reply, INJECTED_HEADER) !== undefined) return 'a header of the caller is in the response';
-    const isPage = replyHeader(reply, 'content-type')?.startsWith('text/html');
-    return isPage && reply.text.includes(MARKUP) ? 'markup of the caller is on the page' : undefined;
+    if (response.headers.get('x-content-type-options') !== 'nosniff') return 'no nosniff';
+    if (response.headers.has(INJECTED_HEADER)) return 'a header of the caller is in the response';
+    const isPage = response.headers.get('content-type')?.startsWith('text/html');
+    return isPage && response.text.includes(MARKUP) ? 'markup of the caller is on the page' : undefined;
   }
 
-  private violationOfSuccess(request: FuzzRequest, path: string, reply: Reply): string | undefined {
+  private violationOfSuccess(request: FuzzRequest, path: string, response: TestResponse): string | undefined {
     const { port, forgedBearer, forgedToken } = request;
     const method = request.method.trim();
-    if (!STORABLE.test(path) && replyHeader(reply, 'cache-control') !== 'no-store')
+    if (!STORABLE.test(path) && response.headers.get('cache-control') !== 'no-store')
       return 'a response that may be cached';
-    const allowedOrigin = replyHeader(reply, 'access-control-allow-origin');
-    if (allowedOrigin !== undefined && allowedOrigin !== '*' && allowedOrigin !== headerOf(request, 'origin')?.trim())
+    const allowedOrigin = response.headers.get('access-control-allow-origin');
+    if (allowedOrigin !== null && allowedOrigin !== '*' && allowedOrigin !== headerOf(request, 'origin')?.trim())
       return `CORS for ${allowedOrigin}`;
     if (method === 'OPTIONS') return undefined;
     const operation = this.operations.find(
@@ -72,7 +75,7 @@ export class Oracle {
     const wantsBearer =
       operation?.security.length && operation.security.every((each) => ['bearer', 'operator'].includes(each));
     if (forgedBearer && wantsBearer) return 'a forged bearer was accepted';
-    const isAlive = operation?.path === '/oauth2/introspect' && JSON.parse(reply.text).active;
+    const isAlive = operation?.path === '/oauth2/introspect' && response.body.active;
     return forgedToken && isAlive ? 'a forged token is active' : undefined;
   }
 
@@ -88,9 +91,9 @@ export class Oracle {
   }
 }
 
-function receivedResponse(port: Port, method: string, path: string, reply: Reply): ReceivedResponse {
-  const type = replyHeader(reply, 'content-type')?.split(';')[0] ?? '';
-  return { isManagement: port === 'management', method, path, status: reply.status, type, text: reply.text };
+function receivedResponse(port: Port, method: string, path: string, response: TestResponse): ReceivedResponse {
+  const type = response.headers.get('content-type')?.split(';')[0] ?? '';
+  return { isManagement: port === 'management', method, path, status: response.status, type, text: response.text };
 }
 
 /** The path that the service derives from a request target. */
@@ -99,4 +102,72 @@ function pathOf(target: string): string {
   // not `URL.canParse`, which accepts longer hosts than the constructor
   if (!target.startsWith('/')) return /^https?:\/\//i.test(target) ? (URL.parse(target)?.pathname ?? '') : '';
   return target.split('?', 1)[0] ?? '';
+}
+
+const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
+
+/** The violation of protocol §2.11 in an error response. The OpenAPI checks validate its schema. */
+function violationOfError(response: TestResponse, request?: FuzzRequest): string | undefined {
+  const { text, body } = response;
+  const header = (name: string) => response.headers.get(name) ?? undefined;
+  const violation = violationOfErrorResponse({ ...response, header });
+  if (violation !== undefined) return violation;
+  const leaked = secretsOf(request).find((secret) => text.includes(secret));
+  if (leaked !== undefined) return `an error response that contains a secret: ${leaked}`;
+  if (!body) return undefined;
+  const hint = String(body.error_hint).replace(/^.*: unknown (field|parameter)$/, ''); // The hint must name it.
+  if (`${hint}${body.error_description}`.includes(FUZZ_MARKER)) return 'a value of the request in the error';
+  return undefined;
+}
+
+function secretsOf(request: FuzzRequest | undefined): string[] {
+  if (!request) return SECRETS;
+  const bearer = headerOf(request, 'authorization')?.split(' ')[1] ?? '';
+  const [, cookie = ''] = /__svc_cst=(\w{64})/.exec(headerOf(request, 'cookie') ?? '') ?? [];
+  return [...SECRETS, bearer, cookie].filter((secret) => secret.length > 20);
+}
+
+interface Owner {
+  /** The secret of the browser. `undefined` for customers that agents have created. */
+  secret: string | undefined;
+  identityScope: string;
+}
+
+/** Checks that no caller gets a customer of another browser, organization or group. */
+class Ownership {
+  private readonly owners = new Map<string, Owner>();
+
+  /** The violation in the identity of a response, or `undefined`. */
+  violationOf(request: FuzzRequest, path: string, response: TestResponse): string | undefined {
+    const { entity_id: id, organization_id: organization } = response.body ?? {};
+    if (response.status !== 200 || id === undefined || organization === undefined) return undefined;
+    const group = /^\/v2\/customer\/[^/]+\/([^/]+)\/token\/?$/.exec(path)?.[1];
+    const cookies = cookiesOf(response);
+    if (!cookies) return this.violationOfOrganization(id, organization);
+    if (cookies.id !== id) return `the cookie names another customer, ${cookies.id}`;
+    const identityScope = group === undefined ? organization : `${organization} ${decodeURIComponent(group)}`;
+    const owner = this.owners.get(id);
+    this.owners.set(id, owner ?? { secret: cookies.secret, identityScope });
+    if (!owner) return undefined;
+    if (owner.secret !== cookies.secret) return `a customer of another browser, ${id}`;
+    if (!headerOf(request, 'cookie')?.includes(cookies.secret))
+      return `a customer without its secret in the request, ${id}`;
+    return owner.identityScope === identityScope || !identityScope.includes(' ')
+      ? this.violationOfOrganization(id, organization)
+      : `a customer of another group, ${id}`;
+  }
+
+  private violationOfOrganization(id: string, organization: string): string | undefined {
+    const owner = this.owners.get(id);
+    if (!owner) this.owners.set(id, { secret: undefined, identityScope: organization });
+    if (!owner || owner.identityScope.startsWith(organization)) return undefined;
+    return `a customer of another organization, ${id}`;
+  }
+}
+
+function cookiesOf(response: TestResponse): { id: string; secret: string } | undefined {
+  const values = response.cookies.map((line) => /^__svc_(cid|cst)=([^;]*)/.exec(line));
+  const id = values.find((found) => found?.[1] === 'cid')?.[2];
+  const secret = values.find((found) => found?.[1] === 'cst')?.[2];
+  return id !== undefined && secret !== undefined ? { id, secret } : undefined;
 }

@@ -3,16 +3,20 @@ import {
   OpenApiResponses,
   type OpenApiResponsesDocument,
 } from '../../packages/conformance-kit/src/openapi-responses.js';
-import { bytesOf, endsItsConnection, type FuzzRequest, setHeader } from './fuzz-request.js';
-import { harvest } from './harvest.js';
+import {
+  bytesOf,
+  endsItsConnection,
+  exchangeBytes,
+  FRAGMENT_IDLE_MS,
+  type FuzzRequest,
+  sendShared,
+  setHeader,
+} from './fuzz-request.js';
 import { mutatedRequest } from './mutations.js';
 import { type OpenApi, type Operation, operationsOf } from './operations.js';
 import { Oracle } from './oracle.js';
-import { exchangeBytes, FRAGMENT_IDLE_MS } from './own-connection.js';
 import { rawShape } from './raw-shapes.js';
-import { replyHeader } from './reply.js';
-import { SharedConnection } from './shared-connection.js';
-import type { World } from './world.js';
+import { harvest, type World } from './world.js';
 
 export interface FuzzOptions {
   requests: number;
@@ -21,8 +25,6 @@ export interface FuzzOptions {
   first?: number;
   /** The milliseconds within which every response must arrive. */
   patience: number;
-  /** Whether the run includes slow callers. */
-  slow: boolean;
   progress?: (line: string) => void;
 }
 
@@ -38,9 +40,8 @@ export interface Figures {
   megabytes: [afterFirstQuarter: number, atTheEnd: number];
 }
 
-/** The number of concurrent requests. It exceeds the number of connections, so that requests share them. */
+/** The number of concurrent requests. */
 const WORKER_COUNT = 64;
-const CONNECTION_COUNT = 16;
 const RAW_SHAPE_RATIO = 0.04;
 
 /** A run of the fuzzer: it sends requests and checks their responses. */
@@ -49,7 +50,6 @@ export class Run {
   /** The weights by the index of the operation. */
   private readonly weights: Record<string, number>;
   private readonly oracle: Oracle;
-  private readonly connections: Record<string, SharedConnection[]>;
   private readonly statuses: Record<string, number> = {};
   private readonly succeeded = new Set<string>();
   private readonly startedAt = performance.now();
@@ -64,19 +64,15 @@ export class Run {
     this.operations = operationsOf(document);
     this.weights = Object.fromEntries(this.operations.map(({ weight }, index) => [index, weight]));
     this.oracle = new Oracle(new OpenApiResponses(document), this.operations);
-    const connect = (url: string) => Array.from({ length: CONNECTION_COUNT }, () => new SharedConnection(new URL(url)));
-    this.connections = { public: connect(urls.public), management: connect(urls.management) };
   }
 
   /** Sends the requests with the indexes from `from` to `to`. */
   async send(from: number, to: number): Promise<void> {
     let next = from;
-    const watch = setInterval(() => this.watch(), this.options.patience / 4);
-    const work = async (worker: number) => {
-      while (next < to && !this.failure) await this.sendOne(next++, worker);
+    const work = async () => {
+      while (next < to && !this.failure) await this.sendOne(next++);
     };
-    await Promise.all(Array.from({ length: WORKER_COUNT }, (_, worker) => work(worker)));
-    clearInterval(watch);
+    await Promise.all(Array.from({ length: WORKER_COUNT }, work));
     this.options.progress?.(`${next} requests, ${Math.round((performance.now() - this.startedAt) / 1000)} s`);
     if (this.failure) throw this.failure;
   }
@@ -94,7 +90,7 @@ export class Run {
     };
   }
 
-  private async sendOne(number: number, worker: number): Promise<void> {
+  private async sendOne(number: number): Promise<void> {
     const index = (this.options.first ?? 0) + number;
     const random = new Random(this.options.seed, index);
     if (random.chance(RAW_SHAPE_RATIO)) return this.sendRaw(index, random);
@@ -106,7 +102,7 @@ export class Run {
     try {
       const violation = endsItsConnection(request)
         ? await this.sendSeparately(request)
-        : await this.sendShared(request, worker, isNamed ? id : undefined, operation);
+        : await this.sendShared(request, isNamed ? id : undefined, operation);
       if (violation !== undefined) this.fail(index, violation, request, bytesOf(request));
     } catch (error) {
       this.fail(index, (error as Error).message, request, bytesOf(request));
@@ -115,18 +111,16 @@ export class Run {
 
   private async sendShared(
     request: FuzzRequest,
-    worker: number,
     id: string | undefined,
     operation: Operation,
   ): Promise<string | undefined> {
-    const connection = this.connections[request.port]?.[worker % CONNECTION_COUNT] as SharedConnection;
-    const reply = await connection.ask(request);
-    this.count(reply.status);
-    const isForeign = id !== undefined && replyHeader(reply, 'x-request-id') !== id;
-    const violation = isForeign ? 'the response to another request' : this.oracle.violationOf(request, reply);
-    if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(reply)}`;
-    if (reply.status < 400 && request.method === operation.method) this.succeeded.add(nameOf(operation));
-    harvest(this.world, request, reply);
+    const response = await sendShared(this.urls[request.port], request, this.options.patience);
+    this.count(response.status);
+    const isForeign = id !== undefined && response.headers.get('x-request-id') !== id;
+    const violation = isForeign ? 'the response to another request' : this.oracle.violationOf(request, response);
+    if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(response)}`;
+    if (response.status < 400 && request.method === operation.method) this.succeeded.add(nameOf(operation));
+    harvest(this.world, request, response);
     return undefined;
   }
 
@@ -136,13 +130,13 @@ export class Run {
     // The response to an invalid request has a body even for HEAD, because the parser does not know the method.
     if (request.method === 'HEAD') request.method = 'GET';
     const bytes = bytesOf(request);
-    const { replies, wasReset } = await exchangeBytes(new URL(this.urls[request.port]), bytes, this.options.patience);
-    if (replies.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no response';
-    for (const reply of replies) {
-      this.count(reply.status);
+    const { responses, wasReset } = await exchangeBytes(this.urls[request.port], bytes, this.options.patience);
+    if (responses.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no response';
+    for (const response of responses) {
+      this.count(response.status);
       const violation =
-        replies.length === 1 ? this.oracle.violationOf(request, reply) : this.oracle.violationOfRaw(reply);
-      if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(reply)}`;
+        responses.length === 1 ? this.oracle.violationOf(request, response) : this.oracle.violationOfRaw(response);
+      if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(response)}`;
     }
     return undefined;
   }
@@ -151,16 +145,12 @@ export class Run {
     const port = random.pick(['public', 'management'] as const);
     const { name, bytes } = rawShape(random);
     try {
-      const { replies, wasReset } = await exchangeBytes(
-        new URL(this.urls[port]),
-        bytes,
-        this.options.patience,
-        FRAGMENT_IDLE_MS,
-      );
-      const violation = replies.map((reply) => this.oracle.violationOfRaw(reply)).find((each) => each !== undefined);
-      for (const { status } of replies) this.count(status);
+      const { patience } = this.options;
+      const { responses, wasReset } = await exchangeBytes(this.urls[port], bytes, patience, FRAGMENT_IDLE_MS);
+      const violation = responses.map((each) => this.oracle.violationOfRaw(each)).find((each) => each !== undefined);
+      for (const { status } of responses) this.count(status);
       if (violation !== undefined) this.fail(index, violation, { port, notes: [name] }, bytes);
-      if (replies.length === 0 && !wasReset && /[^\r\n]/.test(bytes.toString('latin1')))
+      if (responses.length === 0 && !wasReset && /[^\r\n]/.test(bytes.toString('latin1')))
         this.fail(index, 'no response', { port, notes: [name] }, bytes);
     } catch (error) {
       this.fail(index, (error as Error).message, { port, notes: [name] }, bytes);
@@ -169,12 +159,6 @@ export class Run {
 
   private count(status: number): void {
     this.statuses[status] = (this.statuses[status] ?? 0) + 1;
-  }
-
-  private watch(): void {
-    for (const connection of Object.values(this.connections).flat()) {
-      if (connection.isSilentFor(4)) connection.fail(`no response in ${this.options.patience} ms`);
-    }
   }
 
   private fail(

@@ -117,14 +117,21 @@ export function plainRequest(
   });
 }
 
-/** All responses of one connection. Each must have a Content-Length. */
+/**
+ * All responses of one connection. Each that may have a body must have a Content-Length.
+ *
+ * @throws Error if the bytes are not whole HTTP responses
+ */
 export function parseResponses(text: string): TestResponse[] {
   const responses: TestResponse[] = [];
   for (let rest = text; rest !== ''; ) {
-    const start = rest.indexOf('\r\n\r\n') + 4;
-    const length = Number(/^content-length: *(\d+)/im.exec(rest.slice(0, start))?.[1]);
-    responses.push(parseResponse(rest.slice(0, start + length)));
-    rest = rest.slice(start + length);
+    const [head = '', status] = /^HTTP\/1\.1 (\d{3})(?: |\r).*?\r\n\r\n/s.exec(rest) ?? [];
+    const hasBody = !/^(1\d\d|204|304)$/.test(status ?? '');
+    const length = hasBody ? Number(/^content-length: *(\d+)/im.exec(head)?.[1]) : 0;
+    if (head === '' || !(rest.length >= head.length + length))
+      throw new Error(`no whole response: ${JSON.stringify(rest.slice(0, 300))}`);
+    responses.push(parseResponse(rest.slice(0, head.length + length)));
+    rest = rest.slice(head.length + length);
   }
   return responses;
 }

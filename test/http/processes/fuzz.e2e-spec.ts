@@ -10,7 +10,6 @@ describe('protocol §2.4 and §2.11: random requests', { timeout: 300_000 }, () 
       requests: 5_000,
       seed: 20_260_101,
       patience: RESPONSE_TIMEOUT_MS,
-      slow: false,
     });
     expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
     expect(succeeded).toEqual(
