@@ -22,7 +22,6 @@ const { TEST_CLUSTER } = process.env;
 const CLUSTER_TESTS: Record<string, string[]> = {
   galera: ['*'],
   'group-replication': [
-    'browser-links',
     'codes',
     'database-accounts',
     'endings',
@@ -30,7 +29,6 @@ const CLUSTER_TESTS: Record<string, string[]> = {
     'identities',
     'read-after-write',
     'revocation-feed',
-    'revocations',
   ],
 };
 

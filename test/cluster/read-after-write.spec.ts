@@ -6,13 +6,14 @@ import { figure } from '../support/measurements.js';
 import { startPod } from '../support/processes.js';
 import { times } from '../support/races.js';
 import { type HttpClient, httpClientOf } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
-import { type Cluster, startCluster } from './cluster.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+import { type Cluster, othersOf, startCluster } from './cluster.js';
 
 /** READ_PAIRS sets the number of each kind of pairs, and adds a measurement without the session settings. */
 const { READ_PAIRS } = process.env;
 const PAIR_COUNT = Number(READ_PAIRS ?? 500);
 const CONCURRENT_PAIR_COUNT = 10;
+const ROUND_COUNT = 200;
 const UNKNOWN_VARIABLE_ERRNO = 1193;
 
 let cluster: Cluster;
@@ -52,6 +53,22 @@ describe('protocol §3.13 and §5.3, on three nodes', () => {
     const misses = await missesOf(cluster.pods);
     figure(textOf(misses));
     expect(misses).toEqual({ customers: 0, ends: 0 });
+  });
+
+  it(`a token that was revoked on one node is rejected on every node at once, ${ROUND_COUNT} times`, async () => {
+    for (let done = 0; done < ROUND_COUNT; done += CONCURRENT_PAIR_COUNT) {
+      await times(CONCURRENT_PAIR_COUNT, async (index) => {
+        const revoker = cluster.pods[index % 3] ?? cluster.pods[0];
+        const others = othersOf(cluster.pods, revoker);
+        const { access_token } = await newCustomer(revoker);
+        expect(await Promise.all(others.map((pod) => infoStatus(pod, access_token)))).toEqual([200, 200]);
+        expect((await revoker.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+        expect(await Promise.all([...others, revoker].map((pod) => infoStatus(pod, access_token)))).toEqual([
+          401, 401, 401,
+        ]);
+      });
+    }
+    figure(`${ROUND_COUNT} tokens revoked on one node, each rejected at once on all three`);
   });
 });
 
