@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { findProgram } from '../../../scripts/debian-packages.js';
 import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
 import { MARIADB } from '../../../scripts/test-programs.js';
 import { claimsOf } from '../../support/agent-tokens.js';
@@ -92,7 +93,7 @@ class RunbookFolder {
   }
 }
 
-describe('the runbook: a customer’s token is refused', () => {
+describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refused', () => {
   const SECRET = 'resource-server-secret-of-the-test';
   let database: TestDatabase;
   let service: ServiceProcess;
