@@ -125,11 +125,7 @@ export class Denylist {
     });
   }
 
-  /**
-   * Ends the tokens that were issued to a client so far.
-   *
-   * @param manager of the transaction that deletes the client
-   */
+  /** Ends the tokens that were issued to a client so far, in the transaction that deletes the client. */
   async revokeClient(clientId: string, manager?: EntityManager): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);

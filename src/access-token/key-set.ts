@@ -67,11 +67,7 @@ export function generateKey(nbf: number): PrivateJwk {
   return { kty: 'EC', crv: 'P-256', x, y, d, kid: thumbprint(x, y), alg: 'ES256', use: 'sig', nbf };
 }
 
-/**
- * Reads a private JWK Set.
- *
- * @throws Error that names the invalid key and the rule, without a value
- */
+/** @throws Error that names the invalid key and the rule, without a value */
 export function readKeySet(text: string): SigningKey[] {
   const { keys } = parse(text);
   if (!Array.isArray(keys) || keys.length === 0) throw new Error('must be a JWK Set with at least one key');

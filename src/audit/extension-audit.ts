@@ -24,22 +24,14 @@ export class ExtensionAudit<Prefix extends string> {
   }
 }
 
-/**
- * Asserts that audit events may begin with the name of an extension.
- *
- * @throws Error
- */
+/** @throws Error if no audit event may begin with this name */
 export function assertExtensionName(name: string): void {
   if (!SNAKE_CASE_NAME.test(name)) throw new Error(`the extension's name "${name}" must be in snake_case; rename it`);
   if (AUDIT_EVENT_NAMES.some((event) => event.split('.', 1)[0] === name))
     throw new Error(`the extension's name "${name}" begins audit events of the service; rename it`);
 }
 
-/**
- * Asserts that the name of an event begins with the name of the extension.
- *
- * @throws Error
- */
+/** @throws Error if the event does not begin with the name of the extension */
 function assertEventName(event: string, extensionName: string | undefined): void {
   const [prefix, name = '', ...more] = event.split('.');
   if (prefix !== extensionName || extensionName === undefined)

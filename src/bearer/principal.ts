@@ -73,11 +73,7 @@ export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPr
   return { ...party('agent', id), ...(isFromTrustedIssuer && { issuer: claims.iss }) };
 }
 
-/**
- * The id of a customer, which may name itself in a request.
- *
- * @throws OAuthError `invalid_request` if it names another customer
- */
+/** @throws OAuthError `invalid_request` if the customer names another one */
 export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefined): string {
   if (namedId === undefined || namedId === entityId) return entityId;
   throw REQUEST_ERRORS.customerOfOther();

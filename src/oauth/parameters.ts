@@ -71,21 +71,13 @@ export function readParameters<Body extends object>(bodyClass: Type<Body>, param
   return body;
 }
 
-/**
- * Reads a required string before the body class is known, by the rules of `readParameters`.
- *
- * @throws OAuthError `invalid_request`
- */
+/** Reads a required string before the body class is known, by the rules of `readParameters`. */
 export function requiredString(name: string, value: unknown): string {
   if (value === undefined || value === '') throw OAuthError.invalidRequest(`${name}: required`);
   return assertString(name, value);
 }
 
-/**
- * Reads an optional string before the body class is known, by the rules of `readParameters`.
- *
- * @throws OAuthError `invalid_request`
- */
+/** The same for an optional string. */
 export function optionalString(name: string, value: unknown): string | undefined {
   if (value === '') throw OAuthError.invalidRequest(`${name}: must not be empty`);
   return value === undefined ? undefined : assertString(name, value);

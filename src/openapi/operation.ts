@@ -24,12 +24,7 @@ const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
 
-/**
- * The operation object of a route.
- *
- * @param grants all grants of the service
- * @param components gets the components of the error responses
- */
+/** @param components gets the components of the error responses */
 export function operationOf(route: Route, grants: RegisteredGrant[], components: ErrorComponents): Schema {
   const { surface, path, method, handler, description: texts } = route;
   const { summary, description, query, response, errorStatuses = [] } = texts;

@@ -27,12 +27,7 @@ export class BoundedQueue {
     return this.starts.size;
   }
 
-  /**
-   * Resolves to the result of the task.
-   *
-   * @param abandoned when this signal aborts, a waiting task leaves the queue and never runs
-   * @throws QueueFullError, AbandonedTaskError
-   */
+  /** A waiting task leaves the queue and never runs when `abandoned` aborts. @throws QueueFullError, AbandonedTaskError */
   async run<Result>(task: () => Promise<Result>, abandoned?: AbortSignal): Promise<Result> {
     if (abandoned?.aborted) throw new AbandonedTaskError();
     if (this.running < this.bounds.maxRunning) this.running++;

@@ -90,11 +90,7 @@ interface Attempt {
   keys: LimitKey[];
 }
 
-/**
- * Asserts that the limits of refused requests of a grant are usable.
- *
- * @throws Error
- */
+/** @throws Error if the limits of refused requests of a grant are not usable */
 export function assertAttemptsUsable(grant: GrantMetadata, className: string): void {
   for (const { per, limit } of limitsOf(grant)) {
     if (!parseLimit(limit))

@@ -15,11 +15,7 @@ export class QueueTimeoutError extends Error {
 /** A request that has keys, and may wait for other requests of the same keys. */
 export interface QueuedRequest {
   keys: string[];
-  /**
-   * A key that has no room for the request; `undefined` if all have room.
-   *
-   * @throws an error that rejects the request
-   */
+  /** A key that has no room for the request; `undefined` if all have room. May throw an error that rejects the request. */
   fullKey(): string | undefined;
 }
 

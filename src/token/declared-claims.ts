@@ -8,13 +8,7 @@ const MAX_CLAIMS_COUNT = 10;
 /** The size of the values of all claims of a token as JSON. */
 const MAX_CLAIMS_BYTES = 1_024;
 
-/**
- * Asserts that a grant may declare its claims (protocol §3.4).
- *
- * @param className the class of the grant, for the message
- * @param others the other grants
- * @throws Error
- */
+/** @throws Error with the name of the class if a grant may not declare its claims (protocol §3.4) */
 export function assertClaimsUsable(grant: GrantMetadata, className: string, others: GrantMetadata[]): void {
   const names = claimNamesOf(grant);
   if (grant.claims && names.length === 0) {

@@ -52,11 +52,7 @@ export class GrantRegistry implements OnModuleInit {
     }
   }
 
-  /**
-   * Finds a grant by its `grant_type`.
-   *
-   * @throws OAuthError `invalid_request`, `unsupported_grant_type`
-   */
+  /** @throws OAuthError `invalid_request`, `unsupported_grant_type` */
   named(grantType: unknown): RegisteredGrant {
     const grant = this.grants.get(requiredString('grant_type', grantType));
     if (!grant) throw OAuthError.unsupportedGrantType();

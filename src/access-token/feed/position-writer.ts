@@ -109,12 +109,7 @@ export class PositionWriter {
     private readonly recorded: RecordedValues,
   ) {}
 
-  /**
-   * @param publisher the id of this process
-   * @param highest the highest position that this process has read
-   * @param rows at most MAX_ROWS_PER_POSITION
-   * @returns `undefined` if another process has published since
-   */
+  /** @returns `undefined` if another process has published since this process read the `highest` position */
   async publish(publisher: string, highest: number, rows: WaitingRow[]): Promise<Publication | undefined> {
     const { customer, other } = await this.recorded.entrySeconds();
     const now = this.clock.now();

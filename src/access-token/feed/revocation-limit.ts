@@ -20,21 +20,13 @@ export class RevocationLimit {
     private readonly entries: FeedEntries,
   ) {}
 
-  /**
-   * Counts a revocation of the current request.
-   *
-   * @throws OAuthError 429 if the limit of the caller's network is reached, or too many entries are in force
-   */
+  /** @throws OAuthError 429 if the limit of the caller's network is reached, or too many entries are in force */
   take(): void {
     if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
     this.limits.take(LIMIT, keysOfSite(requestContext.required().ip));
   }
 
-  /**
-   * Counts a revocation of a client that has authenticated with its secret.
-   *
-   * @throws OAuthError 429 if the limit of the client is reached, or too many entries are in force
-   */
+  /** The same for a client that has authenticated with its secret, which has a limit of its own. */
   takeForClient(clientId: string): void {
     if (this.entries.isFull) throw this.limits.rejected(CLIENT_LIMIT, FULL_RULE);
     this.limits.take(CLIENT_LIMIT, clientId);

@@ -40,11 +40,7 @@ export async function selectIn<Parameters extends SqlValue[], Row>(
   return (await send(manager, statement, parameters)).records as Row[];
 }
 
-/**
- * Sends a declared INSERT, UPDATE or DELETE in the transaction of `Database.transaction`.
- *
- * @returns the number of rows that the statement matched
- */
+/** Sends a declared write in the transaction of `Database.transaction`. Resolves to the number of matched rows. */
 export async function writeIn<Parameters extends SqlValue[]>(
   manager: EntityManager,
   statement: WriteStatement<Parameters> | InsertStatement<Parameters>,

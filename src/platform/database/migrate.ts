@@ -32,11 +32,7 @@ const LEASE_POLL_MS = 250;
 /** A table that each build before 1.0 had, even if the rows of its migrations were lost. */
 const EARLIER_TABLE = 'customer_identity';
 
-/**
- * Whether the schema is older than this build.
- *
- * @throws EarlierSchemaError
- */
+/** Whether the schema is older than this build. @throws EarlierSchemaError */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
   const runner = dataSource.createQueryRunner();
   try {

@@ -61,23 +61,12 @@ export class SqliteClient implements SqlClient {
     );
   }
 
-  /**
-   * Runs synchronous statements as one transaction.
-   *
-   * @param timeoutMs limit of the wait for the writes before it and for the lock of the file
-   * @throws DeadlineExceededError; nothing was written
-   */
+  /** Runs synchronous statements as one transaction. `timeoutMs` limits the wait for the lock, not the statements. */
   run<Result>(work: (statements: SqliteStatements) => Result, timeoutMs: number): Promise<Result> {
     return this.inTurn(timeoutMs, () => work(this.statements));
   }
 
-  /**
-   * Runs work as one transaction.
-   *
-   * @param timeoutMs limit of the wait and of the work. When it is over, the transaction is rolled back and the manager
-   *   sends no further statement
-   * @throws DeadlineExceededError; nothing was written
-   */
+  /** When the time is over, the transaction is rolled back, and the manager sends no further statement. */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
     const until = performance.now() + timeoutMs;
     return this.inTurn(timeoutMs, async () => {

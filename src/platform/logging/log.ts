@@ -101,11 +101,7 @@ function quotesRows(error: Error): boolean {
   return 'errno' in error || 'driverError' in error;
 }
 
-/**
- * The messages of an error and of its causes, for the log, without the values that some messages quote.
- *
- * @param stack whether to add the stack frames
- */
+/** The messages of an error and of its causes, without the values that some messages quote. */
 export function traceOf(cause: unknown, stack: boolean): string {
   if (!(cause instanceof Error)) return typeof cause;
   const message = quotesRows(cause) ? cause.message.replace(/'.*'|".*"|`.*`/s, '…') : cause.message;

@@ -127,11 +127,7 @@ export const requestContext = {
     return storage.getStore();
   },
 
-  /**
-   * The context of the current request.
-   *
-   * @throws Error outside of a request
-   */
+  /** @throws Error outside of a request */
   required(): RequestContext {
     const context = storage.getStore();
     if (!context) throw new Error('there is no current request');
