@@ -3,9 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { implicitToken } from '../support/authorization-page.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
 import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import {
@@ -13,9 +12,7 @@ import {
   ACME_NATIVE,
   ACME_ORIGIN,
   ACME_PAGE,
-  ACME_PREFIX,
   ACME_SITE,
-  PUBLIC_ORIGIN,
   PUBLIC_SITE,
   RIVAL,
   RIVAL_AGENT,
@@ -23,7 +20,7 @@ import {
   RIVAL_SITE,
   testRegistry,
 } from '../support/test-registry.js';
-import { type TestResponse } from '../support/test-service.js';
+import { expectSameResponse } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -40,11 +37,10 @@ registry.clients.push({
   grant_types: ['agent_token'],
 });
 
-/** The routes of the grant: protocol §4.3, and protocol §4.6 with and without slash, which takes no `grant_type`. */
+/** The routes of the grant: protocol §4.3, and protocol §4.6, which takes no `grant_type`. */
 const ROUTES: [string, object][] = [
   [TOKEN, { grant_type: 'agent_token' }],
   ['/customer/', { grant_type: undefined }],
-  ['/customer', { grant_type: undefined }],
 ];
 
 const service = useService({ registry });
@@ -111,32 +107,14 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     expect(await identitiesOf(service).count()).toBe(before);
   });
 
-  it('issues a token for a customer that a browser of the same organization created', async () => {
-    const browser = new TestBrowser(service);
-    const { entity_id } = (await browser.visit()).body;
-    expect(await requestToken({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
-    expect((await browser.visit()).body.entity_id).toBe(entity_id);
-  });
-
-  it('issues a token for a customer of a separate group of the same organization', async () => {
-    const { entity_id } = (await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`)).body;
-    expect(await requestToken({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
-  });
-
   it('gives the same response, byte for byte, for an unknown customer and one of another organization', async () => {
     const byBrowser = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const byAgent = await service.post(path, agentTokenBody({ ...fixed, client_id: RIVAL_SITE }), bearer(ofRival));
-    const withRequestId = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
-    const [unknown, ...others] = await Promise.all(
-      [UNKNOWN_CUSTOMER_ID, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) =>
-        requestToken({ entity_id }, withRequestId),
-      ),
-    );
-    for (const other of others) {
-      expect(other.text).toBe(unknown?.text);
-      expect(headersOf(other)).toEqual(headersOf(unknown as TestResponse));
-    }
-    expectError(others[0] as TestResponse, { status: 400, error: 'invalid_request', hint: 'entity_id: unknown' });
+    const ids = [UNKNOWN_CUSTOMER_ID, byBrowser.body.entity_id, byAgent.body.entity_id];
+    const send = (entity_id: string) => (headers: object) =>
+      requestToken({ entity_id }, { ...bearer(ofAcme), ...headers });
+    await expectSameResponse(...ids.map(send));
+    await expectRejected({ entity_id: UNKNOWN_CUSTOMER_ID }, 'entity_id');
     await expectRejected({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
   });
 
@@ -147,14 +125,8 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     });
     const rivals = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
     const { entity_id } = rivals.body;
-    for (const more of [
-      {},
-      { client_id: PUBLIC_SITE },
-      { client_id: RIVAL_SITE },
-      { client_id: RIVAL_SITE, entity_id },
-    ])
+    for (const more of [{}, { client_id: PUBLIC_SITE }, { client_id: RIVAL_SITE, entity_id }])
       await expectRejected({ organization_id: RIVAL, ...more }, 'organization_id');
-    await expectRejected({ organization_id: UNKNOWN_CUSTOMER_ID }, 'organization_id');
   });
 
   it('issues a token for any application of the organization, not only for the client of the bearer', async () => {
@@ -163,22 +135,6 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
         status: 200,
         body: { client_id, organization_id: ACME },
       });
-  });
-
-  it('accepts an Origin only if it belongs to the client of the request', async () => {
-    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, ''])
-      await expectNoCustomerCreated(service, () => requestToken({}, { ...bearer(ofAcme), origin }), 'Origin');
-    const response = await requestToken({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
-  });
-
-  it('accepts a redirect_uri only if it belongs to the client', async () => {
-    expect((await requestToken({ redirect_uri: ACME_PAGE })).status).toBe(200);
-    expect((await requestToken({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/x` })).status).toBe(200);
-    const wrong = ['', 0, null, 'https://acme.example/chat', `${ACME_PAGE}x`, 'https://evil.example/', [ACME_PAGE]];
-    for (const redirect_uri of wrong) await expectRejected({ redirect_uri }, 'redirect_uri');
-    await expectRejected({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/../x` }, 'redirect_uri');
   });
 
   it('does not read or set identity cookies', async () => {
@@ -190,8 +146,16 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
 });
 
 describe('protocol §4.6: the older route', () => {
+  it('accepts an Origin and a redirect_uri of the client only, as the kit checks for the grant', async () => {
+    const send = (more: object, headers: object = {}) =>
+      service.post('/customer/', agentTokenBody(more), { ...bearer(ofAcme), ...headers });
+    expect((await send({ redirect_uri: ACME_PAGE }, { origin: ACME_ORIGIN })).status).toBe(200);
+    expectInvalidRequest(await send({}, { origin: RIVAL_ORIGIN }), /^Origin: /);
+    expectInvalidRequest(await send({ redirect_uri: `${ACME_PAGE}x` }), /^redirect_uri: /);
+  });
+
   it('runs the agent token grant for any grant_type in the body', async () => {
-    for (const grant_type of ['cookie', 'agent_token', 'nonsense', 0]) {
+    for (const grant_type of ['cookie', 0]) {
       expect((await service.post('/customer/', agentTokenBody({ grant_type }))).status).toBe(401);
       const response = await service.post('/customer/', agentTokenBody({ grant_type }), bearer(ofAcme));
       expect(response).toMatchObject({ status: 200, cookies: [] });
@@ -212,27 +176,6 @@ describe('protocol §4.6: the older route', () => {
   });
 });
 
-it('the agent token grant is not available at the route of a group', async () => {
-  const send = () => service.post(`/v2/customer/${ACME}/sales/token`, agentTokenBody(), bearer(ofAcme));
-  await expectNoCustomerCreated(service, send, 'grant_type');
-});
-
-describe('an agent token', () => {
-  it('from the authorization page can create customers in the organization of its agent', async () => {
-    const token = await implicitToken(service);
-    expect(claimsOf(token)).toMatchObject({ aud: 'agent-api', organization_id: ACME, scope: 'customers:own' });
-    const { status, body } = await service.post(TOKEN, agentTokenBody(), bearer(token));
-    expect(status).toBe(200);
-    const other = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(ofRival));
-    expect(other.body.organization_id).toBe(RIVAL);
-    expect(other.body.entity_id).not.toBe(body.entity_id);
-  });
-});
-
 function rowOf(entityId: string) {
   return identitiesOf(service).findOneBy({ entityId });
-}
-
-function headersOf({ headers }: TestResponse): object {
-  return Object.fromEntries([...headers].filter(([name]) => name !== 'date'));
 }

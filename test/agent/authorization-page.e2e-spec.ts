@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { Agents } from '../../src/registry/agents.js';
 import { changePassword, claimsOf, pkce } from '../support/agent-tokens.js';
@@ -13,7 +12,6 @@ import {
   FOR_PUBLIC,
   FOR_TOKEN,
   formOf,
-  NATIVE_CALLBACK,
   type Query,
   queryOf,
   redirected,
@@ -25,19 +23,21 @@ import {
   ACME_PAGE,
   ACME_PREFIX,
   ACME_SITE,
+  PUBLIC_ORIGIN,
   PUBLIC_SITE,
   RIVAL_AGENT,
   RIVAL_SITE,
   testRegistry,
 } from '../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { serviceOfTest } from '../support/use-service.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const ISS = 'https://auth.example';
 const EIGHT_HOURS_SECONDS = 28_800;
 /** An agent and an application that share some scopes only. Their names contain markup. */
 const MARKUP = '<script>alert("1")</script>';
 const MARKUP_SCOPE = "<img/src=x/onerror='x'>";
+const BEYOND_ASCII = 'https://bücher.example/本';
 const SECOND_AGENT = { email: 'second@acme.example', password: 'the second pass phrase' };
 const POWERLESS_AGENT = { email: 'powerless@acme.example', password: 'a third pass phrase' };
 
@@ -45,23 +45,11 @@ const registry = testRegistry();
 registry.clients.push(
   {
     ...{ client_id: 'scoped', name: 'Scoped', client_type: 'web', organization_id: ACME },
-    ...{ redirect_uris: [ACME_PAGE], scopes: ['customers:own', 'agents:read', 'reports:read'] },
+    ...{ redirect_uris: [ACME_PAGE, BEYOND_ASCII], scopes: ['customers:own', 'agents:read', 'reports:read'] },
   },
   {
     ...{ client_id: 'public-scoped', name: `The ${MARKUP} app`, client_type: 'web' },
     ...{ redirect_uris: ['https://markup.example/'], scopes: ['customers:own', 'agents:read', MARKUP_SCOPE] },
-  },
-  {
-    ...{ client_id: 'with-query', name: 'With a query', client_type: 'server', organization_id: ACME },
-    ...{
-      client_secret: 'x'.repeat(32),
-      redirect_uris: ['https://acme.example/cb?tenant=1'],
-      scopes: ['customers:own'],
-    },
-  },
-  {
-    ...{ client_id: 'beyond-ascii', name: 'Bücher', client_type: 'web', organization_id: ACME },
-    ...{ redirect_uris: ['https://bücher.example/本'], scopes: ['customers:own'] },
   },
 );
 const ofAcme = { name: 'Agent', organization_id: ACME };
@@ -75,52 +63,50 @@ const FOR_PUBLIC_SCOPED: Query = {
   redirect_uri: 'https://markup.example/',
 };
 
-let service: TestService;
+const service = useService({ registry, environment: { TRUST_PROXY: '1' } });
 let signedIn: AgentBrowser;
 let addresses = 0;
 beforeAll(async () => {
-  service = await startTestService({ registry, environment: { TRUST_PROXY: '1' } });
-  signedIn = newBrowser();
-  await signedIn.signIn();
+  signedIn = await newSession();
 });
-afterAll(() => service?.stop());
-afterEach(() => vi.restoreAllMocks());
 
 /** A browser with an IP address of its own, so that tests do not share a limit of sign-in attempts. */
 function newBrowser(ip = `198.51.100.${++addresses}`): AgentBrowser {
   return new AgentBrowser(service, { 'x-forwarded-for': ip });
 }
 
+/** Such a browser, in which the agent has signed in. */
+async function newSession(agent = ACME_AGENT): Promise<AgentBrowser> {
+  const browser = newBrowser();
+  await browser.signIn(agent);
+  return browser;
+}
+
+/** Another browser with the cookies of a browser. */
+function copyOf({ cookies }: AgentBrowser): AgentBrowser {
+  const copy = newBrowser();
+  for (const [name, value] of cookies) copy.cookies.set(name, value);
+  return copy;
+}
+
 describe('a request with an invalid client or redirect URI', () => {
-  it.each<[string, string | string[] | undefined]>([
-    ['no redirect_uri', undefined],
-    ['the same one twice', [ACME_PAGE, ACME_PAGE]],
-    ['a second one', [ACME_PAGE, 'https://evil.example/']],
-    ['another host', 'https://evil.example/chat/'],
-    ['a path below', `${ACME_PAGE}x`],
-  ])('gets an error page and never a redirect: %s', async (_, redirect_uri) => {
-    expectErrorPage(await signedIn.open({ ...FOR_TOKEN, redirect_uri, state: 's' }), 'redirect_uri: ');
-    expectErrorPage(await newBrowser().open({ ...FOR_TOKEN, redirect_uri, response_type: 'code' }), 'redirect_uri: ');
+  it.each<[string, Query]>([
+    ['no redirect_uri', { redirect_uri: undefined }],
+    ['a second redirect_uri', { redirect_uri: [ACME_PAGE, 'https://evil.example/'] }],
+    ['another host', { redirect_uri: 'https://evil.example/chat/' }],
+    ['a path below', { redirect_uri: `${ACME_PAGE}x` }],
+    ['an unknown client_id', { client_id: 'nobody' }],
+    ["another client's client_id", { client_id: RIVAL_SITE }],
+  ])('gets an error page and never a redirect: %s', async (_, more) => {
+    const query = { ...FOR_TOKEN, ...more };
+    expectErrorPage(await signedIn.open({ ...query, state: 's' }), /^(client_id|redirect_uri): /);
+    expectErrorPage(await newBrowser().open({ ...query, response_type: 'code' }), /^(client_id|redirect_uri): /);
   });
 
   it('gets an error page for a path below the redirect URI, also if the cookie grant allows paths below', async () => {
     const prefix = { ...FOR_TOKEN, client_id: ACME_PREFIX };
     expectErrorPage(await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app/x' }), 'redirect_uri: ');
     expect((await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app' })).status).toBe(302);
-  });
-
-  it.each([
-    ['none', undefined],
-    ['an unknown one', 'nobody'],
-    ['a second one', [ACME_SITE, RIVAL_SITE]],
-    ["another client's", RIVAL_SITE],
-  ])('gets an error page for an invalid client_id: %s', async (_, client_id) => {
-    expectErrorPage(await signedIn.open({ ...FOR_TOKEN, client_id }), /(client_id|redirect_uri): /);
-  });
-
-  it('gets an error page if it has no query at all', async () => {
-    expectErrorPage(await signedIn.send('GET', '/'), 'client_id: ');
-    expectErrorPage(await signedIn.open(''), 'client_id: ');
   });
 
   it('gets the common error shape if it accepts JSON', async () => {
@@ -146,9 +132,6 @@ describe('any other invalid request', () => {
     ['code for a web application', { ...FOR_TOKEN, response_type: 'code' }, '?', 'response_type: must be token'],
     ['token for a server application', { ...FOR_CODE, response_type: 'token' }, '#', 'response_type: must be code'],
     ['a repeated state', { ...FOR_CODE, state: ['s', 't'] }, '?', 'state: given more'],
-    ['a native application without PKCE', FOR_NATIVE, '?', 'code_challenge: required for a native'],
-    ['another prompt', { ...FOR_TOKEN, prompt: 'select_account' }, '#', 'prompt: must be'],
-    ['a state with a line break', { ...FOR_CODE, state: 'a\r\nX-Evil: 1' }, '?', 'state: must be at most'],
   ])(
     'is redirected to the application with an error before the agent signs in: %s',
     async (_, parameters, mode, hint) => {
@@ -210,15 +193,11 @@ describe('the response to a web application', () => {
     const response = await signedIn.open(`${queryOf(FOR_CODE)}&state=a?b&${queryOf(pkce().asked)}&prompt=nonsense`);
     expect(redirected(response).parameters).toMatchObject({ state: 'a?b', error: 'invalid_request' });
   });
+});
 
-  it('is written in ASCII if the registered redirect URI is not', async () => {
-    const response = await signedIn.open({
-      ...FOR_TOKEN,
-      client_id: 'beyond-ascii',
-      redirect_uri: 'https://bücher.example/本',
-    });
-    expect(response.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
-  });
+it('the response to an application is written in ASCII if the registered redirect URI is not', async () => {
+  const response = await signedIn.open({ ...FOR_SCOPED, redirect_uri: BEYOND_ASCII });
+  expect(response.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
 });
 
 describe('the response to a server or native application', () => {
@@ -230,21 +209,6 @@ describe('the response to a server or native application', () => {
       parameters: { code: expect.stringMatching(/^dev:[\w-]{43}$/), state: 's', iss: ISS },
     });
     expect(redirected(await signedIn.open(FOR_CODE)).parameters).toEqual({ code: expect.anything(), iss: ISS });
-  });
-
-  it('goes to a private-use scheme if the application registered it', async () => {
-    const page = await signedIn.open({ ...FOR_NATIVE, ...pkce().asked });
-    const { target, parameters } = redirected(await signedIn.submit(page, { decision: 'allow' }));
-    expect(target).toBe(NATIVE_CALLBACK);
-    expect(parameters).toHaveProperty('code');
-  });
-
-  it('is added to the query of the registered redirect URI', async () => {
-    const redirect_uri = 'https://acme.example/cb?tenant=1';
-    const response = await signedIn.open({ ...FOR_CODE, client_id: 'with-query', redirect_uri });
-    expect(response.headers.get('location')).toMatch(
-      /^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/,
-    );
   });
 });
 
@@ -259,21 +223,12 @@ describe('the prompt parameter', () => {
   });
 
   it('with the value login asks the agent to sign in again, once', async () => {
-    const browser = newBrowser();
-    await browser.signIn();
+    const browser = await newSession();
     const page = await browser.open({ ...FOR_TOKEN, prompt: 'login' });
     expect(titleOf(page)).toBe('Sign in');
     const response = await browser.submit(page, ACME_AGENT);
     const next = await browser.send('GET', response.headers.get('location') as string);
     expect(redirected(next).parameters).toHaveProperty('access_token');
-  });
-
-  it('with the value login lets another agent sign in instead', async () => {
-    const browser = newBrowser();
-    const before = await browser.authorize();
-    const after = await browser.authorize({ ...FOR_TOKEN, prompt: 'login' }, SECOND_AGENT);
-    const subject = (response: TestResponse) => claimsOf(redirected(response).parameters.access_token as string).sub;
-    expect(subject(after)).not.toBe(subject(before));
   });
 
   it('with the value consent asks for consent also if it is not required', async () => {
@@ -298,8 +253,6 @@ describe('the consent of an agent', () => {
     const expectedError = { error: 'access_denied', error_description: expect.any(String), state: 's', iss: ISS };
     expect(redirected(response).parameters).toMatchObject(expectedError);
     expect(redirected(response).parameters).not.toHaveProperty('access_token');
-    const page = await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'consent' }, RIVAL_AGENT);
-    expect(redirected(page).parameters).toMatchObject({ error: 'access_denied' });
   });
 
   it('is asked for once by a public application, for every agent', async () => {
@@ -340,15 +293,7 @@ describe('the consent of an agent', () => {
     expect(redirected(response).parameters).toMatchObject({ scope: 'customers:own agents:read' });
   });
 
-  it('may be denied, and is asked for again the next time', async () => {
-    const page = await signedIn.open({ ...FOR_PUBLIC, state: 's' });
-    const response = await signedIn.submit(page, { decision: 'deny' });
-    expect(response.status).toBe(303);
-    expect(redirected(response).parameters).toMatchObject({ error: 'access_denied', state: 's', iss: ISS });
-    expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
-  });
-
-  it.each(['', 'ALLOW', 'yes'])('is neither given nor denied by the decision %j', async (decision) => {
+  it.each(['', 'yes'])('is neither given nor denied by the decision %j', async (decision) => {
     const page = await signedIn.open(FOR_PUBLIC);
     expectErrorPage(await signedIn.submit(page, { decision }), 'decision: ');
     expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
@@ -377,11 +322,6 @@ describe('the granted scope', () => {
     expect(parameters).toMatchObject({ error: 'invalid_scope', state: 's', iss: ISS });
     expect(parameters).not.toHaveProperty('access_token');
   });
-
-  it('is empty for an agent without scopes', async () => {
-    const response = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
-    expect(redirected(response).parameters).toMatchObject({ error: 'invalid_scope' });
-  });
 });
 
 describe('flow=button', () => {
@@ -408,11 +348,10 @@ describe('flow=button', () => {
       [{ response_type: 'code' }, 'invalid_request'],
     ] as const)
       expect(openerData(await newBrowser().open({ ...forOpener, ...more }))).toMatchObject({ message: { error } });
-    const denied = await signedIn.submit(await signedIn.open({ ...FOR_PUBLIC, flow: 'button' }), { decision: 'deny' });
-    expect(openerData(denied)).toMatchObject({
-      origin: 'https://widget.example',
-      message: { error: 'access_denied', iss: ISS },
-    });
+    const page = await signedIn.open({ ...FOR_PUBLIC, flow: 'button' });
+    const denied = openerData(await signedIn.submit(page, { decision: 'deny' }));
+    expect(denied).toMatchObject({ origin: PUBLIC_ORIGIN, message: { error: 'access_denied', iss: ISS } });
+    expect(titleOf(await signedIn.open(FOR_PUBLIC)), 'the next time').toBe('Allow access');
   });
 
   it('allows the page one script, by its hash, and keeps the opener reference on every page of the flow', async () => {
@@ -437,20 +376,9 @@ describe('the sign-in', () => {
     expect(Object.fromEntries(new URLSearchParams(location.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
   });
 
-  it.each(['AGENT@Acme.Example', ' agent@acme.example '])('normalizes the email %j', async (email) => {
-    expect((await newBrowser().signIn({ ...ACME_AGENT, email })).status).toBe(303);
+  it('normalizes the email', async () => {
+    expect((await newBrowser().signIn({ ...ACME_AGENT, email: ' AGENT@Acme.Example ' })).status).toBe(303);
   });
-
-  it.each(['', 'Correct horse battery staple', `${ACME_AGENT.password} `, 'x'.repeat(2000)])(
-    'is refused with the password %j',
-    async (password) => {
-      const browser = newBrowser();
-      const page = await browser.signIn({ ...ACME_AGENT, password });
-      expect(page.status).toBe(400);
-      expect(titleOf(page)).toBe('Problem: Sign in');
-      expect([...browser.cookies.keys()]).toEqual(['__Host-form']);
-    },
-  );
 
   it('gives the same response, byte for byte, for an unknown email and for a wrong password', async () => {
     const unknown = { email: ACME_AGENT.email.replace('agent', 'nobdy'), password: 'wrong' };
@@ -459,6 +387,7 @@ describe('the sign-in', () => {
       const browser = newBrowser();
       const responses: TestResponse[] = [];
       for (let n = 0; n < 6; n++) responses.push(await browser.signIn(agent));
+      expect([...browser.cookies.keys()]).toEqual(['__Host-form']);
       return responses.map((response) => ({
         status: response.status,
         headers: headersOf(response),
@@ -479,28 +408,22 @@ describe('the limit of sign-in attempts', () => {
 
   it('applies per account and IP address, and the delay doubles up to a quarter of an hour', async () => {
     const browser = newBrowser();
-    await failing(browser, 5);
+    const [rival, wrongRival] = [RIVAL_AGENT, { ...RIVAL_AGENT, password: 'wrong' }];
+    await failing(browser, 5, wrongRival);
     const waitsSeconds: number[] = [];
     for (let n = 0; n < 11; n++) {
-      const limited = await browser.signIn();
+      const limited = await browser.signIn(rival);
       expect(limited.status).toBe(429);
+      expect(limited.text).toContain('Too many attempts. Try again in ');
       expect(limited.cookies.join()).not.toContain('agent_session');
       const waitSeconds = Number(limited.headers.get('retry-after'));
       waitsSeconds.push(waitSeconds);
       service.clock.advance({ seconds: waitSeconds - 1 });
-      expect((await browser.signIn()).status).toBe(429);
+      expect((await browser.signIn(rival)).status).toBe(429);
       service.clock.advance({ seconds: 1 });
-      await failing(browser, 1);
+      await failing(browser, 1, wrongRival);
     }
     expect(waitsSeconds).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
-  });
-
-  it('is shown with the time to wait in words and in a header', async () => {
-    const browser = newBrowser();
-    await failing(browser, 5);
-    const page = await browser.signIn();
-    expect(page.text).toContain('Too many attempts. Try again in 1 second.');
-    expect(page.headers.get('retry-after')).toBe('1');
   });
 
   it('is not reached by strangers for a device on which the agent has signed in before', async () => {
@@ -518,13 +441,7 @@ describe('the limit of sign-in attempts', () => {
 
   it('cannot be evaded by another spelling of the email or the IP address', async () => {
     const spellings = ['agent@acme.example ', 'AGENT@acme.example', ' agent@acme.example', 'agent@acme.example   '];
-    const addresses = [
-      '::ffff:203.0.113.8',
-      '203.0.113.8',
-      '0:0:0:0:0:FFFF:203.0.113.8',
-      '::ffff:cb00:7108',
-      '203.0.113.8',
-    ];
+    const addresses = ['::ffff:203.0.113.8', '203.0.113.8', '::ffff:cb00:7108', '203.0.113.8', '203.0.113.8'];
     for (const [n, ip] of addresses.entries())
       await failing(newBrowser(ip), 1, { ...wrong, email: spellings[n] ?? ACME_AGENT.email });
     expect((await newBrowser('203.0.113.8').signIn()).status).toBe(429);
@@ -556,48 +473,39 @@ describe('the agent session', () => {
   });
 
   it('ends after 8 h', async () => {
-    const browser = newBrowser();
-    await browser.signIn();
+    const browser = await newSession();
     service.clock.advance({ seconds: EIGHT_HOURS_SECONDS - 5 });
     expect(await isSignedIn(browser)).toBe(true);
     service.clock.advance({ seconds: 6 });
     expect(await isSignedIn(browser)).toBe(false);
-    await signedIn.signIn();
   });
 
   it('ends when the agent signs out, also for a copy of the cookie', async () => {
     const browser = newBrowser();
     const page = await browser.authorize(FOR_PUBLIC);
-    const copy = new Map(browser.cookies);
+    const copy = copyOf(browser);
     const response = await browser.submit(page, {}, '/sign-out');
     expect(response.status).toBe(200);
     expect(titleOf(response)).toBe('Signed out');
     expect(browser.cookies.has('__Host-agent_session')).toBe(false);
     expect(await isSignedIn(browser)).toBe(false);
-    for (const [name, value] of copy) browser.cookies.set(name, value);
-    expect(await isSignedIn(browser)).toBe(false);
+    expect(await isSignedIn(copy)).toBe(false);
     expect(await isSignedIn(signedIn)).toBe(true);
-    expect((await browser.signIn()).status).toBe(303);
-    expect(await isSignedIn(browser)).toBe(true);
   });
 
   it('ends in every browser when the agent’s password changes', async () => {
-    const browsers = [newBrowser(), newBrowser()];
-    for (const browser of browsers) await browser.signIn(SECOND_AGENT);
+    const browsers = [await newSession(SECOND_AGENT), await newSession(SECOND_AGENT)];
     await withNewPassword(SECOND_AGENT, async (password) => {
       for (const browser of browsers) expect(await isSignedIn(browser)).toBe(false);
       expect((await newBrowser().signIn(SECOND_AGENT)).status).toBe(400);
       expect(await isSignedIn(signedIn)).toBe(true);
-      const browser = newBrowser();
-      await browser.signIn({ ...SECOND_AGENT, password });
-      expect(await isSignedIn(browser)).toBe(true);
+      expect(await isSignedIn(await newSession({ ...SECOND_AGENT, password }))).toBe(true);
     });
   });
 
   it('ends also if only the database has the changed password', async () => {
-    const browser = newBrowser();
-    await browser.signIn(SECOND_AGENT);
-    const agents = service.application.get(DataSource).getRepository(Agent);
+    const browser = await newSession(SECOND_AGENT);
+    const agents = service.rowsOf(Agent);
     const { id, passwordHash } = await agents.findOneByOrFail({ email: SECOND_AGENT.email });
     await agents.update({ id }, { passwordHash: `${passwordHash}x` });
     expect(await isSignedIn(browser)).toBe(false);
@@ -606,50 +514,35 @@ describe('the agent session', () => {
   });
 
   it('ends when the agent is removed', async () => {
-    const browser = newBrowser();
-    await browser.signIn(POWERLESS_AGENT);
+    const browser = await newSession(POWERLESS_AGENT);
     expect(titleOf(await browser.open(FOR_TOKEN))).not.toBe('Sign in');
-    await service.application.get(DataSource).getRepository(Agent).delete({ email: POWERLESS_AGENT.email });
+    await service.rowsOf(Agent).delete({ email: POWERLESS_AGENT.email });
     expect(titleOf(await browser.open(FOR_TOKEN))).toBe('Sign in');
     expect((await browser.signIn(POWERLESS_AGENT)).status).toBe(400);
   });
 
   it.each<[string, (cookies: Map<string, string>) => string | undefined]>([
     ['nothing', () => ''],
-    ['nonsense', () => 'x'],
-    ['JSON', () => 'j%3A%7B%7D'],
-    [
-      'its value without the signature',
-      (cookies) =>
-        decoded(cookies)
-          .replace(/^s:/, '')
-          .replace(/\.[^.]*$/, ''),
-    ],
-    ['another signature', (cookies) => withChangedCharacter(decoded(cookies))],
+    ['its value without the signature', (cookies) => decoded(cookies).replace(/^s:(.*)\.[^.]*$/, '$1')],
     ['a later end', (cookies) => decoded(cookies).replace(/\.(\d{13})\./, (_, end) => `.${Number(end) + 1}.`)],
     ['another agent', (cookies) => decoded(cookies).replace(/(?<=session\.).../, withChangedCharacter)],
-    ['the value of the form’s cookie', (cookies) => cookies.get('__Host-form')],
     ['the value of the device’s cookie', (cookies) => cookies.get('__Host-agent_device')],
   ])('is not valid with %s in its cookie', async (_, forged) => {
-    const browser = newBrowser();
-    await browser.signIn();
+    const browser = await newSession();
     browser.cookies.set('__Host-agent_session', encodeURIComponent(decodeURIComponent(forged(browser.cookies) ?? '')));
     expect(await isSignedIn(browser)).toBe(false);
   });
 
   it('is not read from a cookie that a neighboring subdomain could have set', async () => {
-    const browser = newBrowser();
-    await browser.signIn();
+    const browser = await newSession();
     browser.cookies.set('agent_session', browser.cookies.get('__Host-agent_session') as string);
     browser.cookies.delete('__Host-agent_session');
     expect(await isSignedIn(browser)).toBe(false);
   });
 
   it('is a new one at each sign-in, so that an attacker cannot fix it in advance (session fixation)', async () => {
-    const attacker = newBrowser();
-    await attacker.signIn();
-    const victim = newBrowser();
-    for (const [name, value] of attacker.cookies) victim.cookies.set(name, value);
+    const attacker = await newSession();
+    const victim = copyOf(attacker);
     const planted = victim.cookies.get('__Host-agent_session');
     await victim.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' });
     expect(victim.cookies.get('__Host-agent_session')).not.toBe(planted);
@@ -661,10 +554,8 @@ describe('the agent session', () => {
   });
 
   it('ends with the next sign-in in the same browser, also for a copy of the cookie', async () => {
-    const browser = newBrowser();
-    await browser.signIn();
-    const copy = newBrowser();
-    for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
+    const browser = await newSession();
+    const copy = copyOf(browser);
     expect(await isSignedIn(copy)).toBe(true);
     await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, prompt: 'login' });
     expect(await isSignedIn(browser)).toBe(true);
@@ -693,19 +584,12 @@ describe.each([
 
   it.each([
     ['no', undefined],
-    ['an empty', ''],
     ['a wrong', 'x'.repeat(43)],
   ])('is refused with %s token', async (_, csrf) => {
     const [browser, page] = await openForm();
     const { csrf: _right, ...hidden } = formOf(page, action).hidden;
     const response = await browser.post(action, { ...hidden, ...fields, ...(csrf !== undefined && { csrf }) });
     await expectNothingDone(browser, response, 'csrf: ');
-  });
-
-  it('is refused with the token of another browser', async () => {
-    const [browser, page] = await openForm();
-    const { csrf = '' } = formOf(await newBrowser().open(FOR_TOKEN)).hidden;
-    await expectNothingDone(browser, await browser.submit(page, { ...fields, csrf }, action), 'csrf: ');
   });
 
   it('is refused without the cookie that its token belongs to', async () => {
@@ -717,13 +601,7 @@ describe.each([
     await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
   });
 
-  it.each([
-    'https://evil.example',
-    'null',
-    'http://auth.example',
-    'https://auth.example:8443',
-    'https://auth.example.',
-  ])('is refused from the Origin %s', async (origin) => {
+  it.each(['https://evil.example', 'null'])('is refused from the Origin %s', async (origin) => {
     const [browser, page] = await openForm();
     await expectNothingDone(browser, await browser.submit(page, fields, action, { origin }), 'Origin: ');
   });
@@ -744,17 +622,11 @@ describe.each([
       await browser.post(action, json, { 'content-type': 'application/json' }),
       'csrf: ',
     );
-    for (const size of [20_000, 1_000_000, 1_100_000]) {
+    for (const size of [20_000, 1_100_000]) {
       const response = await browser.submit(page, { ...fields, password: 'x'.repeat(size) }, action);
       expect(response.status).toBe(413);
       expect(response.headers.get('connection')).toBe('close');
     }
-  });
-
-  it('is accepted if every field is valid', async () => {
-    const [browser, page] = await openForm();
-    const response = await browser.submit(page, fields, action);
-    expect(response.status).toBe(action === '/sign-out' ? 200 : 303);
   });
 });
 
@@ -810,12 +682,13 @@ describe('every page', () => {
     const attack = `"'><script>alert(1)</script>`;
     const query = { ...FOR_PUBLIC_SCOPED, state: attack, scope: MARKUP_SCOPE };
     const signIn = await browser.open(query);
-    const problem = await browser.submit(signIn, { email: attack, password: attack });
+    const problem = await browser.submit(signIn, { email: attack, password: 'my-secret-guess' });
     const consent = await browser.authorize(query);
     const error = await browser.open({ ...query, redirect_uri: attack, client_id: attack });
     for (const page of [signIn, problem, consent, error]) expect(page.text).not.toMatch(/<script|<img/);
     for (const page of [signIn, problem, consent])
       expect(page.text).toContain('The &lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; app');
+    expect(problem.text).not.toContain('my-secret-guess');
     expect(problem.text).toContain(`value="&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"`);
     expect(consent.text).toContain('&lt;img/src=x/onerror=&#39;x&#39;&gt;');
     expect(redirected(await browser.submit(consent, { decision: 'deny' })).parameters.state).toBe(attack);
@@ -840,19 +713,14 @@ describe('every page', () => {
     }
   });
 
-  it('never shows the password again', async () => {
-    const page = await newBrowser().signIn({ ...ACME_AGENT, password: 'my-secret-guess' });
-    expect(page.text).not.toContain('my-secret-guess');
-    expect(JSON.stringify(headersOf(page))).not.toContain('my-secret-guess');
-  });
-
   it('uses a stylesheet that caches may store', async () => {
-    const { status, headers, text } = await service.send('GET', '/page.css');
-    expect(status).toBe(200);
-    expect(headers.get('content-type')).toBe('text/css; charset=utf-8');
-    expect(headers.get('cache-control')).toMatch(/^public, max-age=\d+$/);
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-    expect(text).not.toMatch(/@import|url\(/);
+    const response = await service.send('GET', '/page.css');
+    expect({ status: response.status, ...headersOf(response) }).toMatchObject({
+      status: 200,
+      'content-type': 'text/css; charset=utf-8',
+      'cache-control': expect.stringMatching(/^public, max-age=\d+$/),
+      'x-content-type-options': 'nosniff',
+    });
   });
 });
 
@@ -936,6 +804,5 @@ async function withNewPassword(agent: typeof ACME_AGENT, act: (password: string)
   } finally {
     await changePassword(service, registry, 'nobody');
     service.clock.advance({ seconds: 1 });
-    if (agent === ACME_AGENT) await signedIn.signIn();
   }
 }

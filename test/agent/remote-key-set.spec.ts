@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import { errors, jwtVerify } from 'jose';
+import { errors } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
@@ -27,12 +27,6 @@ const expectUnavailable = (header: object = newestKeyHeader()) =>
   expect(keySet.getKey(header)).rejects.toMatchObject({ code: 'temporarily_unavailable', status: 503 });
 
 describe('RemoteKeySet', () => {
-  it('gives jose the key that the header of a token names', async () => {
-    const token = await issuer.sign(clock.now());
-    const { payload } = await jwtVerify(token, keySet.getKey, { currentDate: new Date(clock.now()) });
-    expect(payload.iss).toBe(issuer.issuer);
-  });
-
   it('fetches the keys when the first key is needed, once for all concurrent callers', async () => {
     expect(issuer.requests).toBe(0);
     await Promise.all([...Array.from({ length: 20 }, () => expectFound()), expectUnknown(), expectUnknown()]);
@@ -135,11 +129,5 @@ describe('RemoteKeySet', () => {
     await expectUnavailable({ alg: 'ES256', kid: 'unusable' });
     await expectFound();
     expect(issuer.requests).toBe(1);
-  });
-
-  it('never finds a key for an algorithm that has no public keys', async () => {
-    for (const alg of ['none', 'HS256']) {
-      await expect(keySet.getKey({ ...newestKeyHeader(), alg })).rejects.toBeInstanceOf(errors.JOSEError);
-    }
   });
 });

@@ -1,14 +1,23 @@
-import { describe, expect, it } from 'vitest';
+import { createRequire } from 'node:module';
+import { describe, expect, it, vi } from 'vitest';
 import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
-import { ACME, testRegistry } from '../support/test-registry.js';
+import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
+import { ACME, ACME_AGENT, testRegistry } from '../support/test-registry.js';
+import { type TestService } from '../support/test-service.js';
 import { useService } from '../support/use-service.js';
 
-const PASSWORDS = ['12345678', '        ', ' a b ', 'Ünïcödé 😀', 'x'.repeat(64), 'y'.repeat(1_024)].map(
-  (text, index) => ({
-    email: `agent${index}@acme.example`,
-    password: text.padEnd(8, '.'),
-  }),
-);
+/** The module that `registry/agent-password.ts` loads. */
+const argon2: typeof import('@node-rs/argon2') = createRequire(import.meta.url)('@node-rs/argon2');
+/** A hash in PHC string format. The time of a verification depends on everything except the bytes of salt and hash. */
+const PHC = /^\$(argon2id)\$v=(\d+)\$m=(\d+),t=(\d+),p=(\d+)\$([^$]+)\$([^$]+)$/;
+/** The OWASP minimum for argon2id: 19 MiB, 2 passes. */
+const COST_OF_PRODUCTION = ['argon2id', '19', '19456', '2', '1', 16, 32];
+const PASSWORD = 'a wrong password';
+
+const PASSWORDS = ['        ', ' a b .....', 'Ünïcödé 😀', 'y'.repeat(1_024)].map((password, index) => ({
+  email: `agent${index}@acme.example`,
+  password,
+}));
 
 const service = useService(() => {
   const registry = testRegistry();
@@ -34,3 +43,38 @@ describe('a password of an agent', () => {
     expect(text).not.toMatch(/autocomplete="off"|onpaste/);
   });
 });
+
+describe('with the cost of production', () => {
+  usePasswordHashCostOfProduction();
+  const service = useService();
+
+  it('a sign-in with an unknown email does the same work as one with a wrong password', async () => {
+    const expected = { verified: [{ password: PASSWORD, cost: COST_OF_PRODUCTION }], hashed: 0 };
+    expect(await hashWorkOf(service, ACME_AGENT.email)).toEqual(expected);
+    expect(await hashWorkOf(service, 'unknown@acme.example')).toEqual(expected);
+  });
+});
+
+/** The work of argon2 during one attempt: the verified passwords with the cost of their hash, and other hashes. */
+async function hashWorkOf(service: TestService, email: string): Promise<unknown> {
+  const browser = new AgentBrowser(service);
+  const page = await browser.open(FOR_TOKEN);
+  const [verify, hash, hashRaw] = [
+    vi.spyOn(argon2, 'verify'),
+    vi.spyOn(argon2, 'hash'),
+    vi.spyOn(argon2, 'hashRaw'),
+  ] as const;
+  const { status } = await browser.submit(page, { email, password: PASSWORD });
+  expect(status).toBe(400);
+  const verified = verify.mock.calls.map(([phc, password]) => ({ password, cost: costOf(String(phc)) }));
+  const hashed = hash.mock.calls.length + hashRaw.mock.calls.length;
+  for (const spy of [verify, hash, hashRaw]) spy.mockRestore();
+  return { verified, hashed };
+}
+
+function costOf(passwordHash: string): unknown[] {
+  const [, algorithm, version, memoryKib, passes, lanes, salt = '', hash = ''] = PHC.exec(passwordHash) ?? [];
+  return [algorithm, version, memoryKib, passes, lanes, byteLength(salt), byteLength(hash)];
+}
+
+const byteLength = (base64: string) => Buffer.from(base64, 'base64').length;

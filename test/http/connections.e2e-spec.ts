@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Module, Post } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
+import { MANAGEMENT_LIMITS, PUBLIC_LIMITS, SEPARATE_LIMITS } from '../../src/platform/http/connection-limits.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
+import { request } from '../support/test-service.js';
 import { useService } from '../support/use-service.js';
 
 /** The proportions of production, short enough for a test. */
@@ -34,6 +35,7 @@ const BODY = JSON.stringify(cookieBody());
 const head = (length: number, more = '') =>
   `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n${more}\r\n`;
 const REQUEST = head(BODY.length) + BODY;
+const SLOW_REQUEST = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
 const UNKNOWN_ROUTE = 'GET /nowhere HTTP/1.1\r\nHost: auth.example\r\n\r\n';
 
 let finishSlowRequests: () => void = () => undefined;
@@ -59,12 +61,8 @@ class SlowController {
 @Module({ controllers: [SlowController] })
 class SlowModule {}
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ connections: LIMITS, modules: [SlowModule] });
-});
+const service = useService({ connections: LIMITS, modules: [SlowModule] });
 afterEach(() => finishSlowRequests());
-afterAll(() => service?.stop());
 
 const customers = () => identitiesOf(service).count();
 const statuses = (text: string) => parseResponses(text).map(({ status }) => status);
@@ -80,12 +78,9 @@ describe.each(['public', 'management'] as const)('a client that never closes its
 
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n', 0],
-    [400, 'no Host', 'GET / HTTP/1.1\r\n\r\n', 0],
     [400, 'CONNECT', 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n', 0],
     [431, 'a header of 17 KB', `GET / HTTP/1.1\r\nHost: auth.example\r\nX: ${'x'.repeat(17_000)}`, 0],
     [408, 'nothing', '', LIMITS.headersTimeoutMs],
-    [408, 'a line end', '\r\n', LIMITS.headersTimeoutMs],
-    [408, 'half a request line', 'GET / HT', LIMITS.headersTimeoutMs],
     [408, 'half a header', 'GET / HTTP/1.1\r\nHost: auth.example\r\nX-Half:', LIMITS.headersTimeoutMs],
     [408, 'half of a second header', `${UNKNOWN_ROUTE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
   ])('gets one %i and loses its connection after it has sent %s', async (status, what, bytes, timeoutMs) => {
@@ -103,12 +98,6 @@ describe.each(['public', 'management'] as const)('a client that never closes its
     const sending = setInterval(() => connection.send('x'.repeat(1_000)), 50);
     await expectDestroyed(connection, LIMITS.lingerMs);
     clearInterval(sending);
-  });
-
-  it('loses an idle connection', async () => {
-    const connection = (await open()).send(UNKNOWN_ROUTE);
-    await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + 1_000);
-    expect(statuses(connection.receivedSoFar)).toEqual([404]);
   });
 
   it('loses an idle connection, also if it sends line ends all the time', async () => {
@@ -137,10 +126,28 @@ describe.each(['public', 'management'] as const)('a client that never closes its
   });
 });
 
+it('a client gets 408 if its body is incomplete after the request timeout, even if it arrives steadily', async () => {
+  const before = await customers();
+  const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(head(BODY.length));
+  let sentBytes = 0;
+  const drip = setInterval(() => connection.send(BODY[sentBytes++] ?? ''), 100);
+  await connection.serviceClosed();
+  clearInterval(drip);
+  expect(sentBytes).toBeLessThan(BODY.length);
+  connection.send(BODY.slice(sentBytes));
+  await expectDestroyed(connection, LIMITS.lingerMs);
+  expect(statuses(connection.receivedSoFar)).toEqual([408]);
+  expect(await customers()).toBe(before);
+});
+
+it('the timeouts of each port are 10 s for the header and 20 s for the body, as protocol §2.11 says', () => {
+  for (const limits of [PUBLIC_LIMITS, MANAGEMENT_LIMITS, SEPARATE_LIMITS])
+    expect(limits).toMatchObject({ headersTimeoutMs: 10_000, requestTimeoutMs: 20_000 });
+});
+
 describe('a client that closes its side first', () => {
   it.each([
     ['without a request', [], ''],
-    ['within a header', [400], 'GET / HTTP/1.1\r\nHo'],
     ['within a body', [400], head(100) + BODY.slice(0, 50)],
   ])('%s gets %j, and the service closes the other side', async (_when, expected, bytes) => {
     const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes).end();
@@ -158,8 +165,6 @@ describe('a client that still sends when it gets its error response', () => {
 
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n'],
-    [400, 'two Hosts', head(500_000, 'Host: auth.example\r\n')],
-    [413, 'a body of 17 KB', head(17_000) + BODY.padEnd(17_000)],
     // the service reads a part before it responds, and destroys the connection after 1 MiB that it discards
     [413, 'a body of more than 1 MiB', head(2_000_000) + BODY.padEnd(1_055_000)],
   ])('gets the whole %i for %s, and no reset that could discard it', async (status, _what, bytes) => {
@@ -194,7 +199,6 @@ describe('an error response that ends the connection', () => {
       `${head(0).replace('Content-Length: 0', 'Transfer-Encoding: chunked')}8\r\n${BODY.slice(0, 8)}\r\n`,
       `${(BODY.length - 8).toString(16)}\r\n${BODY.slice(8)}\r\n0\r\n\r\n`,
     ],
-    ['in a header', 'POST ', `${REQUEST.slice(5)}`],
   ])('prevents the handling of a request %s whose rest comes after the 408', async (_how, first, rest) => {
     const before = await customers();
     const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(first);
@@ -211,13 +215,8 @@ describe('an error response that ends the connection', () => {
 
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n'],
-    [400, 'no Host', `POST ${TOKEN} HTTP/1.1\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`],
-    [400, 'two Hosts', head(BODY.length, 'Host: auth.example\r\n') + BODY],
-    [400, 'HTTP/0.9', 'GET /\r\n\r\n'],
     [400, 'two lengths', head(BODY.length, 'Content-Length: 3\r\n') + BODY],
     [431, 'a header of 17 KB', head(BODY.length, `X: ${'x'.repeat(17_000)}\r\n`) + BODY],
-    [431, 'a header of 101 lines', head(BODY.length, 'X: x\r\n'.repeat(99)) + BODY],
-    [413, 'a body of 17 KB', head(17_000) + BODY.padEnd(17_000)],
     [413, 'a body of 2 MB', head(2_000_000) + BODY.padEnd(2_000_000)],
   ])(
     'with status %i for %s prevents the handling of later requests, in the same packets or later',
@@ -255,8 +254,7 @@ describe('pipelined requests', () => {
   it('are handled one after another, and their responses are in the same order', async () => {
     const before = await customers();
     const connection = await RawConnection.open(service.url);
-    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
-    connection.send(slow + REQUEST + UNKNOWN_ROUTE + REQUEST);
+    connection.send(SLOW_REQUEST + REQUEST + UNKNOWN_ROUTE + REQUEST);
     await sleep(200);
     expect({ made: (await customers()) - before, text: connection.receivedSoFar }).toEqual({ made: 0, text: '' });
     finishSlowRequests();
@@ -275,8 +273,7 @@ describe('pipelined requests', () => {
 
   it('end the connection if there are too many', async () => {
     const connection = await RawConnection.open(service.url);
-    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
-    connection.send(slow + UNKNOWN_ROUTE.repeat(100));
+    connection.send(SLOW_REQUEST + UNKNOWN_ROUTE.repeat(100));
     await expect.poll(() => isDestroyedByService(connection.localPort)).toBe(true);
     expect(connection.receivedSoFar).toBe('');
   });
@@ -284,20 +281,12 @@ describe('pipelined requests', () => {
 
 describe('when a port has its maximum number of connections', () => {
   const OTHER_CONNECTION_COUNT = 3 * LIMITS.maxConnections;
-  let service: TestService;
-  beforeAll(async () => {
-    // No connection ends by a timeout during a test: a place becomes free only because the service closes one.
-    const connections = {
-      ...LIMITS,
-      headersTimeoutMs: LONG_MS,
-      requestTimeoutMs: LONG_MS,
-      keepAliveTimeoutMs: LONG_MS,
-      readingTimeoutMs: LONG_MS,
-      lingerMs: LONG_MS,
-    };
-    service = await startTestService({ connections, modules: [SlowModule] });
+  // No connection ends by a timeout during a test: a place becomes free only because the service closes one.
+  const timeouts = { headersTimeoutMs: LONG_MS, requestTimeoutMs: LONG_MS, keepAliveTimeoutMs: LONG_MS };
+  const service = useService({
+    connections: { ...LIMITS, ...timeouts, readingTimeoutMs: LONG_MS, lingerMs: LONG_MS },
+    modules: [SlowModule],
   });
-  afterAll(() => service?.stop());
   let connections: RawConnection[] = [];
   const openMany = async (url: string, bytes: string) => {
     for (let opened = 0; opened < OTHER_CONNECTION_COUNT; opened++)
@@ -309,11 +298,9 @@ describe('when a port has its maximum number of connections', () => {
   });
 
   it.each([
-    ['silent', ''],
     ['in the middle of a header', 'POST / HTTP/1.1\r\nHost: auth.exa'],
     ['in the middle of a body', head(BODY.length) + BODY.slice(0, 40)],
     ['refused and still open', 'garbage\r\n\r\n'],
-    ['idle', UNKNOWN_ROUTE],
     ['idle and in the middle of a header', `${UNKNOWN_ROUTE}GET /`],
   ])('other clients are served while all connections are %s', async (_state, bytes) => {
     await openMany(service.url, bytes);
@@ -329,7 +316,7 @@ describe('when a port has its maximum number of connections', () => {
     const used = (await RawConnection.open(service.url)).send(UNKNOWN_ROUTE);
     const handled = await RawConnection.open(service.url);
     const countBefore = slowRequestCount;
-    handled.send('POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n');
+    handled.send(SLOW_REQUEST);
     await expect.poll(() => statuses(used.receivedSoFar)).toEqual([404]);
     await expect.poll(() => slowRequestCount - countBefore).toBe(1);
     await openMany(service.url, 'GET /');
@@ -354,10 +341,9 @@ describe('when a port has its maximum number of connections', () => {
   });
 
   it('a new connection is closed if every other connection has a request that is being handled', async () => {
-    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
     const countBefore = slowRequestCount;
     for (let opened = 0; opened < LIMITS.maxConnections; opened++)
-      connections.push((await RawConnection.open(service.url)).send(slow));
+      connections.push((await RawConnection.open(service.url)).send(SLOW_REQUEST));
     await expect.poll(() => slowRequestCount - countBefore).toBe(LIMITS.maxConnections);
     expect(await (await RawConnection.open(service.url)).send(REQUEST).received()).toBe('');
     finishSlowRequests();

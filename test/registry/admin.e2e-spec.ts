@@ -1,30 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestResponse } from '../support/test-service.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { request, type TestResponse } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
-const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 const SITE = 'https://new.example';
 
 it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
-  const without = await startTestService();
-  for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers', 'identities/x']) {
-    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
-      const { status, headers } = await manage(without, method, `/admin/${path}`, OPERATOR);
+  const without = await serviceOfTest({ environment: { ADMIN_TOKEN: '' } });
+  for (const path of ['clients', 'clients/x', 'identities/x']) {
+    for (const method of ['GET', 'POST', 'PATCH', 'DELETE']) {
+      const { status, headers } = await without.admin(method, `/admin/${path}`);
       expect({ status, allow: headers.get('allow') }).toEqual({ status: 404, allow: null });
     }
   }
-  await without.stop();
 });
 
+const service = useService();
+
 describe('protocol §9.1: /admin on the management port', () => {
-  const service = useService();
   const admin = (method: string, path: string, body?: string | object) => service.admin(method, `/admin/${path}`, body);
   const organization = randomUUID();
   const client = { client_id: 'new-site', name: 'New site', client_type: 'web', organization_id: organization };
@@ -42,62 +43,38 @@ describe('protocol §9.1: /admin on the management port', () => {
 
   const newToken = (client_id: string, headers: Record<string, string> = {}) =>
     service.post(TOKEN, cookieBody({ client_id, organization_id: organization, redirect_uri: undefined }), headers);
-  const invalid = (response: TestResponse, hint: RegExp) =>
-    expectError(response, { status: 400, error: 'invalid_request', hint });
   const conflict = (response: TestResponse, hint: RegExp) =>
     expectError(response, { status: 409, error: 'conflict', hint });
 
   it('treats a null field as a field that was left out, at any depth', async () => {
-    const id = randomUUID();
-    const license = { chat_between_groups: null };
+    const [id, license] = [randomUUID(), { chat_between_groups: null }];
     const created = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
-    expect({ status: created.status, license: created.body.license }).toEqual({
-      status: 201,
-      license: { chat_between_groups: true },
-    });
+    expect(created).toMatchObject({ status: 201, body: { license: { chat_between_groups: true } } });
     const empty = { redirect_uris: null, redirect_uri_match: null, origins: null, scopes: null, client_secret: null };
     const response = await admin('POST', 'clients', { ...client, ...empty, client_id: 'null-site' });
-    expect({ status: response.status, match: response.body.redirect_uri_match }).toEqual({
-      status: 201,
-      match: 'exact',
-    });
-    const changed = await admin('PATCH', `organizations/${id}`, { license });
-    expect({ status: changed.status, body: changed.body }).toEqual({ status: 200, body: created.body });
-    invalid(await admin('POST', 'clients', { ...client, client_id: 'null-site-2', scopes: [null] }), /^scopes/);
+    expect(response).toMatchObject({ status: 201, body: { redirect_uri_match: 'exact' } });
+    expect(await admin('PATCH', `organizations/${id}`, { license })).toMatchObject({ status: 200, body: created.body });
   });
 
-  it.each(['constructor', '__proto__', 'prototype'])(
-    'rejects the prototype key %s as a field name, at any depth',
-    async (name) => {
-      const bodyWith = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
-      for (const value of ['1', '"x"', '{"x":1}']) {
-        const hint = new RegExp(`${name}: unknown field$`);
-        invalid(await admin('POST', 'clients', bodyWith(`"${name}":${value}`)), hint);
-        invalid(await admin('POST', 'clients', bodyWith(`"unknown":{"${name}":${value}}`)), hint);
-        invalid(await admin('POST', 'clients', bodyWith(`"grants":{"${name}":${value}}`)), hint);
-        invalid(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":${value}}}`), hint);
-      }
-    },
-  );
+  it('rejects the key of a prototype as a field name, at any depth', async () => {
+    const bodyWith = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
+    for (const name of ['constructor', '__proto__']) {
+      const hint = new RegExp(`${name}: unknown field$`);
+      expectInvalidRequest(await admin('POST', 'clients', bodyWith(`"${name}":{"x":1}`)), hint);
+      expectInvalidRequest(await admin('POST', 'clients', bodyWith(`"grants":{"${name}":1}`)), hint);
+      expectInvalidRequest(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":1}}`), hint);
+    }
+  });
 
-  it.each(['\0', 'a\0b', 'a\nb', '\x7f'])('rejects a name with control characters', async (name) => {
-    const id = randomUUID();
-    invalid(await admin('POST', 'organizations', { id, name }), /^name: must not have control characters$/);
-    expect((await admin('GET', `organizations/${id}`)).status).toBe(404);
+  it('rejects a name with control characters', async () => {
+    const response = await admin('POST', 'organizations', { id: randomUUID(), name: 'a\0b' });
+    expectInvalidRequest(response, /^name: must not have control characters$/);
   });
 
   it('creates, reads, lists, changes and deletes an application in the shape of the registry file', async () => {
     const created = await admin('POST', 'clients', client);
-    const entry = {
-      ...client,
-      redirect_uris: [],
-      redirect_uri_match: 'exact',
-      origins: [],
-      scopes: [],
-      grants: {},
-      has_secret: false,
-      owned_by_file: false,
-    };
+    const defaults = { redirect_uris: [], redirect_uri_match: 'exact', origins: [], scopes: [], grants: {} };
+    const entry = { ...client, ...defaults, has_secret: false, owned_by_file: false };
     expect({ status: created.status, body: created.body }).toEqual({ status: 201, body: entry });
     expect((await admin('GET', 'clients/new-site')).body).toEqual(entry);
     expect((await admin('GET', 'clients')).body.clients).toContainEqual(entry);
@@ -105,16 +82,12 @@ describe('protocol §9.1: /admin on the management port', () => {
     const { organization_id: _, ...isPublic } = entry;
     expect(changed.body).toEqual({ ...isPublic, redirect_uris: [`${SITE}/`] });
     await admin('PATCH', 'clients/new-site', { organization_id: organization });
-    expect(
-      service.audit.slice(-3).map(({ event, actor, subject, details }) => [event, actor, subject, details]),
-    ).toEqual([
-      ['registry.changed', { kind: 'operator' }, { kind: 'client', id: 'new-site' }, { change: 'created', fields: [] }],
-      ...[['redirect_uris', 'organization_id'], ['organization_id']].map((fields) => [
-        'registry.changed',
-        { kind: 'operator' },
-        { kind: 'client', id: 'new-site' },
-        { change: 'changed', fields },
-      ]),
+    const changes = service.audit.map(({ actor, subject, details }) => ({ actor, subject, details }));
+    const common = { actor: { kind: 'operator' }, subject: { kind: 'client', id: 'new-site' } };
+    expect(changes).toEqual([
+      { ...common, details: { change: 'created', fields: [] } },
+      { ...common, details: { change: 'changed', fields: ['redirect_uris', 'organization_id'] } },
+      { ...common, details: { change: 'changed', fields: ['organization_id'] } },
     ]);
   });
 
@@ -124,7 +97,6 @@ describe('protocol §9.1: /admin on the management port', () => {
     expect(first.headers.get('access-control-allow-origin')).toBe(SITE);
     await admin('PATCH', 'clients/new-site', { redirect_uris: [] });
     expect((await newToken('new-site', { origin: SITE })).status).toBe(400);
-    service.clock.advance({ seconds: 2 }); // A token of the second in which a revocation happens is revoked too.
     expect((await admin('DELETE', 'clients/new-site')).status).toBe(200);
     expect((await newToken('new-site')).status).toBe(400);
     expect((await service.send('GET', '/v2/customer/info', bearer(first.body.access_token))).status).toBe(401);
@@ -136,12 +108,10 @@ describe('protocol §9.1: /admin on the management port', () => {
     ['clients', { ...client, organization_id: randomUUID() }, /^organization_id: not a registered organization/],
     ['organizations', { id: randomUUID(), name: 'X', license: { chat_between_groups: 'yes' } }, /^license\./],
     ['agents', { ...agent, password: undefined }, /^password: required for a new agent/],
-    ['agents', { ...agent, password: 'MARK-7!' }, /^password: must be 8 to 1024 characters$/],
     ['clients', { ...client, client_secret: 's'.repeat(31) }, /^client_secret: must be 32 to 256 characters$/],
-    ['clients', { ...client, client_secret: 's'.repeat(257) }, /^client_secret: must be 32 to 256 characters$/],
   ])('rejects an entry in %s with a hint about the path and the rule: %j', async (list, body, hint) => {
     const before = (await admin('GET', list)).text;
-    invalid(await admin('POST', list, body), hint);
+    expectInvalidRequest(await admin('POST', list, body), hint);
     expect((await admin('GET', list)).text).toBe(before);
   });
 
@@ -158,25 +128,10 @@ describe('protocol §9.1: /admin on the management port', () => {
     }
     expect((await service.post(TOKEN, cookieBody(), { origin: ACME_ORIGIN })).status).toBe(200);
     conflict(await admin('DELETE', `organizations/${organization}`), /still belong to this organization/);
-    invalid(await admin('PATCH', 'clients/new-site', { client_id: 'other' }), /^client_id: cannot be changed/);
-    for (const method of ['GET', 'PATCH', 'DELETE']) {
-      const response = await admin(method, 'clients/new-site%20', method === 'PATCH' ? {} : undefined);
-      expectError(response, { status: 404, error: 'not_found', hint: undefined });
-    }
-  });
-
-  it.each([
-    ['clients', { ...client, client_id: 'nulls' }],
-    ['organizations', { id: randomUUID(), name: 'Nulls' }],
-    ['agents', { ...agent, email: 'nulls@new.example' }],
-    ['resource-servers', { id: 'nulls', secret: 'a long secret of a resource server', audiences: ['customer-api'] }],
-  ])('a null field of %s is treated as left out or rejected, and never causes a server error', async (list, entry) => {
-    const listed = (await admin('GET', list)).body;
-    const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(listed).flat().flatMap(Object.keys)]);
-    for (const field of [...fields, 'license', 'password', 'secret', 'client_secret']) {
-      const { status } = await admin('POST', list, { ...entry, [field]: null });
-      expect([field, [201, 400, 409].includes(status)]).toEqual([field, true]);
-    }
+    expectInvalidRequest(
+      await admin('PATCH', 'clients/new-site', { client_id: 'other' }),
+      /^client_id: cannot be changed/,
+    );
   });
 
   it('a merge patch changes nested fields and removes a field by null (RFC 7396)', async () => {
@@ -206,47 +161,138 @@ describe('protocol §9.1: /admin on the management port', () => {
   });
 
   it('an agent can sign in, and a new password or a deletion revokes the tokens of the agent', async () => {
-    await admin('POST', 'clients', {
-      ...client,
-      client_id: 'agent-site',
-      redirect_uris: [`${SITE}/`],
-      scopes: agent.scopes,
-    });
+    const site = { client_id: 'agent-site', redirect_uris: [`${SITE}/`], scopes: agent.scopes };
+    await admin('POST', 'clients', { ...client, ...site });
     const { status, body } = await admin('POST', 'agents', agent);
-    expect({ status, email: body.email, password: body.password }).toEqual({
-      status: 201,
-      email: 'new.agent@new.example',
-    });
+    expect([status, body.email, body.password]).toEqual([201, 'new.agent@new.example', undefined]);
     const asked = { response_type: 'token', client_id: 'agent-site', redirect_uri: `${SITE}/` };
     const token = await implicitToken(service, asked, agent);
     const newCustomer = (bearerToken: string) =>
-      service.post(
-        TOKEN,
-        cookieBody({
-          grant_type: 'agent_token',
-          client_id: 'agent-site',
-          organization_id: undefined,
-          redirect_uri: undefined,
-        }),
-        bearer(bearerToken),
-      );
+      service.post(TOKEN, agentTokenBody({ client_id: 'agent-site' }), bearer(bearerToken));
     expect((await newCustomer(token)).status).toBe(200);
-    conflict(
-      await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() }),
-      /^email: belongs to another agent/,
-    );
-    service.clock.advance({ seconds: 2 });
+    const again = await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() });
+    conflict(again, /^email: belongs to another agent/);
     expect((await admin('PATCH', `agents/${body.id}`, { password: 'another long pass phrase' })).status).toBe(200);
     expect((await newCustomer(token)).status).toBe(401);
     expect((await new AgentBrowser(service).signIn(agent, asked)).status).toBe(400);
-    service.clock.advance({ seconds: 2 });
-    const again = await implicitToken(service, asked, { ...agent, password: 'another long pass phrase' });
-    expect((await admin('PATCH', `agents/${body.id}`, { email: 'other@new.example' })).body.email).toBe(
-      'other@new.example',
-    );
-    expect((await newCustomer(again)).status).toBe(200);
-    service.clock.advance({ seconds: 2 });
+    const next = await implicitToken(service, asked, { ...agent, password: 'another long pass phrase' });
+    expect((await admin('PATCH', `agents/${body.id}`, { email: 'other@new.example' })).status).toBe(200);
+    expect((await newCustomer(next)).status).toBe(200);
     expect((await admin('DELETE', `agents/${body.id}`)).status).toBe(200);
-    expect((await newCustomer(again)).status).toBe(401);
+    expect((await newCustomer(next)).status).toBe(401);
   });
+});
+
+const HOSTILE_KEYS = ['x'.repeat(10_000), 'a%00b', '%F0%9F%92%A9', '__proto__', '..%2f'];
+const TENANT = randomUUID();
+/** Hundreds of requests, one after another. */
+const SLOW = { timeout: 300_000 };
+const AGENT = { email: 'hostile@acme.example', name: 'H', password: 'a long pass phrase', organization_id: ACME };
+
+/** Method and path of each admin route, with `{parameters}`. */
+let routes: [method: string, path: string][];
+
+beforeAll(async () => {
+  const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
+  routes = Object.keys(paths)
+    .filter((path) => path.startsWith('/admin/'))
+    .flatMap((path) => Object.keys(paths[path]).map((method): [string, string] => [method.toUpperCase(), path]))
+    .filter(([method]) => method !== 'SERVERS');
+  expect((await service.admin('POST', '/admin/organizations', { id: TENANT, name: 'Hostile' })).status).toBe(201);
+  const client = { client_id: 'hostile', name: 'H', client_type: 'server', organization_id: TENANT };
+  expect((await service.admin('POST', '/admin/clients', client)).status).toBe(201);
+});
+
+/** The routes that read a body, with an existing key in their path. */
+async function routesWithBody(): Promise<[method: string, path: string][]> {
+  const listed = async (list: string) => (await service.admin('GET', `/admin/${list}?limit=1`)).body;
+  const keys: Record<string, string> = {
+    organizations: TENANT,
+    clients: 'hostile',
+    agents: (await listed('agents')).agents[0].id,
+    'resource-servers': 'hostile-server',
+  };
+  return routes
+    .filter(([method]) => method === 'POST' || method === 'PATCH')
+    .filter(([, path]) => path.split('/')[2] !== 'identities')
+    .map(([method, path]) => [method, path.replace(/\{\w+\}/, keys[path.split('/')[2] as string] ?? 'x')]);
+}
+
+describe('each route of the admin API', SLOW, () => {
+  it('responds with 401 to a request without the token of the operator', async () => {
+    const { access_token } = await newCustomer(service);
+    for (const [method, path] of routes)
+      for (const headers of [{}, bearer('wrong-admin-token'), bearer(access_token)])
+        expectInvalidToken(await manage(service, method, path.replaceAll(/\{\w+\}/g, 'x'), headers));
+  });
+
+  it('responds with 404 or 400 to a hostile key, of any length', async () => {
+    const withKey = routes.filter(([, path]) => path.includes('{'));
+    expect(withKey.length).toBeGreaterThan(13);
+    for (const [method, path] of withKey) {
+      for (const key of HOSTILE_KEYS) {
+        const sent = method === 'GET' ? undefined : {};
+        const { status, body } = await service.admin(method, path.replace(/\{\w+\}/, key), sent);
+        expect([status, body.error], `${method} ${path} ${key.slice(0, 20)}`).toEqual(
+          status === 400 ? [400, 'invalid_request'] : [404, 'not_found'],
+        );
+      }
+      const broken = await service.admin(method, path.replace(/\{\w+\}/, '%E0%A4%A'));
+      expect([method, path, broken.status]).toEqual([method, path, 400]);
+    }
+  });
+
+  it('ignores a body that the route does not read', async () => {
+    for (const body of ['not JSON', '[]', 'x'.repeat(20_000)]) {
+      expect((await service.admin('DELETE', '/admin/clients/unknown', body)).status).toBe(404);
+      expect((await service.admin('DELETE', `/admin/identities/${randomUUID()}`, body)).status).toBe(404);
+    }
+  });
+});
+
+describe('each route of the admin API that reads a body', SLOW, () => {
+  it('rejects a body that is not a JSON object', async () => {
+    for (const [method, path] of await routesWithBody()) {
+      for (const body of ['{', 'x=1']) {
+        const expected = { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / };
+        expectError(await service.admin(method, path, body), expected);
+      }
+      for (const body of ['[]', 'null', '7'])
+        expectInvalidRequest(await service.admin(method, path, body), 'body: must be a JSON object');
+      for (const body of ['{"name":"a","name":"b"}', '{"old_valid_for":1,"old_valid_f\\u006fr":2}'])
+        expectInvalidRequest(await service.admin(method, path, body), 'body: a parameter is given more than once');
+    }
+  });
+
+  it('rejects each field of a wrong type, and never fails', async () => {
+    const complete: Record<string, object> = {
+      organizations: { id: randomUUID(), name: 'N', license: {}, public_clients: [], grants: {} },
+      clients: {
+        ...{ client_id: 'n', name: 'N', client_type: 'web', organization_id: ACME, client_secret: 's'.repeat(32) },
+        ...{ redirect_uris: [], redirect_uri_match: 'exact', origins: [], grant_types: [], scopes: [], grants: {} },
+      },
+      agents: { ...AGENT, scopes: [] },
+      'resource-servers': { id: 'n', secret: 's'.repeat(32), audiences: [] },
+    };
+    const wrong = [7, 'x'.repeat(15_000), { a: 1 }, [{}], [null], ''];
+    for (const [list, entry] of Object.entries(complete)) {
+      for (const field of Object.keys(entry)) {
+        for (const value of wrong) {
+          const { status, body } = await service.admin('POST', `/admin/${list}`, { ...entry, [field]: value });
+          expect([list, field, status, body.error]).toEqual([list, field, 400, 'invalid_request']);
+          expect(body.error_hint).toMatch(new RegExp(`^${field}\\b`));
+        }
+      }
+    }
+  });
+
+  it.each(['60', 1.5, -1, 2_592_001])(
+    'rejects old_valid_for %j for a new secret, and changes no secret',
+    async (value) => {
+      const before = (await service.admin('GET', '/admin/clients/hostile')).text;
+      const response = await service.admin('POST', '/admin/clients/hostile/secret', { old_valid_for: value });
+      expectInvalidRequest(response, /^old_valid_for: /);
+      expect((await service.admin('GET', '/admin/clients/hostile')).text).toBe(before);
+    },
+  );
 });

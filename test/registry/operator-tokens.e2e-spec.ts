@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -6,11 +5,11 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidToken } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
+import { times } from '../support/races.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
-import { serviceOfTest, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const UNNAMED = 'operator-token-without-a-name-0123456789';
 const ALICE = 'token-of-alice-with-32-characters-or-more';
@@ -23,14 +22,6 @@ const service = useService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, 
 const lastEvent = () => service.audit.at(-1);
 
 describe('a named admin token', () => {
-  it('is the actor of the end of a browser in the audit', async () => {
-    const response = await service.post(TOKEN, cookieBody());
-    const { browserId } = partsOf(secretOf(response));
-    const path = `/admin/identities/${response.body.entity_id}/browsers/${browserId}`;
-    expect((await manage(service, 'DELETE', path, bearer(ALICE))).status).toBe(200);
-    expect(lastEvent()).toMatchObject({ event: 'browser.ended', actor: { kind: 'operator', id: 'alice' } });
-  });
-
   it('is the actor of each change in the audit, and a token without a name has none', async () => {
     const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
     for (const [name, token] of Object.entries(tokens)) {
@@ -38,35 +29,27 @@ describe('a named admin token', () => {
       const admin = (method: string, path: string, body?: object) =>
         manage(service, method, `/admin/${path}`, bearer(token), body);
       const client = { client_id: 'of-an-operator', name: 'X', client_type: 'server', organization_id: ACME };
+      const expectActor = (event: string) => {
+        expect(lastEvent()?.event).toBe(event);
+        expect(lastEvent()?.actor).toEqual(actor);
+      };
       expect((await admin('POST', 'clients', client)).status).toBe(201);
-      expect(lastEvent()).toMatchObject({ event: 'registry.changed', details: { change: 'created' } });
-      expect(lastEvent()?.actor).toEqual(actor);
-      await admin('PATCH', 'clients/of-an-operator', { name: 'Y' });
-      expect(lastEvent()?.actor).toEqual(actor);
+      expectActor('registry.changed');
       await admin('POST', 'clients/of-an-operator/secret');
-      expect(lastEvent()?.actor).toEqual(actor);
+      expectActor('registry.changed');
       await admin('DELETE', 'clients/of-an-operator');
-      expect(lastEvent()).toMatchObject({ details: { change: 'deleted' } });
-      expect(lastEvent()?.actor).toEqual(actor);
-      const { entity_id, access_token } = await newCustomer(service);
-      await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: access_token });
-      expect(lastEvent()).toMatchObject({ event: 'token.revoked' });
-      expect(lastEvent()?.actor).toEqual(actor);
-      await admin('DELETE', `identities/${entity_id}`);
-      expect(lastEvent()).toMatchObject({ event: 'identity.erased' });
-      expect(lastEvent()?.actor).toEqual(actor);
+      expectActor('registry.changed');
+      const response = await service.post(TOKEN, cookieBody());
+      const { body } = response;
+      await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: body.access_token });
+      expectActor('token.revoked');
+      const { browserId } = partsOf(secretOf(response));
+      await admin('DELETE', `identities/${body.entity_id}/browsers/${browserId}`);
+      expectActor('browser.ended');
+      await admin('DELETE', `identities/${body.entity_id}`);
+      expectActor('identity.erased');
+      expect(JSON.stringify(service.audit)).not.toContain(token);
     }
-  });
-
-  it('is in no audit event', async () => {
-    for (const secret of [ALICE, NEXT, UNNAMED]) expect(JSON.stringify(service.audit)).not.toContain(secret);
-  });
-
-  it('opens the admin API without ADMIN_TOKEN', async () => {
-    const other = await serviceOfTest({ environment: { ADMIN_TOKENS: `bob:${ALICE}` } });
-    expect((await manage(other, 'GET', '/admin/clients', bearer(ALICE))).status).toBe(200);
-    expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(UNNAMED)));
-    expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(`bob:${ALICE}`)));
   });
 });
 
@@ -125,12 +108,11 @@ describe('a failed authentication of the operator', () => {
 
   it('that is repeated within a minute gets one more event with the number of the repetitions', async () => {
     const attempts = () => attemptsIn(service, (ip) => ip === '192.0.2.2');
-    for (let at = 0; at < 50; at++) await fail('192.0.2.2');
+    await times(50, () => fail('192.0.2.2'));
     expect(attempts()).toEqual([1]);
     await fail('192.0.2.2', '/admin/agents', {});
     service.clock.advance({ seconds: 60 });
-    while (attempts().length < 2) await sleep(20);
-    expect(attempts()).toEqual([1, 50]);
+    await expect.poll(attempts).toEqual([1, 50]);
     const event = service.audit.find(({ details }) => details?.attempts === 50);
     const details = { ip: '192.0.2.2', route: '/admin/agents', attempts: 50 };
     expect(event).toMatchObject({ reason: 'no Authorization header', details });
@@ -149,33 +131,15 @@ describe('a failed authentication of the operator', () => {
 
   it('from more than 1,000 networks in a minute gets one event for all further networks', async () => {
     const flooded = await startTestService({ environment: { ADMIN_TOKENS, TRUST_PROXY: '1' } });
-    const total = 1_200;
+    const total = 1_050;
     const failFrom = (ip: string) =>
       manage(flooded, 'GET', '/admin/clients', { ...bearer(WRONG), 'x-forwarded-for': ip });
     const counts = () => attemptsIn(flooded);
-    for (let at = 0; at < total; at += 50)
-      await Promise.all(Array.from({ length: 50 }, (_, n) => failFrom(`10.1.${(at + n) >> 8}.${(at + n) & 255}`)));
+    for (let at = 0; at < total; at += 50) await times(50, (n) => failFrom(`10.1.${(at + n) >> 8}.${(at + n) & 255}`));
     expect(counts()).toHaveLength(1_001);
     await flooded.stop();
     expect(counts()).toHaveLength(1_002);
     expect(counts().reduce((sum, count) => sum + count)).toBe(total);
     expect(JSON.stringify(flooded.audit)).not.toContain('MARKED');
-  });
-
-  it('that was not reported yet is reported when the process stops', async () => {
-    const other = await startTestService({ environment: { ADMIN_TOKENS } });
-    for (let at = 0; at < 3; at++) await manage(other, 'GET', '/admin/clients', bearer(WRONG));
-    await other.stop();
-    expect(attemptsIn(other)).toEqual([1, 2]);
-  });
-
-  it('does not delay a valid token', async () => {
-    await Promise.all(Array.from({ length: 20 }, () => fail('192.0.2.3')));
-    const response = await manage(service, 'GET', '/admin/clients', {
-      ...bearer(ALICE),
-      'x-forwarded-for': '192.0.2.3',
-    });
-    expect(response.status).toBe(200);
-    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
   });
 });

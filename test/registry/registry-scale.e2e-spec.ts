@@ -1,14 +1,8 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { applyRegistry } from '../support/registry-files.js';
 import { ACME } from '../support/test-registry.js';
-import { serviceOfTest } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const SLOW = { timeout: 300_000 };
 /** The file is so long that a thread of its own parses it. */
@@ -28,56 +22,27 @@ function registryOf(name: string, more: object = {}): string {
 }
 
 describe('a registry file of 1,500 clients', SLOW, () => {
-  let database: TestDatabase;
-  let path: string;
-  let running: ServiceProcess | undefined;
-  const write = (text: string) => writeFileSync(path, text);
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    path = join(database.folder, 'large.yaml');
-  });
-  afterEach(() => running?.process.signal('SIGKILL'));
-  afterAll(() => database?.remove());
+  const service = useService();
+  /** How many entries the file created, changed and left unchanged. */
+  const apply = async (text: string) => {
+    const applied = await applyRegistry(service, text);
+    const countOf = (outcome: string) => applied.filter((entry) => entry.outcome === outcome).length;
+    return [countOf('created'), countOf('changed'), countOf('unchanged')];
+  };
 
   it('creates the entries, leaves them unchanged the second time, and changes only what changed', async () => {
-    const service = await serviceOfTest({ database });
-    const apply = async () => {
-      const applied = await service.application.get(RegistryFile, { strict: false }).apply(path);
-      const countOf = (outcome: string) => applied.filter((entry) => entry.outcome === outcome).length;
-      return [countOf('created'), countOf('changed'), countOf('unchanged')];
-    };
-    write(registryOf('First'));
-    expect(await apply()).toEqual([CLIENT_COUNT, 1, 0]);
-    expect(await apply()).toEqual([0, 0, CLIENT_COUNT + 1]);
-    write(registryOf('First', { redirect_uri_match: 'prefix' }));
-    expect(await apply()).toEqual([0, 1, CLIENT_COUNT]);
-    write(registryOf('Second', { redirect_uri_match: 'prefix' }));
-    expect(await apply()).toEqual([0, CLIENT_COUNT, 1]);
+    expect(await apply(registryOf('First'))).toEqual([CLIENT_COUNT, 1, 0]);
+    expect(await apply(registryOf('First'))).toEqual([0, 0, CLIENT_COUNT + 1]);
+    expect(await apply(registryOf('First', { redirect_uri_match: 'prefix' }))).toEqual([0, 1, CLIENT_COUNT]);
+    expect(await apply(registryOf('Second', { redirect_uri_match: 'prefix' }))).toEqual([0, CLIENT_COUNT, 1]);
   });
 
-  it('is followed by a process, which rejects invalid versions and serves requests meanwhile', async () => {
-    write(registryOf('Third'));
-    const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true', REGISTRY_FILE: path };
-    const service = await startServiceProcess(environment);
-    running = service;
-    const others: number[] = [];
-    const statusOf = async (client_id: string, redirect_uri: string) => {
-      const headers = { 'content-type': 'application/json' };
-      const body = JSON.stringify(cookieBody({ client_id, redirect_uri }));
-      return (await fetch(service.url + TOKEN, { method: 'POST', headers, body })).status;
-    };
-    const uri = 'https://moved.example/';
-    expect(await statusOf('client-700', uri)).toBe(400);
-    write(registryOf('Third', { client_type: 'unknown' }));
-    await service.process.says(/clients\[700\]\.client_type: /);
-    write(`clients:\n${'  - { client_id: a }\n'.repeat(5_000)}  - {\n`);
-    await service.process.says(/line 500\d: /);
-    write(registryOf('Fourth', { redirect_uris: [uri] }));
-    const isApplied = async () => {
-      others.push(await statusOf('client-1', 'https://client-1.example/'));
-      return statusOf('client-700', uri);
-    };
-    await expect.poll(isApplied, { timeout: 120_000, interval: 20 }).toBe(200);
-    expect(new Set(others)).toEqual(new Set([200]));
+  it('is rejected with the path or the line of a violation', async () => {
+    const violationsOf = (text: string) => apply(text).catch(({ violations }) => violations);
+    expect(await violationsOf(registryOf('X', { client_type: 'unknown' }))).toEqual([
+      expect.stringMatching(/^clients\[700\]\.client_type: /),
+    ]);
+    const cut = `clients:\n${'  - { client_id: a }\n'.repeat(5_000)}  - {\n`;
+    expect(await violationsOf(cut)).toEqual([expect.stringMatching(/line 500\d: /)]);
   });
 });

@@ -1,10 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import { type RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
-import { runCommand } from './operator-commands.js';
-import { ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET, writeRegistry } from './test-registry.js';
-import type { HttpClient, TestResponse, TestService } from './test-service.js';
+import { applyRegistry } from './registry-files.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET } from './test-registry.js';
+import { type HttpClient, type TestResponse, type TestService } from './test-service.js';
+import { type UsedService } from './use-service.js';
 
 /** A PKCE pair (RFC 7636). */
 export function pkce(verifier = randomBytes(32).toString('base64url')) {
@@ -49,8 +50,7 @@ export async function changePassword(service: TestService, registry: RegistryDoc
   const agents = registry.agents?.map((agent) =>
     (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
   );
-  const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
-  await runCommand(service, 'registry', 'apply', '--force', path);
+  await applyRegistry(service, { ...registry, agents: agents ?? [] });
   return password;
 }
 
@@ -62,4 +62,13 @@ export function agentTokenBody(more: object = {}): object {
 /** The claims of an access token of the service, without verification. */
 export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString());
+}
+
+/** An agent of ACME that exists only in the database, and its path in the admin API. */
+export async function newAgent(service: UsedService): Promise<{ id: string; email: string; path: string }> {
+  const email = `${randomUUID()}@acme.example`;
+  const entry = { email, name: 'New', password: 'a password of the agent', organization_id: ACME };
+  const { status, body } = await service.admin('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] });
+  expect(status).toBe(201);
+  return { id: body.id, email, path: `/admin/agents/${body.id}` };
 }

@@ -50,6 +50,12 @@ export function expectInvalidToken(response: TestResponse): void {
   expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }
 
+/** Checks the error response to a client, resource server or operator whose credentials are not valid. */
+export function expectInvalidClient(response: TestResponse): void {
+  expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
+  expect(response.headers.get('www-authenticate')).toMatch(/^Basic realm="[^"]+"$/);
+}
+
 /** Checks the error response to a request beyond a limit. */
 export function expectLimited(response: TestResponse, maxSeconds = 60): void {
   const description = 'There were too many requests; try again later';

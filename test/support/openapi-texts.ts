@@ -1,3 +1,6 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
 /** Parts of an OpenAPI document, for tests of its texts. */
 export interface Schema extends Record<string, unknown> {
   properties?: Record<string, Schema>;
@@ -91,4 +94,24 @@ export function hasExample({ examples, properties, items, anyOf, ...schema }: Sc
   if (anyOf) return (anyOf as Schema[]).some(hasExample);
   if (properties) return Object.values(properties).every(hasExample);
   return items !== undefined && hasExample(items);
+}
+
+const validators = new WeakMap<OpenApi, (schema: string, value: unknown) => string | undefined>();
+
+/** How a value violates a schema of a document. Each schema is compiled once, because that takes long. */
+export function violationOf(document: OpenApi, schema: object, value: unknown): string | undefined {
+  const validate = validators.get(document) ?? validatorOf(document);
+  validators.set(document, validate);
+  return validate(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/'), value);
+}
+
+function validatorOf({ components }: OpenApi) {
+  const ajv = addFormats.default(new Ajv2020({ strict: false }));
+  ajv.addSchema({ $id: 'document', components });
+  const compiled = new Map<string, ValidateFunction>();
+  return (schema: string, value: unknown) => {
+    const validate = compiled.get(schema) ?? ajv.compile(JSON.parse(schema));
+    compiled.set(schema, validate);
+    return validate(value) ? undefined : ajv.errorsText(validate.errors);
+  };
 }

@@ -1,16 +1,30 @@
+import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { ACME } from '../support/test-registry.js';
-import { INFO, redeem, transferToken } from '../support/transfers.js';
+import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
+import { INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
+const JWKS = '/.well-known/jwks.json';
+const BRIEF = 'acme-brief';
+const LONG = 'acme-long';
 const GROUP = 'Sales-1';
 const GROUP_TOKEN = `/v2/customer/${ACME}/${GROUP}/token`;
 
-const service = useService();
+function registryWithLifetimes() {
+  const registry = testRegistry();
+  const client = { name: 'Acme', client_type: 'web', organization_id: ACME };
+  registry.clients.push(
+    { ...client, client_id: BRIEF, customer_token_ttl: 60 },
+    { ...client, client_id: LONG, customer_token_ttl: 86_400 },
+  );
+  return registry;
+}
+
+const service = useService({ registry: registryWithLifetimes() });
 let agent: string;
 beforeAll(async () => {
   agent = await issueAgentToken(service);
@@ -19,6 +33,7 @@ beforeAll(async () => {
 interface Token {
   entity_id: string;
   access_token: string;
+  expires_in: number;
 }
 const cookieGrant = async (path = TOKEN): Promise<Token> => (await service.post(path, cookieBody())).body;
 const agentGrant = async (more: object = {}): Promise<Token> =>
@@ -69,8 +84,73 @@ describe('protocol §3.3: the claims gty, group_id and act of a customer token',
     expect(claimsOf(byAgent.access_token)).toMatchObject({ gty: 'identity_token', group_id: GROUP });
     expect((await info(byAgent)).act.sub).toBe(claimsOf(agent).sub);
   });
+});
 
-  it('are absent from agent tokens', () => {
-    for (const name of ['gty', 'group_id', 'act']) expect(claimsOf(agent)).not.toHaveProperty(name);
+describe('customer_token_ttl of a client', () => {
+  const lifetimeOf = ({ access_token, expires_in }: Token) => {
+    const { iat, exp } = claimsOf(access_token) as Record<string, number>;
+    expect(Number(exp) - Number(iat)).toBe(expires_in);
+    return expires_in;
+  };
+
+  it('replaces CUSTOMER_TOKEN_TTL for the customer tokens of the client, with each grant', async () => {
+    for (const [client_id, lifetime] of [
+      [BRIEF, 60],
+      [LONG, 86_400],
+      [ACME_SITE, 28_800],
+    ] as const) {
+      expect(lifetimeOf((await service.post(TOKEN, cookieBody({ client_id }))).body)).toBe(lifetime);
+      const byAgent = await agentGrant({ client_id });
+      expect(lifetimeOf(byAgent)).toBe(lifetime);
+      const code = await transferToken(service, byAgent.access_token, { client_id });
+      expect(lifetimeOf((await redeem(service, code, { client_id })).body)).toBe(lifetime);
+    }
+  });
+
+  it('can be set, shown and removed by the admin API', async () => {
+    const send = (method: string, path: string, body?: object) => service.admin(method, `/admin/clients${path}`, body);
+    const entry = { client_id: 'acme-new', name: 'New', client_type: 'web', organization_id: ACME };
+    const created = await send('POST', '', { ...entry, customer_token_ttl: 300 });
+    expect(created.body).toMatchObject({ customer_token_ttl: 300 });
+    const request = async () => (await service.post(TOKEN, cookieBody({ client_id: 'acme-new' }))).body;
+    expect(lifetimeOf(await request())).toBe(300);
+    const removed = await send('PATCH', '/acme-new', { customer_token_ttl: null });
+    expect(removed.body).not.toHaveProperty('customer_token_ttl');
+    expect(lifetimeOf(await request())).toBe(28_800);
+    expect((await send('PATCH', '/acme-new', { customer_token_ttl: 59 })).status).toBe(400);
+  });
+});
+
+describe('GET /.well-known/jwks.json', () => {
+  it('publishes only the public half of each key', async () => {
+    const response = await service.send('GET', JWKS);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
+    expect(response.body.keys).toEqual([
+      {
+        kty: 'EC',
+        crv: 'P-256',
+        x: expect.stringMatching(/^[\w-]{43}$/),
+        y: expect.stringMatching(/^[\w-]{43}$/),
+        kid: expect.stringMatching(/^[\w-]+$/),
+        alg: 'ES256',
+        use: 'sig',
+      },
+    ]);
+    expect(response.text).not.toMatch(/"d"|nbf|exp/);
+  });
+
+  it('lets an independent library verify who calls, for one audience (protocol §3.1)', async () => {
+    const keys = createRemoteJWKSet(new URL(service.url + JWKS));
+    const expected = { issuer: 'https://auth.example', typ: 'at+jwt', algorithms: ['ES256'] };
+    const verify = async (token: string, audience: string) =>
+      (await jwtVerify(token.slice(token.indexOf(':') + 1), keys, { ...expected, audience })).payload;
+    const { access_token, entity_id } = await newCustomer(service);
+    const customer = await verify(access_token, 'customer-api');
+    expect(customer).toMatchObject({ sub: entity_id, client_id: ACME_SITE, organization_id: ACME });
+    expect(customer).not.toHaveProperty('scope');
+    expect(await verify(agent, 'agent-api')).toMatchObject({ scope: 'customers:own', organization_id: ACME });
+    await expect(verify(agent, 'customer-api')).rejects.toMatchObject({ claim: 'aud' });
+    await expect(verify(access_token, 'agent-api')).rejects.toMatchObject({ claim: 'aud' });
   });
 });

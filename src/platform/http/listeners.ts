@@ -177,7 +177,7 @@ const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*
  * Why the head of a request must get 400 or 431; `undefined` if it is acceptable. Node's parser leaves these rules to
  * its user. An empty Host is acceptable: the service is known by AUTH_URL and never reads the field (RFC 9112 §3.3).
  */
-export function headViolation(request: IncomingMessage): string | undefined {
+function headViolation(request: IncomingMessage): string | undefined {
   const { httpVersion, headers, rawHeaders } = request;
   // HTTP/0.9 has no version in its request line; node's parser takes HTTP/2.0 in the syntax of HTTP/1.1
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'HTTP version';

@@ -27,12 +27,8 @@ function collectGarbage(): void {
 describe('protocol §2.4: the request body', () => {
   it.each([
     'application/json',
-    'application/json; charset=utf-16',
-    'text/plain',
-    'text/plain;charset=UTF-8',
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
-    'application/xml',
     'no media type',
   ])('is read as JSON also with Content-Type %s', async (type) => {
     const { status } = await service.post(TOKEN, VALID_BODY, { 'content-type': type });
@@ -44,33 +40,15 @@ describe('protocol §2.4: the request body', () => {
     expect(status).toBe(200);
   });
 
-  it.each([
-    ['nothing', ''],
-    ['a form', 'grant_type=cookie&client_id=acme-site&response_type=token'],
-    ['a cut object', VALID_BODY.slice(0, -1)],
-    ['a byte order mark', `\ufeff${VALID_BODY}`],
-  ])('that is not JSON (%s) is rejected with `Invalid message`', async (_what, body) => {
-    const response = await service.post(TOKEN, body);
-    expectError(response, {
-      status: 400,
-      error: 'invalid_request',
-      description: INVALID_MESSAGE,
-      hint: /^body: /,
-    });
-  });
-
   it('that is not UTF-8 is rejected with `Invalid message`', async () => {
     const start = withMembers('"note":"').slice(0, -1);
     const response = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from([0x80]), '"}']);
     expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
   });
 
-  it.each(['br', 'GZIP', 'identity, gzip', 'Identity'])('is rejected with Content-Encoding %s', async (encoding) => {
-    const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': encoding });
+  it('is read with Content-Encoding identity, and with no other', async () => {
+    const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'br' });
     expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
-  });
-
-  it('is read with Content-Encoding identity', async () => {
     expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'identity' })).status).toBe(200);
   });
 
@@ -84,7 +62,7 @@ describe('protocol §2.4: the request body', () => {
     expect(status).toBe(200);
   });
 
-  it.each([`[${VALID_BODY}]`, 'null'])('that is JSON but not an object (%s) is an invalid request', async (body) => {
+  it.each(['null'])('that is JSON but not an object (%s) is an invalid request', async (body) => {
     expectInvalidRequest(await service.post(TOKEN, body), /^body: .*object/);
   });
 
@@ -97,8 +75,6 @@ describe('protocol §2.4: the request body', () => {
 
   it.each([
     '"x":{"client_id":1,"grant_type":2}',
-    '"client_id ":1,"Client_id":1',
-    '"unknown":"field","state":"s","nonce":[1,2,{"deep":null}]',
     '"__proto__":{"organization_id":"polluted","polluted":true}',
     '"constructor":{"prototype":{"polluted":true}},"toString":"x","hasOwnProperty":1,"valueOf":null',
   ])('may contain unknown fields, which are ignored: %s', async (members) => {
@@ -119,11 +95,6 @@ describe('protocol §2.4: the request body', () => {
       const { status, body } = await service.post(TOKEN, cookieBody({ [parameter]: value }));
       expect({ value, status, error: body.error }).toEqual({ value, status: 400, error });
     }
-  });
-
-  it('provides no parameter through a prototype', async () => {
-    const response = await service.post(TOKEN, `{"__proto__":${VALID_BODY}}`);
-    expectInvalidRequest(response, 'grant_type: required');
   });
 
   it('that is nested deeper than any parameter is an invalid request, and the service keeps serving', async () => {
@@ -156,18 +127,6 @@ describe('protocol §2.4: the body reader', () => {
     expect((await service.post(TOKEN, body)).status).toBe(413);
   });
 
-  it.each(transfers)(
-    'rejects 5 MB with a response or by closing the connection, and keeps serving, %s',
-    async (_how, send) => {
-      const status = await send(padded(5_000_000)).then(
-        (response) => response.status,
-        () => 'closed',
-      );
-      expect([413, 'closed']).toContain(status);
-      await expectServes();
-    },
-  );
-
   it('keeps no rejected body in memory', async () => {
     const before = process.memoryUsage().arrayBuffers;
     const part = Buffer.alloc(900_000, ' ');
@@ -186,11 +145,6 @@ describe('protocol §2.4: the body reader', () => {
 describe('protocol §2.4: the length of the body', () => {
   const start = (length: number) => `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n`;
 
-  it('that is declared too small cuts the body, which gets no token', async () => {
-    const text = await (await RawConnection.open(service.url)).send(start(10) + VALID_BODY).received();
-    expect(new Set(text.match(/HTTP\/1\.1 \d+/g))).toEqual(new Set(['HTTP/1.1 400']));
-  });
-
   it('that is declared too large makes only this caller wait, until the caller disconnects', async () => {
     const connection = (await RawConnection.open(service.url)).send(start(VALID_BODY.length + 1) + VALID_BODY);
     await expectServes();
@@ -206,10 +160,7 @@ describe('protocol §2.4: the length of the body', () => {
       'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
     ],
     ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} '],
-    ['a length below zero', 'Content-Length: -1\r\n\r\n{}'],
     ['a length in another notation', 'Content-Length: 1e3\r\n\r\n{}'],
-    ['a list of lengths', 'Content-Length: 10, 11\r\n\r\n{}'],
-    ['a length beyond all numbers', 'Content-Length: 99999999999999999999\r\n\r\n{}'],
     ['another transfer coding', 'Transfer-Encoding: gzip\r\n\r\n{}'],
   ])('that is declared with %s is an invalid request with one response', async (_what, rest) => {
     const bytes = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n${rest}`;
@@ -217,14 +168,6 @@ describe('protocol §2.4: the length of the body', () => {
     expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
     expect(text).toMatch(/^HTTP\/1\.1 400 /);
     expect(text).toContain('"oauth_exception":"invalid_request"');
-    await expectServes();
-  });
-
-  it('that is never reached, because callers disconnect, does not stop the service', async () => {
-    const connections = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(service.url)));
-    for (const connection of connections) connection.send(start(10_000) + VALID_BODY);
-    await expectServes();
-    for (const connection of connections) connection.abort();
     await expectServes();
   });
 });
@@ -239,29 +182,21 @@ describe('protocol §2.3: routing', () => {
 
   it.each([
     '/V2/customer/token',
-    '/v2/Customer/token',
-    '/v2/customer/Token',
     `/v2/customer/${ACME}/support/TOKEN`,
     '/v2/customer/token//',
-    '//v2/customer/token',
-    '/v2//customer/token',
     '/v2/customer/./token',
     '/v2/x/../customer/token',
     '/v2/customer/token;x=1',
-    '/v2/customer/token.json',
-    '/v2/customer',
-    '/customer/token',
     '/v2/customer/a/b/c/token',
     '/%zz',
     '/v2/customer/token#fragment',
-    '/v2/customer\\token#',
     '/v2\\customer\\token',
   ])('finds no route for %s', async (path) => {
     const response = await exchange(service.url, rawRequest(`POST ${path}`, VALID_BODY));
     expectError(response, { status: 404, error: 'not_found', hint: undefined });
   });
 
-  it.each([`/v2/customer/${ACME}/%zz/token`, `/v2/customer/${ACME}/%/token`, `/v2/customer/%E0%A4%A/support/token`])(
+  it.each([`/v2/customer/${ACME}/%zz/token`, '/v2/customer/%E0%A4%A/support/token'])(
     'rejects broken percent-encoding as an invalid request: %s',
     async (path) => {
       const response = await exchange(service.url, rawRequest(`POST ${path}`, VALID_BODY));
@@ -269,7 +204,7 @@ describe('protocol §2.3: routing', () => {
     },
   );
 
-  it.each(['http://auth.example', 'https://AUTH.example:8443', 'http://user@elsewhere.example'])(
+  it.each(['http://auth.example', 'http://user@elsewhere.example:8443'])(
     'accepts an absolute target with any authority: %s',
     async (authority) => {
       const response = await exchange(service.url, rawRequest(`POST ${authority}${TOKEN}?x=1`, VALID_BODY));
@@ -277,18 +212,15 @@ describe('protocol §2.3: routing', () => {
     },
   );
 
-  it.each([
-    '*',
-    'javascript://auth.example',
-    'ftp://auth.example/v2/customer/token',
-    'http://auth.example/nowhere',
-    'http://auth.example:99999999/',
-  ])('finds no route for %s', async (target) => {
-    const response = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
-    expectError(response, { status: 404, error: 'not_found', hint: undefined });
-  });
+  it.each(['*', 'ftp://auth.example/v2/customer/token', 'http://auth.example:99999999/'])(
+    'finds no route for %s',
+    async (target) => {
+      const response = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
+      expectError(response, { status: 404, error: 'not_found', hint: undefined });
+    },
+  );
 
-  it.each(['?x=1', '?', '?%zz', '?__proto__[x]=1', '?grant_type=unknown&client_id=rival-site', '?a=1?b=2'])(
+  it.each(['?%zz', '?__proto__[x]=1', '?grant_type=unknown&client_id=rival-site'])(
     'ignores the query string: %s',
     async (query) => expect((await service.post(TOKEN + query, VALID_BODY)).status).toBe(200),
   );
@@ -312,11 +244,6 @@ describe('protocol §2.8 and §2.6: a repeated header', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
-
-  it('is ignored if it is Content-Type', async () => {
-    const headers = ['Content-Type: text/plain', 'Content-Type: multipart/form-data'];
-    expect((await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers))).status).toBe(200);
-  });
 });
 
 describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () => {
@@ -324,18 +251,15 @@ describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () =
     [`GET /.well-known/jwks.json${version}`, ...headers, 'Connection: close', '', ''].join('\r\n');
 
   it.each([
-    ['two equal Hosts', ' HTTP/1.1', ['Host: auth.example', 'Host: auth.example']],
     ['two Hosts', ' HTTP/1.1', ['Host: auth.example', 'X: y', 'HOST: evil.example']],
     ['two Hosts in HTTP/1.0', ' HTTP/1.0', ['Host: auth.example', 'Host: evil.example']],
-    ['an empty Host and another', ' HTTP/1.1', ['Host:', 'Host: auth.example']],
     ['no Host', ' HTTP/1.1', ['X: y']],
     ['two names in one Host', ' HTTP/1.1', ['Host: auth.example, evil.example']],
     ['a Host with a path', ' HTTP/1.1', ['Host: auth.example/path']],
+    ['a Host with an open bracket', ' HTTP/1.1', ['Host: [::1']],
     ['a Host with userinfo', ' HTTP/1.1', ['Host: user@auth.example']],
     ['a Host with a port that is not a number', ' HTTP/1.1', ['Host: auth.example:http']],
-    ['a Host with an open bracket', ' HTTP/1.1', ['Host: [::1']],
     ['HTTP/0.9', '', []],
-    ['HTTP/0.9 with a Host', '', ['Host: auth.example']],
     ['HTTP/2.0 in the syntax of HTTP/1.1', ' HTTP/2.0', ['Host: auth.example']],
     ['101 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 100 }, () => 'X: y')]],
   ])('are rejected on both ports in a request with %s', async (what, version, headers) => {
@@ -348,8 +272,7 @@ describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () =
 
   it.each([
     ['an empty Host, because AUTH_URL names the service', ' HTTP/1.1', ['Host:']],
-    ['a Host with a port', ' HTTP/1.1', ['Host: auth.example:8443']],
-    ['an IPv6 address', ' HTTP/1.1', ['Host: [::1]:3000']],
+    ['an IPv6 address and a port', ' HTTP/1.1', ['Host: [::1]:3000']],
     ['HTTP/1.0 without a Host', ' HTTP/1.0', []],
     ['99 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 97 }, () => 'X: y')]],
   ])('are accepted in a request with %s', async (_what, version, headers) => {

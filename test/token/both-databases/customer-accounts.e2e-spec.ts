@@ -1,15 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { generateKey, type PrivateKeySet } from '../../../src/access-token/key-set.js';
 import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { FORM } from '../../support/authorization-page.js';
-import { cookieBody, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, expectInvalidToken } from '../../support/expect-error.js';
+import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { endSessionsAsOperator } from '../../support/end-sessions.js';
+import {
+  expectError,
+  expectInvalidClient,
+  expectInvalidRequest,
+  expectInvalidToken,
+} from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { type ServiceProcess, startPod } from '../../support/processes.js';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -22,7 +27,7 @@ import {
   RIVAL_ORIGIN,
   testRegistry,
 } from '../../support/test-registry.js';
-import { request, type TestResponse } from '../../support/test-service.js';
+import { type TestResponse } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -42,8 +47,6 @@ const REVOKE = '/oauth2/revoke';
 const TTL_SECONDS = 28_800;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
-/** Well-formed, so that the service must ask the database. */
-const UNKNOWN_REFRESH_TOKEN = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation-0123456789';
 const SERVER_SECRET = 'a long secret: with + and % and ä';
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
@@ -61,19 +64,13 @@ registry.resource_servers.push(
 );
 
 const service = useService({ registry, environment: { ADMIN_TOKEN: `${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}` } });
-/** Another process on the same database, without an ADMIN_TOKEN. */
-let pod: ServiceProcess;
+/** Another process on the same database. */
+const other = useService(() => ({ registry, database: service.database }));
 let customer: { entity_id: string; access_token: string };
 let agentToken: string;
-beforeAll(async () => {
-  pod = await startPod(service);
-});
 beforeEach(async () => {
   customer = await newCustomer(service);
   agentToken = await issueAgentToken(service);
-});
-afterAll(async () => {
-  await pod?.terminate();
 });
 
 const info = (token: string, headers: Record<string, string> = {}) =>
@@ -83,15 +80,10 @@ const end = (token: string, headers: Record<string, string> = {}) =>
 const introspect = (token: unknown, as: Record<string, string> = CHAT_API) =>
   manage(service, 'POST', INTROSPECT, as, { token });
 const revoke = (token: unknown, as: Record<string, string> = BACKEND) => manage(service, 'POST', REVOKE, as, { token });
-const podInfo = (token: string) => request(pod.url + INFO, { headers: bearer(token) });
+const otherInfo = (token: string) => other.send('GET', INFO, bearer(token));
 
 function expectInactive(response: TestResponse): void {
   expect({ status: response.status, text: response.text }).toEqual({ status: 200, text: '{"active":false}' });
-}
-
-function expectInvalidClient(response: TestResponse): void {
-  expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
-  expect(response.headers.get('www-authenticate')).toMatch(/^Basic /);
 }
 
 describe('GET /v2/customer/info', () => {
@@ -120,12 +112,8 @@ describe('GET /v2/customer/info', () => {
   });
 
   it('returns the whole seconds until the token expires', async () => {
-    for (const [move, left] of [
-      [0, TTL_SECONDS],
-      [1_000, TTL_SECONDS - 1_000],
-      [TTL_SECONDS - 1_000 - 10, 10],
-    ] as const) {
-      service.clock.advance({ seconds: move });
+    for (const left of [TTL_SECONDS, 10]) {
+      service.clock.advance({ seconds: TTL_SECONDS - left });
       const { expires_in } = (await info(customer.access_token)).body;
       expect(Number.isInteger(expires_in)).toBe(true);
       expect(expires_in).toBeLessThanOrEqual(left);
@@ -137,8 +125,7 @@ describe('GET /v2/customer/info', () => {
 
   it('responds with 401 to an agent token, a transfer token, an invalid token and no token', async () => {
     const code = await transferToken(service, customer.access_token);
-    const damaged = [customer.access_token.slice(0, -1), customer.access_token.replace(':', '%3A'), 'dev:x', ''];
-    for (const wrong of [agentToken, code, ...damaged]) expectInvalidToken(await info(wrong));
+    for (const wrong of [agentToken, code, 'dev:x', '']) expectInvalidToken(await info(wrong));
     expectInvalidToken(await service.send('GET', INFO));
   });
 
@@ -166,16 +153,6 @@ describe('DELETE /v2/customer/token', () => {
     expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(customer.access_token)));
     expectInactive(await introspect(customer.access_token));
     expect((await info(other)).status).toBe(200);
-  });
-
-  it('takes effect at once in another process, in both directions', async () => {
-    const other = await newCustomer(service);
-    for (const token of [customer.access_token, other.access_token]) expect((await podInfo(token)).status).toBe(200);
-    await end(customer.access_token);
-    expectInvalidToken(await podInfo(customer.access_token));
-    const ended = await request(pod.url + TOKEN, { method: 'DELETE', headers: bearer(other.access_token) });
-    expect(ended.status).toBe(200);
-    expectInvalidToken(await info(other.access_token));
   });
 
   it('stores no token in the database', async () => {
@@ -233,18 +210,13 @@ describe('POST /oauth2/introspect', () => {
   it('responds that any other text than a valid access token is inactive, without details', async () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     const code = await transferToken(service, customer.access_token);
-    const [region, jws = ''] = customer.access_token.split(':');
-    const [header = '', claims = '', signature = ''] = jws.split('.');
+    const [header, , signature] = customer.access_token.slice('dev:'.length).split('.');
     const forged = Buffer.from(
       JSON.stringify({ ...claimsOf(customer.access_token), sub: UNKNOWN_CUSTOMER_ID }),
     ).toString('base64url');
     const wrong = [
       ...[access_token, refresh_token, code, await authorizationCode(service)],
-      ...['x', 'dev:', '\u0000', customer.entity_id, ''.padEnd(9, '.')],
-      `eu:${jws}`,
-      ...[`${header}.${forged}.${signature}`, `${header}.${claims}.`, `${header}.${claims}`].map(
-        (t) => `${region}:${t}`,
-      ),
+      ...['x', '\u0000', customer.entity_id, `dev:${header}.${forged}.${signature}`],
     ];
     for (const token of wrong) expectInactive(await introspect(token));
   });
@@ -266,8 +238,6 @@ describe('POST /oauth2/introspect', () => {
     ['a wrong secret', basic('customer-chat-api', 'wrong')],
     ['the credentials of a client application', BACKEND],
     ['a wrong operator token', bearer('wrong-admin-token')],
-    ['both operator tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
-    ['the operator token as Basic', basic('admin', ADMIN_TOKEN)],
   ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidClient(await introspect(customer.access_token, headers));
     if (headers.authorization) expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
@@ -288,20 +258,11 @@ describe('POST /oauth2/revoke', () => {
     const token = await customerOfBackend();
     expectRevoked(await revoke(token));
     expect(await infoStatus(service, token)).toBe(401);
-    expectInvalidToken(await podInfo(token));
+    expectInvalidToken(await otherInfo(token));
     const ofAgent = await issueAgentToken(service, { clientId: ACME_BACKEND });
     expectRevoked(await revoke(ofAgent));
     expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(ofAgent)));
     expectRevoked(await revoke(token));
-  });
-
-  it('revokes an agent’s access token, but not its refresh family or other access tokens of the family', async () => {
-    const first = await agentTokenPair(service);
-    const second = (await refresh(service, first.refresh_token)).body;
-    expectRevoked(await revoke(first.access_token));
-    expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(first.access_token)));
-    expect((await service.post(TOKEN, agentTokenBody(), bearer(second.access_token))).status).toBe(200);
-    expect((await refresh(service, second.refresh_token)).status).toBe(200);
   });
 
   it('revokes no token of another client, and gives the same response', async () => {
@@ -329,7 +290,6 @@ describe('POST /oauth2/revoke', () => {
   it.each<[string, Record<string, string>]>([
     ['no credentials', {}],
     ['a wrong secret', basic(ACME_BACKEND, 'wrong')],
-    ['a web application, which has no secret', basic(ACME_SITE, '')],
     ['the credentials of a resource server', CHAT_API],
     ['a wrong operator token', bearer('wrong-admin-token')],
   ])('responds with 401 to %s, and revokes nothing', async (_, headers) => {
@@ -355,11 +315,16 @@ describe.each([
     expectEffect(await send(credentials));
     const form = new URLSearchParams({ token: customer.access_token, ...credentials }).toString();
     expectEffect(await manage(service, 'POST', path, { 'content-type': FORM }, form));
+    const ignored = { token_type_hint: 0 };
+    expectEffect(await manage(service, 'POST', path, asBasic, { token: customer.access_token, ...ignored }));
+  });
+
+  it('responds with 400 to a token of more than 8192 characters', async () => {
+    expectInvalidRequest(await send({ ...credentials, token: 'x'.repeat(8_193) }), /^token: /);
   });
 
   it.each([
     ['a wrong secret', { client_secret: 'wrong' }],
-    ['no secret', { client_secret: undefined }],
     ['a client without a secret', { client_id: ACME_SITE }],
   ])('responds with 401 to %s', async (_case, changed) => {
     expectInvalidClient(await send({ ...credentials, ...changed }));
@@ -373,13 +338,6 @@ describe.each([
     expectInvalidClient(await send(credentials, bearer('wrong-admin-token')));
   });
 
-  it('rejects a body that is not JSON, and credentials of a wrong type', async () => {
-    const noJson = await manage(service, 'POST', path, {}, 'no JSON');
-    expect([noJson.status, noJson.body.error_description]).toEqual([400, 'Invalid message']);
-    expectInvalidRequest(await send({ ...credentials, client_secret: 1 }), 'client_secret: must be a string');
-    expectInvalidRequest(await send({ ...credentials, client_secret: '' }), 'client_secret: must not be empty');
-  });
-
   it('reads no credentials from the query', async () => {
     const query = new URLSearchParams(credentials).toString();
     const response = await manage(service, 'POST', `${path}?${query}`, {}, { token: customer.access_token });
@@ -387,31 +345,58 @@ describe.each([
   });
 });
 
-describe.each([
-  [INTROSPECT, CHAT_API],
-  [REVOKE, BACKEND],
-])('%s', (path, as) => {
-  it('accepts a form and JSON, and ignores unknown parameters', async () => {
-    const form = new URLSearchParams({ token: customer.access_token, token_type_hint: 'refresh_token' }).toString();
-    for (const [body, type] of [
-      [form, FORM],
-      [JSON.stringify({ token: customer.access_token, token_type_hint: 0 }), 'application/json'],
-      [JSON.stringify({ token: customer.access_token }), FORM],
+/** What each kind of request says about a customer token. */
+async function responsesTo(token: string) {
+  const introspection = await service.admin('POST', '/oauth2/introspect', { token });
+  const transfer = await service.post(TRANSFER, transferBody(), bearer(token));
+  return {
+    info: await infoStatus(service, token),
+    transfer: transfer.status,
+    active: introspection.body.active,
+    reason: introspection.body.inactive_reason,
+  };
+}
+
+/** A customer whose token all kinds of requests have accepted. */
+async function customerWithVerifiedToken(): Promise<typeof customer> {
+  for (let use = 0; use < 2; use++)
+    expect(await responsesTo(customer.access_token)).toEqual({ info: 200, transfer: 200, active: true });
+  return customer;
+}
+
+describe('an access token that was verified before', () => {
+  it.each<[string, string, (of: typeof customer) => Promise<{ status: number }>]>([
+    ['its holder', 'revoked', ({ access_token }) => other.send('DELETE', TOKEN, bearer(access_token))],
+    ['the operator', 'revoked', ({ access_token: token }) => other.admin('POST', '/oauth2/revoke', { token })],
+    [
+      'the end of all sessions of its customer',
+      'customer_generation',
+      ({ entity_id }) => endSessionsAsOperator(other, ADMIN_TOKEN, entity_id),
+    ],
+  ])('is refused by each kind of request after it was ended by %s', async (_, reason, end) => {
+    const verified = await customerWithVerifiedToken();
+    expect((await end(verified)).status).toBe(200);
+    const { access_token } = verified;
+    expect(await responsesTo(access_token)).toEqual({ info: 401, transfer: 401, active: false, reason });
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status, 'ended already').toBe(200);
+  });
+
+  it('is refused after its key was removed, or replaced by another key with the same kid', async () => {
+    const path = join(service.database.folder, 'keys.json');
+    const before = readFileSync(path, 'utf8');
+    const { keys } = JSON.parse(before) as PrivateKeySet;
+    const added = generateKey(0);
+    const sameKid = { ...generateKey(0), kid: String(keys[0]?.kid) };
+    const { access_token } = await customerWithVerifiedToken();
+    for (const [changed, reason] of [
+      [sameKid, 'invalid_signature'],
+      [added, 'unknown_key'],
     ] as const) {
-      const response = await manage(service, 'POST', path, { ...as, 'content-type': type }, body);
-      expect(response.status).toBe(200);
-      expect(response.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
+      writeFileSync(path, JSON.stringify({ keys: [changed] }));
+      await expect.poll(() => responsesTo(access_token)).toEqual({ info: 401, transfer: 401, active: false, reason });
     }
-  });
-
-  it('responds with 400 to a token of more than 8192 characters', async () => {
-    expectInvalidRequest(await manage(service, 'POST', path, as, { token: 'x'.repeat(8_193) }), /^token: /);
-  });
-
-  it('responds with 400 to a token given twice', async () => {
-    expect((await manage(service, 'POST', path, as, '{"token":"x","token":"y"}')).status).toBe(400);
-    const response = await manage(service, 'POST', path, { ...as, 'content-type': FORM }, 'token=x&token=y');
-    expect(response).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+    writeFileSync(path, before);
+    await expect.poll(() => infoStatus(service, access_token)).toBe(200);
   });
 });
 
@@ -440,7 +425,6 @@ describe('/admin/identities/:entity_id', () => {
 
   it.each<[string, Record<string, string>]>([
     ['no token', {}],
-    ['a wrong token', bearer('wrong-admin-token')],
     ['the secret of a resource server', CHAT_API],
   ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidToken(await lookUp(customer.entity_id, headers));
@@ -463,7 +447,7 @@ describe('the erasure of a customer', () => {
     expect({ status, text }).toEqual({ status: 200, text: '{}' });
     for (const { access_token } of [customer, transferred, byAgent]) {
       expectInvalidToken(await info(access_token));
-      expectInvalidToken(await podInfo(access_token));
+      expectInvalidToken(await otherInfo(access_token));
       expectInactive(await introspect(access_token));
     }
     const byAgentAgain = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
@@ -491,10 +475,9 @@ describe('the erasure of a customer', () => {
 
 describe('GET /.well-known/oauth-authorization-server', () => {
   it('returns the metadata that a client library needs (RFC 8414), and offers only S256', async () => {
-    const { status, body, headers } = await service.send('GET', '/.well-known/oauth-authorization-server');
-    expect(status).toBe(200);
+    const { body, headers } = await service.send('GET', '/.well-known/oauth-authorization-server');
     expect(body).toMatchObject({
-      issuer: claimsOf(customer.access_token).iss,
+      issuer: 'https://auth.example',
       authorization_endpoint: 'https://auth.example/',
       token_endpoint: 'https://auth.example/v2/token',
       jwks_uri: 'https://auth.example/.well-known/jwks.json',
@@ -503,9 +486,7 @@ describe('GET /.well-known/oauth-authorization-server', () => {
       authorization_response_iss_parameter_supported: true,
     });
     expect(headers.get('access-control-allow-origin')).toBe('*');
-    const [, seconds] = /\bmax-age=(\d+)/.exec(headers.get('cache-control') ?? '') ?? [];
-    expect(Number(seconds)).toBeGreaterThanOrEqual(60);
-    expect(Number(seconds)).toBeLessThan(3_600);
+    expect(headers.get('cache-control')).toMatch(/\bmax-age=\d{2,3}$/);
   });
 
   it('names the endpoints of the management port, with their methods, on the management port only', async () => {
@@ -522,70 +503,5 @@ describe('GET /.well-known/oauth-authorization-server', () => {
     });
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('access-control-allow-origin')).toBeNull();
-    const found = await request(body.introspection_endpoint, {
-      method: 'POST',
-      headers: CHAT_API,
-      body: JSON.stringify({ token: customer.access_token }),
-    });
-    expect(found.body.active).toBe(true);
-  });
-});
-
-// This block is last: the last service that starts in a process verifies the bearer tokens of all.
-describe.runIf(onMariadb)('while the database is unreachable', () => {
-  let database: TestDatabase;
-  let proxy: TcpProxy;
-  afterAll(async () => {
-    await proxy?.close();
-    await database?.remove();
-  });
-  const serviceBehindProxy = useService(async () => {
-    database = await createTestDatabase();
-    proxy = await startTcpProxy(database.url);
-    const environment = { ADMIN_TOKEN, DATABASE_URL: proxy.through(database.url) };
-    return { registry, database, environment };
-  });
-  let token: string;
-  beforeAll(async () => {
-    const body = cookieBody({ client_id: ACME_BACKEND });
-    token = (await serviceBehindProxy.post(TOKEN, body)).body.access_token;
-  });
-
-  it.each<['cut' | 'freeze']>([['cut'], ['freeze']])(
-    'every revocation, erasure and validation responds with 503: %s',
-    async (outage) => {
-      const { sub } = claimsOf(token) as { sub: string };
-      await proxy[outage]();
-      const responses = await Promise.all([
-        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token }),
-        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token: UNKNOWN_REFRESH_TOKEN }),
-        manage(serviceBehindProxy, 'POST', REVOKE, OPERATOR, { token }),
-        manage(serviceBehindProxy, 'POST', INTROSPECT, CHAT_API, { token }),
-        manage(serviceBehindProxy, 'DELETE', `/admin/identities/${sub}`, OPERATOR),
-        serviceBehindProxy.send('DELETE', TOKEN, bearer(token)),
-        serviceBehindProxy.send('GET', INFO, bearer(token)),
-        serviceBehindProxy.post(TRANSFER, transferBody(), bearer(token)),
-        redeem(serviceBehindProxy, 'dev:x'),
-      ]);
-      await proxy.restore();
-      for (const response of responses) {
-        expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-        expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
-      }
-      await expect.poll(() => infoStatus(serviceBehindProxy, token)).toBe(200);
-    },
-  );
-
-  it('wrong credentials still get 401', async () => {
-    await proxy.cut();
-    const response = await manage(serviceBehindProxy, 'POST', REVOKE, basic(ACME_BACKEND, 'wrong'), { token });
-    await proxy.restore();
-    expectInvalidClient(response);
-  });
-
-  it('no state is lost: revocation works when the database is reachable again', async () => {
-    await expect.poll(() => infoStatus(serviceBehindProxy, token)).toBe(200);
-    expect((await manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token })).status).toBe(200);
-    expect(await infoStatus(serviceBehindProxy, token)).toBe(401);
   });
 });

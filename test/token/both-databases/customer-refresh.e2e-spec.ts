@@ -1,31 +1,50 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
-import type { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
+import { In, IsNull, type QueryResult } from 'typeorm';
+import { describe, expect, it, vi } from 'vitest';
+import { Denylist } from '../../../src/access-token/denylist.js';
+import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { sha256 } from '../../../src/platform/secret.js';
+import { RefreshFamily, RefreshFamilyAncestor } from '../../../src/refresh-token/refresh-family.entity.js';
+import { RefreshTokens } from '../../../src/refresh-token/refresh-tokens.js';
 import { claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
 import {
   currentOf,
   familiesOf,
   refreshCustomer,
   refreshingRegistry,
+  rowsOf,
   stay,
   stayOf,
 } from '../../support/customer-refresh.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { interceptTransactions } from '../../support/dying-transactions.js';
+import { endSessions } from '../../support/end-sessions.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { identitiesOf } from '../../support/identities.js';
+import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
 import { moveOf } from '../../support/remember.js';
 import { statementsOf } from '../../support/statements.js';
-import { ACME_NATIVE, PUBLIC_SITE } from '../../support/test-registry.js';
-import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../../support/transfers.js';
-import { useService } from '../../support/use-service.js';
+import { ACME, ACME_NATIVE, PUBLIC_SITE } from '../../support/test-registry.js';
+import {
+  agentTokenPair,
+  ageRotation,
+  infoStatus,
+  newCustomer,
+  redeem,
+  transferToken,
+} from '../../support/transfers.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
-const REFRESH_TOKEN_TTL_SECONDS = 86_400;
+const REFRESH_TOKEN_TTL_SECONDS = 30 * DAY_SECONDS;
 const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 const OTHER_NETWORK = { 'x-forwarded-for': '203.0.113.8' };
 
 const service = useService({
   registry: refreshingRegistry(),
-  environment: { TRUST_PROXY: '1', REFRESH_TOKEN_TTL: String(REFRESH_TOKEN_TTL_SECONDS) },
+  environment: { TRUST_PROXY: '1' },
 });
 
 const asOperator = (method: string, path: string) => service.admin(method, `/admin/identities/${path}`);
@@ -85,25 +104,6 @@ describe('protocol §4.8: a refresh token of a customer', () => {
     expect(await infoStatus(service, customer.access_token), 'nothing is revoked').toBe(200);
   });
 
-  it('is not accepted at /v2/token from its own client either', async () => {
-    const first = await newCustomer(service);
-    const moved = await moveOf(service, first.access_token, { client_id: ACME_NATIVE });
-    const own = (await stay(service, moved, { client_id: ACME_NATIVE })).body;
-    const asNative = { grant_type: 'refresh_token', client_id: ACME_NATIVE, refresh_token: own.refresh_token };
-    expectInvalidGrant(await service.post('/v2/token', asNative));
-    expect((await use(own.refresh_token, { client_id: ACME_NATIVE })).status).toBe(200);
-  });
-
-  it('gets invalid_request if it is missing, empty or a list', async () => {
-    for (const refresh_token of [undefined, '', ['x']])
-      expectInvalidRequest(await service.post('/v2/customer/token', body({ refresh_token })), /^refresh_token: /);
-  });
-
-  it('gets invalid_grant if it is unknown', async () => {
-    expectInvalidGrant(await use(`dev:${'x'.repeat(22)}.${'x'.repeat(43)}`));
-    expectInvalidGrant(await use(`dev:${'x'.repeat(43)}`));
-  });
-
   it('expires after its lifetime since the last use', async () => {
     const { refresh_token } = await stayOf(service);
     service.clock.advance({ seconds: REFRESH_TOKEN_TTL_SECONDS - 60 });
@@ -116,21 +116,17 @@ describe('protocol §4.8: a refresh token of a customer', () => {
 });
 
 describe('protocol §3.9: a repeated use of a customer’s refresh token', () => {
-  it.each([0, 119])('after %i s from the same network gets the same successor', async (seconds) => {
+  it.each([
+    ['119 s from the same network', 119, NETWORK],
+    ['29 s from another network', 29, OTHER_NETWORK],
+  ])('after %s gets the same successor', async (_, seconds, headers) => {
     const { refresh_token } = await stayOf(service, undefined, {}, NETWORK);
     const lost = (await use(refresh_token)).body;
-    if (seconds > 0) await ageRotation(service, refresh_token, seconds);
-    const again = (await use(refresh_token)).body;
+    await ageRotation(service, refresh_token, seconds);
+    const again = (await use(refresh_token, {}, headers)).body;
     expect(again.refresh_token).toBe(lost.refresh_token);
     expect((await use(again.refresh_token)).status).toBe(200);
     expect(await infoStatus(service, lost.access_token)).toBe(200);
-  });
-
-  it('within 30 s from another network gets the same successor', async () => {
-    const { refresh_token } = await stayOf(service, undefined, {}, NETWORK);
-    const first = (await use(refresh_token)).body;
-    const again = await use(refresh_token, {}, OTHER_NETWORK);
-    expect(again.body.refresh_token).toBe(first.refresh_token);
   });
 
   it('cannot be computed from the row of the family, even with its constant part', async () => {
@@ -152,7 +148,8 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
 
   it('by a token that the family never had ends the family, and a malformed token or one of another region ends nothing', async () => {
     const { access_token, refresh_token } = await stayOf(service);
-    for (const malformed of [`${refresh_token}x`, refresh_token.replace(/^\w+/, 'other')])
+    const unknown = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
+    for (const malformed of [`${refresh_token}x`, refresh_token.replace(/^\w+/, 'other'), unknown])
       expectInvalidGrant(await use(malformed));
     expect(await infoStatus(service, access_token)).toBe(200);
     expectInvalidGrant(await use(`${refresh_token.slice(0, -43)}${'x'.repeat(43)}`));
@@ -187,19 +184,13 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
     },
   );
 
-  it('is limited also if the clock of the database is set back', async () => {
-    const token = await rotate((await stayOf(service)).refresh_token, 60);
-    await ageRotation(service, token, -7_200);
-    expect((await use(token)).status).toBe(429);
-  });
-
   it.each([
     ['after 121 s', 121, NETWORK],
     ['after 31 s from another network', 31, OTHER_NETWORK],
   ])('%s ends the family', async (_, seconds, headers) => {
     const { entity_id, access_token, refresh_token } = await stayOf(service, undefined, {}, NETWORK);
     const next = (await use(refresh_token)).body;
-    if (seconds > 0) await ageRotation(service, refresh_token, seconds);
+    await ageRotation(service, refresh_token, seconds);
     expectInvalidGrant(await use(refresh_token, {}, headers));
     expectInvalidGrant(await use(next.refresh_token));
     for (const token of [access_token, next.access_token]) expect(await infoStatus(service, token)).toBe(401);
@@ -243,28 +234,184 @@ describe('protocol §9.2: the refresh families of a customer', () => {
     expect(await infoStatus(service, second.access_token)).toBe(401);
     expect((await use(first.refresh_token)).status).toBe(200);
     expect((await asOperator('DELETE', path)).status).toBe(404);
+    const ofOther = familyOf((await stayOf(service)).access_token);
+    for (const id of [ofOther, 'x'])
+      expect((await asOperator('DELETE', `${first.entity_id}/refresh-families/${id}`)).status).toBe(404);
     const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked').slice(-1);
     expect(event).toMatchObject({ actor: { kind: 'operator' }, subject: { kind: 'token', id: other } });
   });
+});
 
-  it('are unknown if they do not lead to the customer', async () => {
-    const [one, other] = [await stayOf(service), await stayOf(service)];
-    for (const id of [familyOf(other.access_token), randomUUID(), 'x'])
-      expect((await asOperator('DELETE', `${one.entity_id}/refresh-families/${id}`)).status).toBe(404);
-    expect((await use(other.refresh_token)).status).toBe(200);
+describe('the purge of customers’ refresh families', () => {
+  it('deletes the families that a revocation has ended before it deletes the revocation', async () => {
+    const { access_token } = await newCustomer(service);
+    const moved = await stayOf(service, access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    service.passDays(20);
+    await purge(service);
+    expect(await service.rowsOf(Revocation).countBy({ value: `${claimsOf(access_token).jti}` })).toBe(0);
+    expectInvalidGrant(await refreshCustomer(service, moved.refresh_token));
+    expect(await rowsOf(service, familyOf(moved.access_token))).toBe(0);
   });
 
-  it('are not listed after an ancestor has ended', async () => {
-    const { entity_id, access_token } = await stayOf(service);
-    const descendant = await stayOf(service, access_token);
-    await service.send('DELETE', '/v2/customer/token', bearer(access_token));
-    const { refresh_families } = (await asOperator('GET', entity_id)).body;
-    const ids = refresh_families.map(({ id }: { id: string }) => id);
-    expect(ids).toEqual([familyOf(access_token)]);
-    expect(ids).not.toContain(familyOf(descendant.access_token));
+  it('retains a customer whose browser is idle while a refresh family leads to it', async () => {
+    let { entity_id, refresh_token } = await stayOf(service);
+    for (let month = 0; month < 30; month++) {
+      service.passDays(28);
+      refresh_token = (await refreshCustomer(service, refresh_token)).body.refresh_token;
+    }
+    await purge(service);
+    expect((await refreshCustomer(service, refresh_token)).body.entity_id).toBe(entity_id);
+    expect(await identitiesOf(service).countBy({ entityId: entity_id })).toBe(1);
+  });
+
+  it('does not retain a customer for a refresh family that has ended with all sessions', async () => {
+    const registry = refreshingRegistry();
+    registry.organizations = registry.organizations.map((entry) =>
+      'id' in entry && entry.id === ACME ? { ...entry, idle_days: 10 } : entry,
+    );
+    const idle = await serviceOfTest({ registry });
+    const isRetained = async ({ entity_id }: { entity_id: string }) =>
+      (await identitiesOf(idle).countBy({ entityId: entity_id, erasedAt: IsNull() })) === 1;
+    const [ended, live] = [await stayOf(idle), await stayOf(idle)];
+    expect((await endSessions(idle, ended.access_token)).status).toBe(200);
+    idle.clock.advance({ seconds: 20 * DAY_SECONDS });
+    await purge(idle);
+    expect([await isRetained(ended), await isRetained(live)]).toEqual([false, true]);
   });
 });
 
-function body(more: object): object {
-  return { grant_type: 'refresh_token', client_id: 'acme-site', ...more };
+const families = () => service.rowsOf(RefreshFamily);
+
+/** Inserts copies of the customer's family, each with a root of its own. Each was used a minute before the next one. */
+async function addFamilies(
+  entityId: string,
+  count: number,
+  more: (index: number) => Partial<RefreshFamily> = () => ({}),
+): Promise<string[]> {
+  const [family] = (await familiesOf(service, entityId)) as [RefreshFamily];
+  const copies = Array.from({ length: count }, (_, index) => {
+    const rotatedAt = new Date(family.rotatedAt.getTime() - (count - index) * 60_000);
+    const [id, root] = [randomUUID(), randomUUID()];
+    return { ...family, id, root, familyHash: sha256(id), currentHash: sha256(root), rotatedAt, ...more(index) };
+  });
+  for (let at = 0; at < count; at += 200) await families().insert(copies.slice(at, at + 200));
+  return copies.map(({ id }) => id);
 }
+
+describe('protocol §4.8: the number of refresh families of a customer', () => {
+  const idsOf = async (entityId: string) => (await familiesOf(service, entityId)).map(({ id }) => id);
+
+  it('is at most 100: a further one deletes the family that was used longest ago', async () => {
+    const first = await stayOf(service);
+    const [oldest, ...others] = await addFamilies(first.entity_id, 99);
+    const second = await stayOf(service, first.access_token);
+    const ids = await idsOf(first.entity_id);
+    const usable = [first.access_token, second.access_token].map(familyOf);
+    expect(ids.sort()).toEqual([...others, ...usable].sort());
+    expect(await rowsOf(service, oldest as string)).toBe(0);
+    for (const { refresh_token } of [first, second])
+      expect((await refreshCustomer(service, refresh_token)).status).toBe(200);
+  });
+
+  it.each<[string, (id: string) => Promise<unknown>]>([
+    ['a reuse', (id) => service.application.get(RefreshTokens).end({ id, ownerKind: 'customer' })],
+    ['a replay', (id) => service.application.get(Denylist).revokeFamily(id, 'customer-api')],
+  ])('includes at most 100 families that %s has ended: a further device deletes the older ones', async (_, end) => {
+    const { entity_id, access_token } = await stayOf(service);
+    const ids = await addFamilies(entity_id, 120, (index) => ({ begunAt: new Date(index * 1000) }));
+    for (const id of ids) await end(id);
+    const second = await stayOf(service, access_token);
+    const usable = [access_token, second.access_token].map(familyOf);
+    expect((await idsOf(entity_id)).sort()).toEqual([...ids.slice(20), ...usable].sort());
+  });
+
+  it('does not count a family whose ancestor has ended, which so displaces no other device', async () => {
+    const { entity_id, access_token } = await stayOf(service);
+    const [oldest, ...others] = await addFamilies(entity_id, 99);
+    const ancestor = claimsOf((await newCustomer(service)).access_token) as { jti: string; exp: number };
+    const row = { familyId: others.at(-1) as string, ancestorId: ancestor.jti };
+    await service.rowsOf(RefreshFamilyAncestor).insert(row);
+    await service.application.get(Denylist).revokeToken(ancestor);
+    await stayOf(service, access_token);
+    expect(await idsOf(entity_id)).toContain(oldest);
+    const listed = await service.admin('GET', `/admin/identities/${entity_id}`);
+    expect(listed.body.refresh_families.map(({ id }: { id: string }) => id)).not.toContain(row.familyId);
+  });
+
+  it('of one root is at most 10, with links by transfer: its own oldest is replaced, without a revocation', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const thief = await redeem(service, await transferToken(service, access_token));
+    const ofOthers = [await stayOf(service, access_token), await stayOf(service, access_token)];
+    const ofThief = [];
+    for (let at = 0; at < 12; at++) ofThief.push(await stayOf(service, thief.body.access_token));
+    expect(await idsOf(entity_id)).toHaveLength(10);
+    for (const each of [...ofOthers, ...ofThief.slice(-8)])
+      expect((await refreshCustomer(service, each.refresh_token)).status).toBe(200);
+    for (const each of ofThief.slice(0, 4)) {
+      expectInvalidGrant(await refreshCustomer(service, each.refresh_token));
+      expect(await infoStatus(service, each.access_token)).toBe(200);
+    }
+  });
+
+  it('is not raised by a token none of whose devices could be replaced: 429, and the code stays usable', async () => {
+    const { access_token } = await newCustomer(service);
+    for (let at = 0; at < 10; at++) await stayOf(service, access_token);
+    const other = await redeem(service, await transferToken(service, access_token));
+    const moved = await moveOf(service, other.body.access_token);
+    expectError(await stay(service, moved), { status: 429, error: 'temporarily_unavailable', hint: undefined });
+    await service.send('DELETE', '/v2/customer/token', bearer(access_token));
+    expectInvalidGrant(await stay(service, moved));
+  });
+});
+
+describe('protocol §5.8: the statements about a customer with 1,100 refresh families', () => {
+  /** The numbers of rows that the statements of a command or request read, change or delete. */
+  async function rowCountsOf(act: () => Promise<unknown>): Promise<number[]> {
+    const database = service.application.get(Database);
+    const counts: number[] = [];
+    const select = database.select.bind(database);
+    vi.spyOn(database, 'select').mockImplementation(async (...all) => {
+      const rows = await select(...all);
+      counts.push(rows.length);
+      return rows as never;
+    });
+    const execute = database.execute.bind(database);
+    vi.spyOn(database, 'execute').mockImplementation(async (...all) => {
+      const changed = await execute(...all);
+      counts.push(changed);
+      return changed;
+    });
+    interceptTransactions(service, async (_, send) => {
+      const result = (await send()) as QueryResult;
+      counts.push(result?.records?.length ?? 0, result?.affected ?? 0);
+      return result;
+    });
+    await act();
+    vi.restoreAllMocks();
+    return counts;
+  }
+
+  it('read or delete at most 1,000 rows each, and those of the erasure are fewer than 60', async () => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service);
+    const ids = await addFamilies(entity_id, 1_100);
+    const rows = ids.flatMap((familyId) =>
+      ['one', 'two', 'three'].map((each) => ({ familyId, ancestorId: each + familyId })),
+    );
+    const ancestors = service.rowsOf(RefreshFamilyAncestor);
+    for (let at = 0; at < rows.length; at += 200) await ancestors.insert(rows.slice(at, at + 200));
+    const database = service.application.get(Database);
+    const counts = await rowCountsOf(async () => {
+      const before = database.statements;
+      await service.erase(entity_id);
+      expect(database.statements - before).toBeLessThan(60);
+      await purge(service);
+    });
+    expect(Math.max(...counts)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(1_000);
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+    expect(await ancestors.countBy({ familyId: In(ids) })).toBe(0);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expectInvalidGrant(await refreshCustomer(service, refresh_token));
+  });
+});

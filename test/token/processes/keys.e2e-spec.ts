@@ -6,14 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { rotated, withoutKey } from '../../../src/access-token/key-rotation.js';
+import { rotated } from '../../../src/access-token/key-rotation.js';
 import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../../src/access-token/key-set.js';
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { manage } from '../../support/management-api.js';
 import { runCli } from '../../support/processes.js';
-import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../../support/test-registry.js';
+import { ACME_SITE } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
-
-const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
+import { infoStatus, newCustomer } from '../../support/transfers.js';
 
 const keysPath = ({ database }: TestService) => join(database.folder, 'keys.json');
 const readKeys = (path: string): PrivateKeySet => JSON.parse(readFileSync(path, 'utf8'));
@@ -25,8 +26,8 @@ async function published(service: TestService): Promise<string[]> {
   return body.keys.map(({ kid }: { kid: string }) => kid);
 }
 
-async function metric({ managementUrl }: TestService, line: string): Promise<string | undefined> {
-  const text = await (await fetch(`${managementUrl}/metrics`)).text();
+async function metric(service: TestService, line: string): Promise<string | undefined> {
+  const { text } = await manage(service, 'GET', '/metrics');
   return text
     .split('\n')
     .find((each) => each.startsWith(line))
@@ -34,38 +35,36 @@ async function metric({ managementUrl }: TestService, line: string): Promise<str
     .at(-1);
 }
 
-async function newToken(service: TestService): Promise<string> {
-  const { body } = await service.post('/v2/customer/token', BODY);
-  return body.access_token;
-}
+const newToken = async (service: TestService) => (await newCustomer(service)).access_token;
 
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(':')[1]?.split('.')[0] ?? '', 'base64url').toString()).kid;
 
-const info = (service: TestService, token: string) =>
-  service.send('GET', '/v2/customer/info', { authorization: `Bearer ${token}` });
-
 /** Waits until the condition is true. The service checks its files every 2 s. */
 const until = (condition: () => Promise<boolean>) => expect.poll(condition).toBe(true);
 
+/** The tests change its keys and move its clock one after another. */
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.stop());
+
 describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
-  let service: TestService;
   let oldToken: string;
   let oldKid: string;
   beforeAll(async () => {
-    service = await startTestService();
     oldToken = await newToken(service);
     oldKid = kidOf(oldToken);
   });
-  afterAll(() => service.stop());
 
   it('that is malformed leaves the old keys in force and raises a metric until it is repaired', async () => {
     const good = readFileSync(keysPath(service), 'utf8');
-    for (const bad of ['{', '{"keys":[]}', JSON.stringify({ keys: [generateKey(4_000_000_000)] })]) {
+    for (const bad of ['{', JSON.stringify({ keys: [generateKey(4_000_000_000)] })]) {
       writeKeys(keysPath(service), bad);
       await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '1');
       expect(await published(service)).toEqual([oldKid]);
-      expect((await info(service, oldToken)).status).toBe(200);
+      expect(await infoStatus(service, oldToken)).toBe(200);
       writeKeys(keysPath(service), good);
       await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '0');
     }
@@ -84,26 +83,13 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
 
     service.clock.advance({ seconds: added.nbf - service.clock.seconds() });
     expect(kidOf(await newToken(service))).toBe(added.kid);
-    expect((await info(service, before)).status).toBe(200);
+    expect(await infoStatus(service, before)).toBe(200);
     expect(await published(service)).toEqual([added.kid, oldKid]);
     expect(await metric(service, 'cas_signing_keys{state="verifying"}')).toBe('1');
 
     service.clock.advance({ seconds: Number(old.exp) - service.clock.seconds() });
     expect(await published(service)).toEqual([added.kid]);
-    expect((await info(service, before)).status).toBe(401);
-  });
-
-  it('that removes a key ends the tokens of that key at once', async () => {
-    const token = await newToken(service);
-    const kid = kidOf(token);
-    writeKeys(keysPath(service), {
-      keys: [...readKeys(keysPath(service)).keys, generateKey(service.clock.seconds() - 1)],
-    });
-    await until(async () => (await published(service)).length === 2);
-    expect((await info(service, token)).status).toBe(200);
-    writeKeys(keysPath(service), withoutKey(readKeys(keysPath(service)), kid, service.clock.seconds()));
-    await until(async () => (await published(service)).length === 1);
-    expect((await info(service, token)).status).toBe(401);
+    expect(await infoStatus(service, before)).toBe(401);
   });
 
   it('publishes a late key for the JWKS cache time before the key signs, if another key may sign', async () => {
@@ -125,7 +111,7 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
     await until(async () => (await published(service)).join() === brief.kid);
     expect(kidOf(await newToken(service))).toBe(brief.kid);
     service.clock.advance({ seconds: 31 });
-    expect((await service.post('/v2/customer/token', BODY)).status).toBe(500);
+    expect((await service.post(TOKEN, cookieBody())).status).toBe(500);
     const next = generateKey(now() - 1);
     writeKeys(keysPath(service), { keys: [next] });
     await until(async () => (await published(service)).includes(next.kid));
@@ -136,7 +122,6 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
     let jwks = createLocalJWKSet((await service.send('GET', '/.well-known/jwks.json')).body);
     let fetchedAt = service.clock.now();
     let running = true;
-    let tokens = 0;
     const kids = new Set<string>();
     const caller = async () => {
       while (running) {
@@ -146,14 +131,13 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
           jwks = createLocalJWKSet((await service.send('GET', '/.well-known/jwks.json')).body);
         }
         await jwtVerify(token.slice(token.indexOf(':') + 1), jwks, { currentDate: new Date(service.clock.now()) });
-        expect((await info(service, token)).status).toBe(200);
+        expect(await infoStatus(service, token)).toBe(200);
         kids.add(kidOf(token));
-        tokens++;
       }
     };
     const callers = [caller(), caller(), caller(), caller()];
     try {
-      for (let rotation = 0; rotation < 3; rotation++) {
+      for (let rotation = 0; rotation < 2; rotation++) {
         const set = rotated(readKeys(keysPath(service)), service.clock.seconds(), 28_800);
         writeKeys(keysPath(service), set);
         await until(async () => (await published(service)).includes(set.keys[0]?.kid as string));
@@ -166,24 +150,17 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
       running = false;
     }
     await Promise.all(callers);
-    expect(kids.size).toBe(4);
-    expect(tokens).toBeGreaterThan(100);
+    expect(kids.size).toBe(3);
   });
 });
 
 describe('protocol §6.4: the session of an agent', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service.stop());
-
   it('survives a rotation of the signing keys', async () => {
     const browser = new AgentBrowser(service);
     await browser.signIn();
     const set = rotated(readKeys(keysPath(service)), service.clock.seconds(), 28_800);
     writeKeys(keysPath(service), set);
-    await until(async () => (await published(service)).length === 2);
+    await until(async () => (await published(service)).includes(set.keys[0]?.kid as string));
     expect((await browser.open(FOR_TOKEN)).status).toBe(302);
     service.clock.advance({ seconds: Number(set.keys[0]?.nbf) - service.clock.seconds() });
     expect((await browser.open(FOR_TOKEN)).status).toBe(302);
@@ -193,32 +170,15 @@ describe('protocol §6.4: the session of an agent', () => {
 });
 
 describe('protocol §8.1: a changed REGISTRY_FILE', () => {
-  let service: TestService;
-  let path: string;
-  beforeAll(async () => {
-    service = await startTestService();
-    path = join(service.database.folder, 'registry.yaml');
-  });
-  afterAll(() => service.stop());
-
-  const tokenStatus = async (client_id: string) =>
-    (await service.post('/v2/customer/token', { ...BODY, client_id })).status;
-
-  it('is applied while the service runs', async () => {
-    const registry = testRegistry();
-    registry.clients.push({ client_id: 'late-site', name: 'Late', client_type: 'web', organization_id: ACME });
-    expect(await tokenStatus('late-site')).toBe(400);
-    writeRegistry(path, registry);
-    await until(async () => (await tokenStatus('late-site')) === 200);
-  });
+  const path = () => join(service.database.folder, 'registry.yaml');
+  const tokenStatus = async (client_id: string) => (await service.post(TOKEN, cookieBody({ client_id }))).status;
 
   it('that is invalid leaves the registry unchanged and raises a metric until it is repaired', async () => {
-    const good = readFileSync(path, 'utf8');
-    writeFileSync(path, `${good}\nnonsense: true\n`);
+    const good = readFileSync(path(), 'utf8');
+    writeFileSync(path(), `${good}\nnonsense: true\n`);
     await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '1');
-    expect(await tokenStatus('late-site')).toBe(200);
     expect(await tokenStatus(ACME_SITE)).toBe(200);
-    writeFileSync(path, good);
+    writeFileSync(path(), good);
     await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '0');
   });
 });
@@ -243,14 +203,12 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
     expect(Number(old?.exp) - Number(added?.nbf)).toBeGreaterThanOrEqual(86_400);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(stdout).not.toContain(String(added?.d));
-  });
-
-  it('rotate fails the second time and changes nothing', async () => {
-    const before = readFileSync(path, 'utf8');
-    const { code, stdout, stderr } = await runCli(['keys', 'rotate', path]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^the file already has an upcoming key; nothing was changed\n$/);
-    expect(readFileSync(path, 'utf8')).toBe(before);
+    const listed = await runCli(['keys', 'list', path]);
+    expect(listed).toMatchObject({ code: 0, stdout });
+    const again = await runCli(['keys', 'rotate', path]);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toMatch(/^the file already has an upcoming key; nothing was changed\n$/);
+    expect(readKeys(path).keys).toEqual([added, old]);
   });
 
   it('rotate creates one new key when it runs three times at the same time', async () => {
@@ -258,15 +216,6 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
     const ended = await Promise.all([1, 2, 3].map(() => runCli(['keys', 'rotate', path])));
     expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1]);
     expect(readKeys(path).keys).toHaveLength(2);
-  });
-
-  it('list prints the state of each key, and no private part', async () => {
-    const { code, stdout } = await runCli(['keys', 'list', path]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(
-      new RegExp(`^${listing('upcoming', 'never expires')}${listing('signing', `expires ${iso}`)}$`),
-    );
-    for (const { d } of readKeys(path).keys) expect(stdout).not.toContain(d);
   });
 
   it('retire removes a key, unless no other key may sign', async () => {
@@ -279,17 +228,14 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
 
   it.each([
     ['rotate', '{', /must be JSON/],
-    ['list', '{"keys":[{}]}', /keys\[0\]: must be an EC key/],
-    ['rotate', undefined, /cannot be read/],
+    ['list', undefined, /cannot be read/],
   ])('%s fails with exit code 1 and changes nothing if the file is %j', async (action, text, message) => {
     const file = join(folder, `invalid-${action}.json`);
     if (text !== undefined) writeKeys(file, text);
-    const target = text === undefined ? join(folder, 'missing.json') : file;
-    const { code, stdout, stderr } = await runCli(['keys', action, target]);
+    const { code, stdout, stderr } = await runCli(['keys', action, file]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(message);
     if (text !== undefined) expect(readFileSync(file, 'utf8')).toBe(text);
-    chmodSync(folder, 0o700);
   });
 
   it.runIf(process.getuid?.() === 0)('rotate says what to do with a copy that belongs to root, as in the image', () => {
@@ -318,11 +264,4 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
     expect(rotate()).toMatchObject({ status: 0 });
     rmSync(own, { recursive: true });
   });
-
-  it.each(['keys', 'keys rotate', 'keys retire FILE', 'keys list a b'])(
-    '%s is a usage error and exits with 2',
-    async (line) => {
-      expect(await runCli(line.split(' '))).toMatchObject({ code: 2, stdout: '' });
-    },
-  );
 });

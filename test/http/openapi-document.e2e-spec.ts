@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { demoEntries } from '../../packages/try-it/src/demo-registry.js';
+import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
+import { EXAMPLE } from '../../src/platform/http/api-examples.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { FORM } from '../support/authorization-page.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { type ExampleRequest, exampleRequestsOf, withValues } from '../support/example-requests.js';
+import { manage } from '../support/management-api.js';
+import { type OpenApi, violationOf } from '../support/openapi-texts.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { TRANSFER } from '../support/transfers.js';
+import { ADMIN_TOKEN } from '../support/use-service.js';
+
+const JSON_TYPE = 'application/json';
+const MERGE_PATCH = 'application/merge-patch+json';
+
+/** Requests that cannot succeed without more state than the demo registry has. Other tests send them with this state. */
+const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
+  { requests: /^POST \/v2\/(customer\/)?token .*(authorization_code|refresh_token)/, status: 400, reason: 'a sign-in' },
+  { requests: /^POST \/v2\/token (text\/plain|\*)/, status: 400, reason: 'a sign-in' },
+  { requests: /^POST .* urn:ietf:params:oauth:grant-type:jwt-bearer/, status: 400, reason: 'a trusted sign-in system' },
+  { requests: /^POST \/(consent|sign-in|sign-out) /, status: 400, reason: 'the form of a page, with its cookie' },
+  { requests: /^POST \/try\//, status: 400, reason: 'the Host of a loopback' },
+  { requests: /^(POST|PATCH|DELETE) \/admin\/(?!identities)/, status: 409, reason: 'entries that no file has' },
+  { requests: /^DELETE .*\/(browsers|refresh-families)\//, status: 404, reason: 'a linked browser or app' },
+];
+
+const AUTH_URL = 'https://auth.example';
+
+/** The demo registry with the secrets of the examples. */
+function exampleRegistry() {
+  const demo = demoEntries(AUTH_URL);
+  const clients = demo.clients.map((each) =>
+    'client_secret' in each ? { ...each, client_secret: EXAMPLE.clientSecret } : each,
+  );
+  const resource_servers = demo.resource_servers.map((each) => ({ ...each, secret: EXAMPLE.clientSecret }));
+  return { ...demo, clients, resource_servers };
+}
+
+const service: TestService = await startTestService({
+  registry: exampleRegistry(),
+  modules: [tryItModule()],
+  environment: { AUTH_URL, ADMIN_TOKEN, TRY_IT: 'true' },
+});
+afterAll(() => service.stop());
+const document = (await request(`${service.managementUrl}/openapi.json`, {})).body as OpenApi & {
+  info: { description: string };
+};
+const requests = exampleRequestsOf(document);
+const named = requests.map((each): [string, ExampleRequest] => [each.name, each]);
+
+const asAgent = { email: EXAMPLE.agentEmail, clientId: EXAMPLE.clientId };
+const CHAT_API = basic(EXAMPLE.resourceServerId, EXAMPLE.clientSecret);
+let agentId: string;
+let agentToken: string;
+beforeAll(async () => {
+  agentToken = await issueAgentToken(service, asAgent);
+  const { agents } = (await manage(service, 'GET', '/admin/agents', bearer(ADMIN_TOKEN))).body;
+  agentId = agents.find(({ email }: { email: string }) => email === EXAMPLE.agentEmail).id;
+});
+
+/** The responses to a request with each credential that the document allows, with an agent token and a customer of its own. */
+async function responsesTo(example: ExampleRequest): Promise<TestResponse[]> {
+  const agentToken = await issueAgentToken(service, asAgent);
+  const backend = { email: 'backend@acme.example', clientId: EXAMPLE.serverClientId };
+  const backendToken = await issueAgentToken(service, { ...backend, scope: 'customers:manage' });
+  const page = { origin: EXAMPLE.origin };
+  const user = { external_id: EXAMPLE.externalId };
+  const grant = { grant_type: 'agent_token', response_type: 'token', client_id: EXAMPLE.clientId, ...user };
+  const customer = (await service.post(TOKEN, grant, bearer(agentToken))).body;
+  const challenge = example.body?.includes('code_verifier') && { code_challenge: EXAMPLE.codeChallenge };
+  const transfer = { bearer_type: 'customer', client_id: EXAMPLE.clientId, ...challenge };
+  const { identity_transfer_token } = (await service.post(TRANSFER, transfer, bearer(customer.access_token))).body;
+  const values = { accessToken: customer.access_token, entityId: customer.entity_id, agentId };
+  const { isManagement, method, path, headers, body, schemes } = withValues(example, {
+    ...values,
+    transferToken: identity_transfer_token,
+  });
+  const credentials: Record<string, object[]> = {
+    '': [page],
+    bearer: [{ ...page, ...bearer(customer.access_token) }, { ...page, ...bearer(agentToken) }, bearer(backendToken)],
+    client: [basic(EXAMPLE.serverClientId, EXAMPLE.clientSecret)],
+    resource_server: [CHAT_API],
+    operator: [bearer(ADMIN_TOKEN)],
+  };
+  const url = (isManagement ? service.managementUrl : service.url) + path;
+  const responses: TestResponse[] = [];
+  for (const credential of schemes.flatMap((scheme) => credentials[scheme] ?? [])) {
+    const init = { method, headers: { ...headers, ...credential } };
+    responses.push(await request(url, { ...init, ...(body !== undefined && { body }) }));
+  }
+  return responses;
+}
+
+describe('the example requests of the OpenAPI document', () => {
+  it('are at least one for each operation', () => {
+    const operations = Object.values(document.paths).flatMap(({ servers, ...methods }) => Object.keys(methods));
+    expect(requests.length).toBeGreaterThanOrEqual(operations.length);
+    expect(new Set(requests.map(({ name }) => name)).size).toBe(requests.length);
+  });
+
+  // `request` compares the status and the schema of each response with the document
+  it.each(named)('%s: succeeds with a credential of the document, unless it is left out', async (_, each) => {
+    const statuses = (await responsesTo(each)).map(({ status }) => status);
+    const leftOut = LEFT_OUT.find((left) => left.requests.test(each.name));
+    if (leftOut) expect(statuses).toContain(leftOut.status);
+    else expect(Math.min(...statuses), `${statuses}`).toBeLessThan(400);
+  });
+
+  it('are left out only if they exist', () => {
+    for (const left of LEFT_OUT)
+      expect(
+        requests.some(({ name }) => left.requests.test(name)),
+        left.reason,
+      ).toBe(true);
+  });
+});
+
+const asForm = (body: object) => new URLSearchParams(body as Record<string, string>).toString();
+
+/** A body as a validating proxy parses it under a media type of the document. */
+function parsed(text: string, type: string): unknown {
+  if (type === FORM) return Object.fromEntries(new URLSearchParams(text));
+  if (![JSON_TYPE, MERGE_PATCH].includes(type)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the document admits a body: the media type that matches best describes it. */
+function isAdmitted(path: string, method: string, type: string, text: string): boolean {
+  const content = document.paths[path]?.[method]?.requestBody?.content ?? {};
+  const media = content[type] ?? content['*/*'];
+  const value = content[type] ? parsed(text, type) : text;
+  return media !== undefined && violationOf(document, media.schema, value) === undefined;
+}
+
+type Send = (headers: Record<string, string>, text: string) => Promise<{ status: number }>;
+const post =
+  (path: string, headers = () => ({}) as Record<string, string>): Send =>
+  (more, text) =>
+    service.post(path, text, { ...headers(), ...more });
+const byAgent = () => bearer(agentToken);
+const transfer = {
+  bearer_type: 'agent',
+  client_id: EXAMPLE.clientId,
+  customer_id: '01890000-0000-7000-8000-000000000000',
+};
+const managed =
+  (method: string, path: string, as: Record<string, string>): Send =>
+  (headers, text) =>
+    manage(service, method, path, { ...as, ...headers }, text);
+
+const AS_BACKEND = { client_id: EXAMPLE.serverClientId, client_secret: EXAMPLE.clientSecret };
+
+const ROUTES: [string, string, Send, object][] = [
+  [TOKEN, 'post', post(TOKEN), cookieBody({ client_id: EXAMPLE.clientId })],
+  [TOKEN, 'post', post(TOKEN, byAgent), agentTokenBody({ client_id: EXAMPLE.clientId })],
+  [
+    '/v2/customer/{organization_id}/{group_id}/token',
+    'post',
+    post(`/v2/customer/${EXAMPLE.organizationId}/sales/token`),
+    cookieBody({ client_id: EXAMPLE.clientId }),
+  ],
+  ['/customer/', 'post', post('/customer/', byAgent), { client_id: EXAMPLE.clientId, response_type: 'token' }],
+  ['/v2/customer/identity_transfer', 'post', post('/v2/customer/identity_transfer', byAgent), transfer],
+  [
+    '/v2/customer/forget',
+    'post',
+    post('/v2/customer/forget'),
+    { client_id: EXAMPLE.clientId, organization_id: EXAMPLE.organizationId },
+  ],
+  ['/v2/token', 'post', post('/v2/token'), { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'dev:x' }],
+  ['/oauth2/introspect', 'post', managed('POST', '/oauth2/introspect', CHAT_API), { token: 'x' }],
+  [
+    '/admin/organizations/{key}',
+    'patch',
+    managed('PATCH', `/admin/organizations/${EXAMPLE.organizationId}`, bearer(ADMIN_TOKEN)),
+    { name: 'Acme' },
+  ],
+];
+
+describe('the OpenAPI document admits the bodies that the service reads, and no others', () => {
+  const labels = [JSON_TYPE, 'text/plain', FORM, 'application/octet-stream', MERGE_PATCH];
+  const cases = ROUTES.flatMap(([path, method, send, body]) =>
+    labels.map((type) => ({ path, method, send, body, type, name: Object.values(body)[0] })),
+  );
+
+  it.each(cases)('at $method $path as $type ($name)', async ({ path, method, send, body, type }) => {
+    for (const text of [JSON.stringify(body), ` ${JSON.stringify(body)}`, asForm(body), 'no JSON']) {
+      const response = (await send({ 'content-type': type }, text)) as { status: number; body: Record<string, string> };
+      // a request that was read as declared may still be rejected for its values, never as unreadable
+      const { error, error_description, error_hint = '' } = response.body;
+      const isRead =
+        error_description !== 'Invalid message' && error !== 'invalid_client' && !error_hint.endsWith(': required');
+      expect(isAdmitted(path, method, type, text), text).toBe(isRead);
+    }
+  });
+});
+
+describe('the OpenAPI document', () => {
+  it('says that a slash at the end of a path changes nothing, as the service does for each of its paths', async () => {
+    expect(document.info.description).toContain('A slash at the end of a path does not change the path');
+    for (const [path, { servers, ...methods }] of Object.entries(document.paths)) {
+      const port = servers[0]?.url === '/' ? service.managementUrl : service.url;
+      const concrete = path.replace(/\/$/, '').replace(/\{\w+\}/g, 'x');
+      for (const method of Object.keys(methods)) {
+        const [one, other] = await Promise.all(
+          [concrete || '/', `${concrete}/`].map((each) => request(port + each, { method: method.toUpperCase() })),
+        );
+        expect([other?.status, other?.body?.error_hint], path).toEqual([one?.status, one?.body?.error_hint]);
+        expect(one?.status, path).not.toBe(405);
+        // the try-it page is there with the demo registry only
+        if (!path.includes('{') && !path.startsWith('/try')) expect(one?.status, path).not.toBe(404);
+      }
+    }
+  });
+});

@@ -1,0 +1,26 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import type { TestService } from './test-service.js';
+
+export function registryFileOf({ application }: Pick<TestService, 'application'>): RegistryFile {
+  return application.get(RegistryFile, { strict: false });
+}
+
+/** Writes a file into the folder of a database: a text unchanged, and an object as YAML. */
+export function writeFileOf(
+  { database }: Pick<TestService, 'database'>,
+  content: object | string,
+  name = `${randomUUID()}.yaml`,
+): string {
+  const path = join(database.folder, name);
+  writeFileSync(path, typeof content === 'string' ? content : stringify(content));
+  return path;
+}
+
+/** Applies a registry file, also if it is superseded. */
+export function applyRegistry(service: TestService, content: object | string): ReturnType<RegistryFile['apply']> {
+  return registryFileOf(service).apply(writeFileOf(service, content), { force: true });
+}
