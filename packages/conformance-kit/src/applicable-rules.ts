@@ -5,8 +5,7 @@ import { auditAndMetricsRules } from './rules/audit-and-metrics.js';
 import { callerRules } from './rules/callers.js';
 import { clientRules } from './rules/clients.js';
 import { customerErasureRules } from './rules/customer-erasure.js';
-import { endedCallerRules } from './rules/ended-callers.js';
-import { endedSessionsRules } from './rules/ended-sessions.js';
+import { endingRules } from './rules/endings.js';
 import { fuzzRules } from './rules/fuzzing.js';
 import { groupRules } from './rules/groups.js';
 import { guessRules } from './rules/guesses.js';
@@ -24,8 +23,8 @@ import { storageRules } from './rules/storage.js';
 const RULES = [
   ...[responseRules, parameterRules, clientRules, callerRules, groupRules, singleUseRules],
   ...[settingsRules, auditAndMetricsRules, openApiRules, secretRules, fuzzRules],
-  ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endedSessionsRules],
-  ...[endedCallerRules, pendingRules],
+  ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endingRules],
+  pendingRules,
 ];
 
 /** Every service-wide rule that applies to a grant. */

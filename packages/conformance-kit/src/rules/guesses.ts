@@ -1,12 +1,11 @@
 import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
-import { winsMostRaces } from '../guess-race.js';
 import type { Rule, RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 import { fromSecureRandom, unguessable } from './proof-values.js';
-import { guess, rightValueWinsRace } from './wrong-guesses.js';
+import { guess, rightValueWinsRace, winsMostRaces } from './wrong-guesses.js';
 
 const LIMIT = 'create it with randomSecret(), or limit the guesses';
 const COUNT_FIRST = 'count each guess before you compare its value';
