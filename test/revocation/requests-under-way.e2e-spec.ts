@@ -17,7 +17,7 @@ import { expectNoOrphans } from '../support/identities.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { moveOf, remember } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN, BACKEND_SECRET } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
 import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
@@ -169,11 +169,6 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
     'the agent gets a new password',
     AGENT_REQUESTS,
     ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { password: `${PASSWORD}, a new one` }),
-  ],
-  [
-    'the agent moves to another organization',
-    AGENT_REQUESTS,
-    ({ agentId }) => service.admin('PATCH', `/admin/agents/${agentId}`, { organization_id: RIVAL }),
   ],
 ];
 

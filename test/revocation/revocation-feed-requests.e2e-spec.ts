@@ -45,38 +45,33 @@ describe('a request for the revocation feed', () => {
     expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
   });
 
-  it.each([
-    ['after=', 200],
-    [`after=${cursorOf('1 1 0 customer-api')}`, 200],
-    ['wait=', 200],
-    ['unknown=1', 200],
-  ])('ignores what the route does not declare, and empty parameters: %s', async (query, status) => {
-    expect((await readFeed(service, `?${query}`)).status).toBe(status);
-  });
+  it.each(['after=', `after=${cursorOf('1 1 0 customer-api')}`, 'wait=', 'unknown=1'])(
+    'ignores what the route does not declare, and empty parameters: %s',
+    async (query) => {
+      expect((await readFeed(service, `?${query}`)).status).toBe(200);
+    },
+  );
 
   it.each([
-    ['after=0', /^after: /],
-    ['after=1', /^after: /],
-    [`after=${cursorOf('1 1 -1 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 1 01 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 0 1 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 1 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 1 1')}`, /^after: /],
-    [`after=${cursorOf('1 1 1 OR 1=1')}`, /^after: /],
-    [`after=${cursorOf('1 1 1 another-api')}`, /^after: /],
-    [`after=${cursorOf('2 1 1 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 1 9999999999999999 customer-api')}`, /^after: /],
-    [`after=${cursorOf('1 1 1 customer-api')}%3D`, /^after: /],
-    [`after=${'A'.repeat(65)}`, /^after: /],
-    ['after[]=MSAw&after=MSAw&after=MSAw', /more than once/],
-    ['wait=26', 'wait: must be 0 to 25'],
-    ['wait=-1', 'wait: must be 0 to 25'],
-    ['wait=1.5', 'wait: must be 0 to 25'],
-    ['wait=1e1', 'wait: must be 0 to 25'],
-    ['wait=Infinity', 'wait: must be 0 to 25'],
-    ['wait=1&wait=2', /more than once/],
-  ])('is refused with an invalid parameter: %s', async (query, hint) => {
-    expectInvalidRequest(await readFeed(service, `?${query}`), hint);
+    '0',
+    cursorOf('1 1 -1 customer-api'),
+    cursorOf('1 1 01 customer-api'),
+    cursorOf('1 0 1 customer-api'),
+    cursorOf('1 1 customer-api'),
+    cursorOf('1 1 1'),
+    cursorOf('1 1 1 OR 1=1'),
+    cursorOf('1 1 1 another-api'),
+    cursorOf('2 1 1 customer-api'),
+    cursorOf('1 1 9999999999999999 customer-api'),
+    `${cursorOf('1 1 1 customer-api')}%3D`,
+    'A'.repeat(65),
+  ])('is refused with an invalid cursor: %s', async (after) => {
+    expectInvalidRequest(await readFeed(service, `?after=${after}`), /^after: /);
+  });
+
+  it.each(['26', '-1', '1.5', '1e1', 'Infinity'])('is refused with an invalid wait, or two: %s', async (wait) => {
+    expectInvalidRequest(await readFeed(service, `?wait=${wait}`), 'wait: must be 0 to 25');
+    expectInvalidRequest(await readFeed(service, `?wait=1&wait=${wait}`), /more than once/);
   });
 
   it('gets everything in force in pages whose entries each arrive once', async () => {
@@ -103,27 +98,21 @@ describe('a request for the revocation feed', () => {
     expect(first.revocations.length).toBeLessThanOrEqual(5_000);
   });
 
-  it('with a cursor that is higher than any position gets everything in force again', async () => {
+  it('with a cursor that is higher than any position, or of other audiences, gets everything in force again', async () => {
     const jti = await endToken();
     await (await currentConsumer()).find({ value: jti });
     const current = await currentConsumer();
     const [version, history] = Buffer.from(`${current.cursor}`, 'base64url').toString().split(' ');
-    const consumer = new FeedConsumer([service]);
-    consumer.cursor = cursorOf(`${version} ${history} 999999999999999 customer-api`);
-    await consumer.catchUp();
-    expect(consumer.has({ value: jti })).toBe(true);
-  });
-
-  it('with a cursor of other audiences gets everything in force again', async () => {
-    const jti = await endToken();
-    await (await currentConsumer()).find({ value: jti });
     const other = new FeedConsumer([service], basic('agent-server', FEED_SECRET));
     await other.catchUp();
     expect(other.has({ value: jti })).toBe(false);
-    const consumer = new FeedConsumer([service]);
-    consumer.cursor = other.cursor; // the registry then gave the resource server the audience customer-api
-    await consumer.catchUp();
-    expect(consumer.has({ value: jti })).toBe(true);
+    // the second one as if the registry then gave the resource server the audience customer-api
+    for (const cursor of [cursorOf(`${version} ${history} 999999999999999 customer-api`), other.cursor]) {
+      const consumer = new FeedConsumer([service]);
+      consumer.cursor = cursor;
+      await consumer.catchUp();
+      expect(consumer.has({ value: jti })).toBe(true);
+    }
   });
 
   it('that waits gets an entry without a further request, and holds no connection to the database', async () => {
@@ -134,12 +123,8 @@ describe('a request for the revocation feed', () => {
     const jti = await endToken();
     expect((await reading).revocations).toMatchObject([{ kind: 'jti', value: jti }]);
     await untilWaiting(0);
-  });
-
-  it('that waits without a new entry gets an empty, complete page', async () => {
-    const consumer = await currentConsumer();
     const { cursor } = consumer;
-    expect(await consumer.read(1)).toEqual({ revocations: [], complete: true, cursor });
+    expect(await consumer.read(1), 'without a new entry').toEqual({ revocations: [], complete: true, cursor });
   });
 
   it('of many that wait for the same entry shares their statements', async () => {

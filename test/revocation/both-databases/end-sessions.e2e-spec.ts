@@ -1,36 +1,75 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { signAgentToken } from '../../../packages/conformance-kit/src/agent-token.js';
+import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { Database } from '../../../src/platform/database/database.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
-import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectInvalidGrant } from '../../support/expect-error.js';
+import { refreshingRegistry } from '../../support/customer-refresh.js';
+import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
+import {
+  expectError,
+  expectInvalidGrant,
+  expectInvalidRequest,
+  expectInvalidToken,
+  expectLimited,
+} from '../../support/expect-error.js';
+import { identitiesOf, secretOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
+import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { linksOf, moveOf, remember, rememberedPair } from '../../support/remember.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_ORIGIN,
+  ACME_SITE,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_AGENT,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+} from '../../support/test-registry.js';
+import { expectSameResponse, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
 
-const service = useService();
+const UNKNOWN = '01890000-0000-7000-8000-000000000000';
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+const HINT = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
+const BROWSERS = { browsers: true };
+const SALES = `/v2/customer/${ACME}/sales/token`;
+
+const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+const service = useService({ registry });
 let agent: string;
 beforeAll(async () => {
   agent = await issueAgentToken(service);
 });
 
-const asOperator = (entityId: string) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId);
-const tokenByAgent = async (entity_id: string): Promise<string> =>
-  (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).body.access_token;
+const asOperator = (entityId: string, body?: object) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, body);
+/** A browser with a customer of its own. */
+const newVisitor = async () => {
+  const response = await service.visit();
+  return { ...(response.body as { entity_id: string; access_token: string }), cookie: cookieHeader(response) };
+};
+/** The token of another customer, which does not conflict with customers outside of the group. */
+const tokenOfGroup = async (): Promise<string> => (await service.visit(undefined, {}, SALES)).body.access_token;
 
-describe('protocol §4.14: ending all sessions of a customer', () => {
-  it('can be repeated, and ends only the tokens from before each time', async () => {
-    const { entity_id } = await newCustomer(service);
-    for (let round = 0; round < 3; round++) {
-      const token = await tokenByAgent(entity_id);
-      expect(await infoStatus(service, token)).toBe(200);
-      expect((await asOperator(entity_id)).status).toBe(200);
-      expect(await infoStatus(service, token)).toBe(401);
-    }
-  });
+/** Lets the first transaction commit and the second one fail. */
+function failSecondTransaction(): void {
+  const database = service.application.get(Database);
+  const transaction = database.transaction.bind(database);
+  vi.spyOn(database, 'transaction')
+    .mockImplementationOnce((work) => transaction(work) as never)
+    .mockRejectedValueOnce(new ServiceUnavailableException());
+}
 
+describe('protocol §4.14: who may end the sessions of a customer', () => {
   it('does not depend on the clocks of the processes, which may differ by 30 s', async () => {
-    const fast = await serviceOfTest({ database: service.database, environment: { ADMIN_TOKEN } });
+    const fast = await serviceOfTest({ registry, database: service.database });
     for (const seconds of [30, -30]) {
       fast.clock.reset();
       fast.clock.advance({ seconds });
@@ -50,5 +89,244 @@ describe('protocol §4.14: ending all sessions of a customer', () => {
         expectInvalidGrant(await redeem(one, code));
       }
     }
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['another customer_id', { customer_id: UNKNOWN }, /^customer_id: must be the customer of the bearer token/],
+    ['a customer_id that is no UUID', { customer_id: 'x' }, /^customer_id: must be a UUID/],
+    ['browsers as a string', { browsers: 'true' }, /^browsers: must be a boolean/],
+    ['an empty customer_id', { customer_id: '' }, /^customer_id: must not be empty/],
+  ])('a customer token with %s is rejected and ends nothing', async (_, body, hint) => {
+    const { access_token } = await newCustomer(service);
+    expectInvalidRequest(await endSessions(service, access_token, body), hint);
+    expect(await infoStatus(service, access_token)).toBe(200);
+  });
+
+  it('a customer may send its own customer_id, or an empty body', async () => {
+    for (const body of ['', 'own']) {
+      const { entity_id, access_token } = await newCustomer(service);
+      const sent = body === '' ? body : JSON.stringify({ customer_id: entity_id });
+      const response = await service.post(END_SESSIONS, sent, bearer(access_token));
+      expect(response).toMatchObject({ status: 200, body: {} });
+      expect(await infoStatus(service, access_token)).toBe(401);
+    }
+  });
+
+  it('an agent needs customers:own and the customer_id of its organization', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    expectInvalidRequest(await endSessions(service, agent), 'customer_id: required, or external_id');
+    const { email } = ACME_AGENT;
+    const narrow = await signAgentToken(service, { email, clientId: ACME_SITE, scope: 'chats:read' });
+    const refused = await endSessions(service, narrow, { customer_id: entity_id });
+    expectError(refused, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
+    const rival = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+    await expectSameResponse(
+      (headers) => endSessions(service, rival, { customer_id: entity_id }, headers),
+      (headers) => endSessions(service, rival, { customer_id: UNKNOWN }, headers),
+    );
+    expect(await infoStatus(service, access_token)).toBe(200);
+  });
+
+  it('a present Origin must belong to the client of the token', async () => {
+    const { access_token } = await newCustomer(service);
+    expectInvalidRequest(await endSessions(service, access_token, {}, { origin: RIVAL_ORIGIN }), /^Origin: /);
+    expect(await infoStatus(service, access_token)).toBe(200);
+    const response = await endSessions(service, access_token, {}, { origin: ACME_ORIGIN });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(response.headers.get('access-control-allow-credentials')).toBe('true');
+  });
+
+  it('the operator gets 404 for an unknown or erased customer, and no other caller may use the admin route', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    for (const id of [UNKNOWN, 'x'])
+      expectError(await asOperator(id), { status: 404, error: 'not_found', hint: undefined });
+    expectInvalidToken(await endSessionsAsOperator(service, access_token, entity_id));
+    expect((await service.post(`/admin/identities/${entity_id}/end_sessions`, {}, bearer(ADMIN_TOKEN))).status).toBe(
+      404,
+    );
+    expect(await infoStatus(service, access_token)).toBe(200);
+    await service.admin('DELETE', `/admin/identities/${entity_id}`);
+    const before = await identitiesOf(service).findOneByOrFail({ entityId: entity_id });
+    expect((await asOperator(entity_id)).status).toBe(404);
+    expect(await identitiesOf(service).findOneByOrFail({ entityId: entity_id })).toEqual(before);
+  });
+
+  it('the requests count against the limit tokens of the client', async () => {
+    const limited = await serviceOfTest({ environment: { RATE_LIMIT: 'tokens=2/60' } });
+    beginWindow(limited);
+    const { access_token } = await newCustomer(limited);
+    const first = await endSessions(limited, access_token, { customer_id: UNKNOWN });
+    expect(first.status).toBe(400);
+    const response = await endSessions(limited, access_token);
+    expectLimited(response);
+    expect(await infoStatus(limited, access_token)).toBe(200);
+  });
+
+  it('the audit log and a metric name the kind of the actor', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    await endSessions(service, access_token);
+    const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).body.access_token;
+    expect(await infoStatus(service, byAgent)).toBe(200);
+    await endSessions(service, agent, { customer_id: entity_id, browsers: true });
+    expect(await infoStatus(service, byAgent)).toBe(401);
+    await asOperator(entity_id);
+    const events = service.audit.filter(
+      ({ event, subject }) => event === 'sessions.ended' && subject?.id === entity_id,
+    );
+    expect(events.map(({ actor }) => actor.kind)).toEqual(['customer', 'agent', 'operator']);
+    expect(events[0]).toMatchObject({ actor: { id: entity_id }, clientId: ACME_SITE, details: { browsers: false } });
+    expect(events[1]).toMatchObject({ outcome: 'success', organizationId: ACME, details: { browsers: true } });
+    const { text } = await manage(service, 'GET', '/metrics');
+    for (const kind of ['customer', 'agent', 'operator'])
+      expect(text).toMatch(new RegExp(`^cas_sessions_ended_total\\{actor="${kind}"\\} [1-9]`, 'm'));
+  });
+});
+
+describe('protocol §4.14: end_sessions with browsers: true', () => {
+  it('ends the secret of a browser without other customers, so a copy of its cookies leads to no customer', async () => {
+    const victim = await newVisitor();
+    await endSessions(service, victim.access_token, BROWSERS, { cookie: victim.cookie });
+    const next = await service.visit(victim.cookie);
+    expect(secretOf(next)).not.toBe(victim.cookie.slice(-96));
+    expect(await service.idOf(victim.cookie)).not.toBe(next.body.entity_id);
+  });
+
+  it('accepts a request with several valid pairs if one of them leads to the customer', async () => {
+    const both = [await newVisitor(), await newVisitor()];
+    const cookie = both.map((each) => each.cookie).join('; ');
+    for (const { access_token } of both)
+      expect((await endSessions(service, access_token, BROWSERS, { cookie })).status).toBe(200);
+  });
+
+  it.each<[string, (own: string, other: string) => string | undefined]>([
+    ['no cookies', () => undefined],
+    ['the cookies of another browser', (_, other) => other],
+    ['half a pair', (own) => own.split('; ')[0]],
+    ['an id with the secret of another browser', (own, other) => `${own.split('; ')[0]}; ${other.split('; ')[1]}`],
+  ])('is refused with %s for a customer token, and ends nothing', async (_, cookieOf) => {
+    const known = await newVisitor();
+    const cookie = cookieOf(known.cookie, (await newVisitor()).cookie);
+    expectInvalidRequest(await endSessions(service, known.access_token, BROWSERS, cookie ? { cookie } : {}), HINT);
+    expect(await infoStatus(service, known.access_token)).toBe(200);
+    expect(await service.idOf(known.cookie)).toBe(known.entity_id);
+  });
+
+  it('needs no cookies of an agent or the operator', async () => {
+    for (const end of [
+      (customer_id: string) => endSessions(service, agent, { customer_id, ...BROWSERS }),
+      (id: string) => asOperator(id, BROWSERS),
+    ]) {
+      const { entity_id, cookie } = await newVisitor();
+      expect((await end(entity_id)).status).toBe(200);
+      expect(await service.idOf(cookie)).not.toBe(entity_id);
+      expect((await service.admin('GET', `/admin/identities/${entity_id}`)).body.browsers).toEqual([]);
+    }
+  });
+
+  it('needs no cookies if no browser leads to the customer in another way than by a transfer', async () => {
+    const byAgent = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
+    const pair = await rememberedPair(service, byAgent.access_token);
+    const visitor = await newVisitor();
+    await service.idOf(visitor.cookie, AT_RIVAL);
+    const forgotten = { client_id: ACME_SITE, organization_id: ACME };
+    await service.post('/v2/customer/forget', forgotten, { cookie: visitor.cookie, origin: ACME_ORIGIN });
+    for (const { access_token } of [byAgent, visitor]) {
+      expect((await endSessions(service, access_token, BROWSERS)).status).toBe(200);
+      expect(await infoStatus(service, access_token)).toBe(401);
+    }
+    expect(await service.idOf(pair)).not.toBe(byAgent.entity_id);
+  });
+
+  it('ends a link that a thief made with a stolen token, at any depth, and what the thief made with the link', async () => {
+    const victim = await newVisitor();
+    const { entity_id, access_token } = victim;
+    const first = await rememberedPair(service, access_token);
+    const second = await rememberedPair(service, (await service.visit(first)).body.access_token);
+    const copied = await rememberedPair(service, await tokenOfGroup(), second);
+    const ofThief = (await service.visit(copied)).body;
+    expect(ofThief.entity_id).toBe(entity_id);
+    const code = await moveOf(service, ofThief.access_token);
+    expect((await endSessions(service, access_token)).status).toBe(200);
+    expect(await infoStatus(service, ofThief.access_token)).toBe(401);
+    expect((await remember(service, code)).status).toBe(400);
+    for (const cookie of [first, second, copied]) expect(await service.idOf(cookie)).not.toBe(entity_id);
+    expect(await service.idOf(victim.cookie)).toBe(entity_id);
+  });
+
+  it('is refused with a pair that came from a transfer, so that a thief cannot end the browsers of the victim', async () => {
+    const victim = await newVisitor();
+    const { entity_id, access_token } = victim;
+    const cookie = await rememberedPair(service, access_token);
+    expectInvalidRequest(await endSessions(service, access_token, BROWSERS, { cookie }), HINT);
+    const copy = await rememberedPair(service, await tokenOfGroup(), cookie);
+    expectInvalidRequest(await endSessions(service, access_token, BROWSERS, { cookie: copy }), HINT);
+    expect(await infoStatus(service, access_token)).toBe(200);
+    expect(await service.idOf(victim.cookie)).toBe(entity_id);
+  });
+
+  it('has ended everything when its first transaction commits, also if the removal of the links fails, and can be repeated', async () => {
+    const { entity_id, access_token, cookie: own } = await newVisitor();
+    const pair = await rememberedPair(service, access_token);
+    failSecondTransaction();
+    expect((await asOperator(entity_id, BROWSERS)).status).toBe(503);
+    vi.restoreAllMocks();
+    expect(await infoStatus(service, access_token)).toBe(401);
+    for (const cookie of [own, pair]) {
+      const next = await service.visit(cookie);
+      expect(next.body.entity_id).not.toBe(entity_id);
+      expect(secretOf(next), 'a copy of the cookies does not lead to the next customer').not.toBe(cookie.slice(-96));
+      expect(await service.idOf(cookie)).not.toBe(next.body.entity_id);
+    }
+    expect((await asOperator(entity_id, BROWSERS)).status).toBe(200);
+    expect(await linksOf(service, entity_id)).toEqual([]);
+  });
+
+  it('leaves a browser its secret and its customer of another organization, if the removal of the links fails', async () => {
+    const known = await newVisitor();
+    const { cookie } = known;
+    const ofRival = await service.idOf(cookie, AT_RIVAL);
+    failSecondTransaction();
+    await asOperator(known.entity_id, BROWSERS);
+    vi.restoreAllMocks();
+    const next = await service.visit(cookie);
+    expect(next.body.entity_id).not.toBe(known.entity_id);
+    expect([secretOf(next), await service.idOf(cookie, AT_RIVAL)]).toEqual([cookie.slice(-96), ofRival]);
+  });
+
+  it('costs a few statements, although a thief has made many browsers with links that have ended', async () => {
+    const { entity_id, access_token } = await newVisitor();
+    const ofThief = (await service.visit(undefined, {}, SALES)).body;
+    const earlier = await rememberedPair(service, ofThief.access_token);
+    const pair = await rememberedPair(service, access_token, earlier);
+    expect(await service.idOf(pair)).toBe(entity_id);
+    expect(await linksOf(service, ofThief.entity_id)).toHaveLength(2);
+    const { manager } = service.application.get(DataSource);
+    const ids: string[] = Array.from({ length: 60 }, () => randomUUID());
+    await manager.insert(
+      KnownBrowser,
+      ids.map((browserId) => ({ browserId, secretHash: browserId, version: 0 })),
+    );
+    for (const entityId of [entity_id, ofThief.entity_id]) {
+      const [link] = (await linksOf(service, entityId)) as [BrowserLink];
+      await manager.insert(
+        BrowserLink,
+        ids.map((browserId) => ({ ...link, browserId })),
+      );
+      const [ancestorId] = JSON.parse(link.lineage as string).ancestors;
+      await manager.insert(
+        LinkAncestor,
+        ids.map((browserId) => ({ entityId, browserId, ancestorId })),
+      );
+    }
+    expect((await service.send('DELETE', TOKEN, bearer(ofThief.access_token))).status).toBe(200);
+    const logged = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+    expect((await asOperator(entity_id, BROWSERS)).status).toBe(200);
+    const selects = logged.mock.calls.filter(([sql]) => /^\s*SELECT/.test(sql) && !/recorded_value/.test(sql));
+    logged.mockRestore();
+    expect(selects.length).toBeLessThan(5);
+    expect(await linksOf(service, entity_id)).toEqual([]);
+    const secrets = (await manager.find(KnownBrowser)).filter(({ browserId }) => ids.includes(browserId));
+    expect(new Set(secrets.map(({ secretHash }) => secretHash))).toEqual(new Set(['']));
   });
 });

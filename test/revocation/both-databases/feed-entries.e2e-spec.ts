@@ -1,24 +1,25 @@
+import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { FeedEntries } from '../../../src/access-token/feed/feed-entries.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
 import { agentTokenBody, claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { expectInvalidGrant, expectLimited } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
-import { issueAgentToken } from '../../support/operator-commands.js';
+import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
-import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
-import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import { StatementGate } from '../../support/statement-gate.js';
+import { clientOf, statementsOf } from '../../support/statements.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
+import { request, type TestService } from '../../support/test-service.js';
 import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { ADMIN_TOKEN, serviceOfTest, type UsedService } from '../../support/use-service.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-entries-test';
 /** No further entries by callers of customers' routes are possible from here on (protocol §2.14). */
 const MAX_ENTRIES = 2_500_000;
 const HOUR_SECONDS = 3_600;
@@ -32,21 +33,35 @@ interface Counting {
   countStep(): Promise<void>;
 }
 
-let database: TestDatabase;
-const services: TestService[] = [];
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await Promise.all(services.splice(0).map((service) => service.stop()));
-  await database.remove();
+const LONG = 'acme-long';
+/** Clients with longer and longer lifetimes: 40,000 s, 50,000 s and 60,000 s. */
+const LONGER = ['acme-longer-4', 'acme-longer-5', 'acme-longer-6'];
+/** The default of CUSTOMER_TOKEN_TTL. */
+const DEFAULT_SECONDS = 28_800;
+/** Covers requests under way and clocks that differ (protocol §7.6). */
+const MARGIN_SECONDS = 120;
+
+const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
+for (const [id, seconds] of [[LONG, 86_400], ...LONGER.map((id) => [id, 10_000 * Number(id.at(-1))])])
+  registry.clients.push({
+    client_id: id,
+    name: 'Acme',
+    client_type: 'web',
+    organization_id: ACME,
+    customer_token_ttl: seconds,
+  });
+
+/** The first process of the test, which owns the database. */
+let first: UsedService | undefined;
+afterEach(() => {
+  vi.restoreAllMocks();
+  first = undefined;
 });
 
-async function start(environment: Record<string, string> = {}): Promise<TestService> {
-  const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
-  const given = { ADMIN_TOKEN, TRUST_PROXY: '1', ...environment };
-  const service = await startTestService({ database, registry, environment: given });
-  services.push(service);
+async function start(environment: Record<string, string> = {}): Promise<UsedService> {
+  const database = first && { database: first.database };
+  const service = await serviceOfTest({ ...database, registry, environment: { TRUST_PROXY: '1', ...environment } });
+  first ??= service;
   return service;
 }
 
@@ -65,25 +80,23 @@ async function entriesOf({ managementUrl }: TestService): Promise<number> {
 }
 
 /** Waits until a process counts this number of entries. */
-const untilEntries = (service: TestService, entries: number) =>
-  vi.waitFor(async () => expect(await entriesOf(service)).toBe(entries), { timeout: 60_000, interval: 50 });
+const untilEntries = (service: TestService, entries: number) => expect.poll(() => entriesOf(service)).toBe(entries);
 
 /** Waits until a process has finished the count of its start. */
 const untilCounted = (service: TestService) =>
-  vi.waitFor(() => expect(Reflect.get(entriesIn(service), 'lastCount').knownAt).toBeGreaterThan(0), {
-    timeout: 60_000,
-  });
+  expect.poll(() => Reflect.get(entriesIn(service), 'lastCount').knownAt).toBeGreaterThan(0);
 
 /** Moves the clock so that the next count is due, after the process has seen the last one. */
 async function beginCount(service: TestService, seconds = 120): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      const [{ entries_count }] = await query(service, 'SELECT entries_count FROM revocation_feed');
-      expect(Reflect.get(entriesIn(service), 'counting')).toBe(undefined);
-      expect(Reflect.get(entriesIn(service), 'lastCount').number).toBe(entries_count);
-    },
-    { timeout: 60_000 },
-  );
+  const hasSeenLast = async () => {
+    const [{ entries_count }] = await query(service, 'SELECT entries_count FROM revocation_feed');
+    const { counting, lastCount } = entriesIn(service) as unknown as {
+      counting: unknown;
+      lastCount: { number: number };
+    };
+    return counting === undefined && lastCount.number === entries_count;
+  };
+  await expect.poll(hasSeenLast).toBe(true);
   service.clock.advance({ seconds });
 }
 
@@ -110,12 +123,6 @@ async function insertRevocations(service: TestService, count: number, seconds: n
 const setEntries = (service: TestService, entries: number) =>
   query(service, 'UPDATE revocation_feed SET entries = ?', [entries]);
 
-const expectFull = (response: TestResponse) => {
-  expectError(response, { status: 429, error: 'temporarily_unavailable', hint: undefined });
-  const wait = Number(response.headers.get('retry-after'));
-  expect(wait > 0 && wait <= 60).toBe(true);
-};
-
 describe('while 2,500,000 entries are in force', () => {
   it.each(['off', ''])('no customer and no client causes a further one, with RATE_LIMIT=%j', async (RATE_LIMIT) => {
     const service = await start({ RATE_LIMIT });
@@ -131,11 +138,11 @@ describe('while 2,500,000 entries are in force', () => {
     await setEntries(service, MAX_ENTRIES);
     await untilEntries(service, MAX_ENTRIES);
     for (const ip of ['203.0.113.7', '198.51.100.1', '2001:db8::1']) {
-      expectFull(await endToken(service, access_token, ip));
-      expectFull(await endSessions(service, access_token, {}, from(ip)));
-      expectFull(await service.post(REVOKE, { token: access_token, client_id: ACME_SITE }, from(ip)));
+      expectLimited(await endToken(service, access_token, ip));
+      expectLimited(await endSessions(service, access_token, {}, from(ip)));
+      expectLimited(await service.post(REVOKE, { token: access_token, client_id: ACME_SITE }, from(ip)));
       const secret = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
-      expectFull(await service.post(REVOKE, { token: byAgent.access_token, ...secret }, from(ip)));
+      expectLimited(await service.post(REVOKE, { token: byAgent.access_token, ...secret }, from(ip)));
       expect((await service.post(REVOKE, { token: access_token, ...secret }, from(ip))).status, 'no entry').toBe(200);
     }
     for (const token of [access_token, byAgent.access_token]) expect(await infoStatus(service, token)).toBe(200);
@@ -166,7 +173,7 @@ describe('while 2,500,000 entries are in force', () => {
     publisherIn(one).onModuleDestroy(); // its count would correct the number
     await setEntries(one, MAX_ENTRIES);
     const two = await start();
-    expectFull(await endNew(two));
+    expectLimited(await endNew(two));
   });
 
   it('endings are possible again after entries have expired', async () => {
@@ -174,7 +181,7 @@ describe('while 2,500,000 entries are in force', () => {
     await untilCounted(service);
     await setEntries(service, MAX_ENTRIES);
     await untilEntries(service, MAX_ENTRIES);
-    expectFull(await endNew(service));
+    expectLimited(await endNew(service));
     await beginCount(service);
     await untilEntries(service, 0);
     expect((await endNew(service)).status).toBe(200);
@@ -183,13 +190,12 @@ describe('while 2,500,000 entries are in force', () => {
   it('with 100,000 further ones that wait for their publication, the number is unknown and counts as reached', async () => {
     const service = await start();
     await untilEntries(service, 0);
-    const publishing = vi.spyOn(publisherIn(service) as unknown as Publishing, 'publish').mockResolvedValue(false);
+    vi.spyOn(publisherIn(service) as unknown as Publishing, 'publish').mockResolvedValue(false);
     await insertRevocations(service, 99_999, null);
     await untilEntries(service, 99_999);
     expect((await endNew(service)).status).toBe(200);
     await untilEntries(service, 100_000);
-    expectFull(await endNew(service));
-    publishing.mockRestore();
+    expectLimited(await endNew(service));
   });
 });
 
@@ -211,10 +217,10 @@ describe('the number of entries in force', () => {
     await insertRevocations(service, 500, -10);
     const step = vi.spyOn(entriesIn(service) as unknown as Counting, 'countStep');
     await beginCount(service);
-    await vi.waitFor(() => expect(step).toHaveBeenCalled(), { timeout: 60_000, interval: 1 });
+    await expect.poll(() => step, { interval: 1 }).toHaveBeenCalled();
     for (const { status } of [await endNew(service), await endNew(service)]) expect(status).toBe(200);
-    await vi.waitFor(() => expect(step).toHaveBeenCalledTimes(3), { timeout: 60_000, interval: 1 });
-    await vi.waitFor(async () => expect(await entriesOf(service)).toBeGreaterThanOrEqual(25_002), { timeout: 60_000 });
+    await expect.poll(() => step, { interval: 1 }).toHaveBeenCalledTimes(3);
+    await expect.poll(() => entriesOf(service)).toBeGreaterThanOrEqual(25_002);
     await beginCount(service);
     await untilEntries(service, 25_002);
     await beginCount(service, HOUR_SECONDS);
@@ -239,13 +245,10 @@ describe('the number of entries in force', () => {
     await insertRevocations(service, 25_000, HOUR_SECONDS);
     const step = vi.spyOn(entriesIn(service) as unknown as Counting, 'countStep');
     await beginCount(service);
-    await vi.waitFor(() => expect(step).toHaveBeenCalled(), { timeout: 60_000, interval: 1 });
+    await expect.poll(() => step, { interval: 1 }).toHaveBeenCalled();
     await query(service, 'UPDATE revocation_feed SET position = position - 1000, entries = 7');
     await query(service, "DELETE FROM revocation WHERE value LIKE 'inserted %'");
-    await vi.waitFor(
-      async () => expect(await query(service, 'SELECT entries FROM revocation_feed')).toEqual([{ entries: 1 }]),
-      { timeout: 20_000 },
-    );
+    await expect.poll(() => query(service, 'SELECT entries FROM revocation_feed')).toEqual([{ entries: 1 }]);
   });
 
   it('is logged once if it cannot be counted, and revocations are published meanwhile', async () => {
@@ -256,25 +259,10 @@ describe('the number of entries in force', () => {
     const { access_token } = await newCustomer(service);
     expect((await endToken(service, access_token)).status).toBe(200);
     await new FeedConsumer([service]).find({ value: claimsOf(access_token).jti as string });
-    await vi.waitFor(() => expect(counted.mock.calls.length).toBeGreaterThan(2), { timeout: 60_000 });
+    await expect.poll(() => counted.mock.calls.length).toBeGreaterThan(2);
     counted.mockRestore();
-    await vi.waitFor(
-      () => expect(log.mock.calls).toEqual([['the entries of the revocation feed can be counted again']]),
-      { timeout: 60_000 },
-    );
+    await expect.poll(() => log.mock.calls).toEqual([['the entries of the revocation feed can be counted again']]);
     expect(warn.mock.calls).toEqual([['the entries of the revocation feed cannot be counted: SLOW']]);
-    vi.restoreAllMocks();
-  });
-
-  it('includes revocations that wait for their publication, beyond those of one publication too', async () => {
-    const service = await start();
-    await untilEntries(service, 0);
-    const publishing = vi.spyOn(publisherIn(service) as unknown as Publishing, 'publish').mockResolvedValue(false);
-    await insertRevocations(service, 1_700, null);
-    await untilEntries(service, 1_700);
-    publishing.mockRestore();
-    await new FeedConsumer([service]).find({ value: 'inserted null 1699' });
-    await untilEntries(service, 1_700);
   });
 
   it('counts a revocation that waits again after a change at most twice, until the next count', async () => {
@@ -287,5 +275,126 @@ describe('the number of entries in force', () => {
     expect(await entriesOf(service)).toBeGreaterThanOrEqual(1);
     await beginCount(service);
     await untilEntries(service, 1);
+  });
+});
+
+const jtiOf = (token: string) => claimsOf(token).jti as string;
+
+/** Ends a token of a new customer. Returns the seconds for which its entry is in the feed. */
+async function entrySeconds(at: TestService): Promise<number> {
+  const { access_token } = await newCustomer(at);
+  const before = at.clock.now();
+  await endToken(at, access_token);
+  const { expires_at } = await new FeedConsumer([at]).find({ value: jtiOf(access_token) });
+  return (Date.parse(expires_at) - before) / 1000;
+}
+
+/** The time from the revocation to its publication is added. */
+function expectSeconds(actual: number, longestLife: number): void {
+  expect(actual).toBeGreaterThanOrEqual(longestLife + MARGIN_SECONDS);
+  expect(actual).toBeLessThan(longestLife + MARGIN_SECONDS + 60);
+}
+
+/** Whether the feed has an entry now. */
+async function isInFeed(at: TestService, entry: Partial<FeedEntry>): Promise<boolean> {
+  const consumer = new FeedConsumer([at]);
+  await consumer.catchUp();
+  return consumer.has(entry);
+}
+
+describe('an entry of the feed for customers’ tokens', () => {
+  it('lasts for the longest lifetime of customers’ tokens, and its row for at least a day', async () => {
+    const service = await start();
+    expectSeconds(await entrySeconds(service), DEFAULT_SECONDS);
+    const { access_token } = await newCustomer(service);
+    const value = jtiOf(access_token);
+    await endToken(service, access_token);
+    await new FeedConsumer([service]).find({ value });
+    service.clock.advance({ seconds: DEFAULT_SECONDS });
+    expect(await isInFeed(service, { value })).toBe(true);
+    service.clock.advance({ seconds: MARGIN_SECONDS + 60 });
+    expect(await isInFeed(service, { value })).toBe(false);
+    service.clock.advance({ seconds: 86_400 - DEFAULT_SECONDS - MARGIN_SECONDS - 120 });
+    await purge(service);
+    const rows = service.application.get(DataSource).query('SELECT 1 FROM revocation WHERE value = ?', [value]);
+    expect(await rows).toHaveLength(1);
+  });
+
+  it('lasts longer from the first token with a longer lifetime on, also after the lifetime was lowered', async () => {
+    const before = await start();
+    expectSeconds(await entrySeconds(before), DEFAULT_SECONDS);
+    const long = (await before.post(TOKEN, cookieBody({ client_id: LONG }))).body;
+    expectSeconds(await entrySeconds(before), 86_400);
+    const after = await start({ CUSTOMER_TOKEN_TTL: '60' });
+    expectSeconds(await entrySeconds(after), 86_400);
+    await endToken(after, long.access_token);
+    const value = jtiOf(long.access_token);
+    await new FeedConsumer([after]).find({ value });
+    for (const { clock } of [before, after]) clock.advance({ seconds: 86_399 });
+    expect(await isInFeed(after, { value })).toBe(true);
+    expect(await infoStatus(after, long.access_token)).toBe(401);
+  });
+
+  it('outlives the tokens of a process with a longer lifetime, whichever process ends and publishes them', async () => {
+    const short = await start({ CUSTOMER_TOKEN_TTL: '60' });
+    expectSeconds(await entrySeconds(short), 60);
+    const long = await start({ CUSTOMER_TOKEN_TTL: '40000' });
+    for (const at of [short, long]) {
+      const { access_token } = await newCustomer(long);
+      await endToken(at, access_token);
+      const { expires_at } = await new FeedConsumer([at]).find({ value: jtiOf(access_token) });
+      expect(Date.parse(expires_at) / 1000).toBeGreaterThan(claimsOf(access_token).exp as number);
+    }
+    expectSeconds(await entrySeconds(short), 40_000);
+  });
+
+  it('outlives the tokens of a process also after a restore of a backup that is older than their lifetime', async () => {
+    const service = await start();
+    await endToken(service, (await newCustomer(service)).access_token);
+    await service.post(TOKEN, cookieBody({ client_id: LONG }));
+    expectSeconds(await entrySeconds(service), 86_400);
+    const query = (sql: string) => service.application.get(DataSource).query(sql);
+    await query(`UPDATE recorded_value SET value = ${DEFAULT_SECONDS} WHERE name = 'longest_customer_token_life'`);
+    await query('UPDATE revocation_feed SET position = position - 1000');
+    const find = "SELECT value FROM recorded_value WHERE name = 'longest_customer_token_life'";
+    await expect.poll(() => query(find)).toEqual([{ value: 86_400 }]);
+    const other = await start();
+    await vi.waitFor(async () => expectSeconds(await entrySeconds(other), 86_400), { timeout: 60_000 });
+  });
+
+  it('outlives the first token with a longer lifetime, whose request is under way during the revocation', async () => {
+    const service = await start();
+    const ended: string[] = [];
+    // each request is held after another one of its statements, so that one has read the generation and no more
+    for (const [index, client_id] of LONGER.entries()) {
+      const first = await service.post(TOKEN, cookieBody());
+      const { entity_id } = first.body;
+      const cookie = cookieHeader(first);
+      const requestId = randomUUID();
+      const gate = new StatementGate(service, requestId, index + 1);
+      const underWay = service.post(TOKEN, cookieBody({ client_id }), { cookie, 'x-request-id': requestId });
+      await gate.reached;
+      expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
+      const { expires_at } = await new FeedConsumer([service]).find({ kind: 'subject', value: entity_id });
+      gate.close();
+      const { access_token } = (await underWay).body;
+      if ((await infoStatus(service, access_token)) === 200) continue;
+      ended.push(access_token);
+      expect(Date.parse(expires_at) / 1000).toBeGreaterThan(claimsOf(access_token).exp as number);
+    }
+    expect(ended).toHaveLength(1);
+  });
+});
+
+describe('a returning customer of a client with a longer lifetime', () => {
+  it('costs one SELECT after the lifetime was recorded', async () => {
+    const service = await start();
+    const first = await service.post(TOKEN, cookieBody({ client_id: LONG }));
+    const cookie = cookieHeader(first);
+    const again = () => service.post(TOKEN, cookieBody({ client_id: LONG }), { cookie });
+    const writes = vi.spyOn(clientOf(service), 'write');
+    expect(await statementsOf(service, again)).toEqual(['SELECT']);
+    const { dialect } = clientOf(service);
+    expect(writes.mock.calls.filter(([each]) => each.text(dialect).includes('recorded_value'))).toEqual([]);
   });
 });

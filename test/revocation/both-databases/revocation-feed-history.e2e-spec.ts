@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { FIND_STATE } from '../../../src/access-token/feed/position-writer.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -12,24 +10,15 @@ import { TOKEN } from '../../support/cookie-grant.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
 import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import { type TestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
-import { serviceOfTest } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
-let database: TestDatabase;
-let services: [TestService, TestService];
-let one: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  one = await startTestService({ registry, database });
-  services = [one, await startTestService({ registry, database })];
-});
-afterAll(async () => {
-  for (const service of services ?? []) await service.stop();
-  await database?.remove();
-});
+const one = useService({ registry });
+const two = useService(() => ({ registry, database: one.database }));
+const services = [one, two];
 
 /** Ends a token. Returns its `jti`. */
 async function endToken(service: TestService): Promise<string> {
@@ -39,35 +28,28 @@ async function endToken(service: TestService): Promise<string> {
 }
 const query = (sql: string) => one.application.get(DataSource).query(sql);
 const historyOf = async (): Promise<number> =>
-  (await query("SELECT value FROM recorded_value WHERE name = 'revocation_feed_history'"))[0].value;
+  (await query("SELECT value FROM recorded_value WHERE name = 'revocation_feed_history'"))[0]?.value;
 const position = async (): Promise<number> => Number((await query('SELECT position FROM revocation_feed'))[0].position);
 const setPosition = (to: number) => query(`UPDATE revocation_feed SET position = ${to}`);
 /** A revocation that was published at a position. */
 const insertAt = (at: number, value: string) =>
-  one.application
-    .get(DataSource)
-    .getRepository(Revocation)
-    .insert({
-      kind: 'jti',
-      value,
-      issuedBefore: new Date('9999-12-31T00:00:00Z'),
-      expiresAt: new Date(one.clock.now() + 90_000_000),
-      position: at,
-      publishedUntil: new Date(one.clock.now() + 90_000_000),
-    });
-const untilHistoryChanges = (from: number) =>
-  vi.waitFor(async () => expect(await historyOf()).not.toBe(from), { timeout: 60_000 });
+  one.rowsOf(Revocation).insert({
+    kind: 'jti',
+    value,
+    issuedBefore: new Date('9999-12-31T00:00:00Z'),
+    expiresAt: new Date(one.clock.now() + 90_000_000),
+    position: at,
+    publishedUntil: new Date(one.clock.now() + 90_000_000),
+  });
+const untilHistoryChanges = (from: number) => expect.poll(historyOf).not.toBe(from);
+const historyReadBy = async (service: TestService) =>
+  Buffer.from((await readFeed(service, '')).body.cursor, 'base64url')
+    .toString()
+    .split(' ')[1];
 /** Until each process uses the history of the database. */
-const untilRead = (history: number) =>
-  vi.waitFor(
-    async () => {
-      for (const service of services) {
-        const { cursor } = (await readFeed(service, '')).body;
-        expect(Buffer.from(cursor, 'base64url').toString().split(' ')[1]).toBe(`${history}`);
-      }
-    },
-    { timeout: 60_000 },
-  );
+async function untilRead(history: number): Promise<void> {
+  for (const service of services) await expect.poll(() => historyReadBy(service)).toBe(`${history}`);
+}
 
 describe('a consumer of the revocation feed misses nothing', () => {
   it('with a cursor of another database, whose position is lower than that of this database', async () => {
@@ -130,7 +112,6 @@ describe('the history of the revocation feed', () => {
   beforeEach(async () => {
     before = await historyOf();
   });
-  afterEach(() => vi.restoreAllMocks());
 
   it('changes once when several processes notice a restore', async () => {
     const highest = await position();
@@ -152,7 +133,7 @@ describe('the history of the revocation feed', () => {
       lowerReads += 1;
       return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
     });
-    await vi.waitFor(() => expect(lowerReads).toBe(1), { timeout: 60_000 });
+    await expect.poll(() => lowerReads).toBe(1);
     await sleep(1_500); // the next reads
     expect(await historyOf()).toBe(before);
     await new FeedConsumer([one]).find({ value: await endToken(one) });
@@ -160,7 +141,7 @@ describe('the history of the revocation feed', () => {
 
   it('is created again if the restored database has none', async () => {
     await query("DELETE FROM recorded_value WHERE name = 'revocation_feed_history'");
-    await vi.waitFor(async () => expect(await historyOf()).toBeGreaterThan(0), { timeout: 60_000 });
+    await expect.poll(historyOf).toBeGreaterThan(0);
     await untilRead(await historyOf());
   });
 

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
-import { agentTokenBody, changePassword, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { describe, expect, it, vi } from 'vitest';
+import { FIND_STATE, PositionWriter } from '../../../src/access-token/feed/position-writer.js';
+import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
+import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
+import { FeedWaiters } from '../../../src/introspection/revocation-feed.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { changePassword, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
-import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
+import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry, readFeed } from '../../support/revocation-feed.js';
 import { ACME, ACME_AGENT } from '../../support/test-registry.js';
 import {
   agentTokenPair,
@@ -25,14 +30,8 @@ const service = useService({ registry });
 
 const newAgent = async (): Promise<{ id: string; email: string }> => {
   const email = `${randomUUID()}@acme.example`;
-  const entry = {
-    email,
-    name: 'New',
-    organization_id: ACME,
-    password: 'a password of the agent',
-    scopes: ['customers:own'],
-  };
-  return { id: (await service.admin('POST', '/admin/agents', entry)).body.id, email };
+  const entry = { email, name: 'New', organization_id: ACME, password: 'a password of the agent' };
+  return { id: (await service.admin('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body.id, email };
 };
 const consumer = (id: string) => new FeedConsumer([service], basic(id, FEED_SECRET));
 const operator = () => new FeedConsumer([service], bearer(ADMIN_TOKEN));
@@ -48,8 +47,26 @@ async function seenBy(entry: Partial<FeedEntry>): Promise<Record<string, boolean
   return Object.fromEntries(await Promise.all(seen));
 }
 
+/** The id of a refresh family or of a redemption, with which the `jti` of its tokens begins. */
+const familyOf = (token: string) => (claimsOf(token).jti as string).split('.')[0] as string;
 const CUSTOMERS_ONLY = { 'customer-server': true, 'agent-server': false, 'other-server': false };
 const BOTH = { 'customer-server': true, 'agent-server': true, 'other-server': false };
+
+const newCustomerId = async () => claimsOf((await newCustomer(service)).access_token).sub as string;
+
+/** Runs `meanwhile` after the next publication, whose response then does not arrive. */
+function losePublication(meanwhile: () => Promise<unknown>): void {
+  const writer = service.application.get(PositionWriter, { strict: false });
+  const publish = writer.publish.bind(writer);
+  let isLost = false;
+  vi.spyOn(writer, 'publish').mockImplementation(async (...parameters) => {
+    const publication = await publish(...parameters);
+    if (isLost || !publication) return publication;
+    isLost = true;
+    await meanwhile();
+    throw new ServiceUnavailableException('the connection was lost');
+  });
+}
 
 describe('the revocation feed', () => {
   it('has a customer token that was ended, for resource servers of customer tokens only', async () => {
@@ -70,21 +87,12 @@ describe('the revocation feed', () => {
     expect(await seenBy({ kind: 'jti', value: claimsOf(access_token).jti as string })).toEqual(BOTH);
   });
 
-  it('has a refresh family that was ended, with the id that begins the jti of its tokens', async () => {
-    const { access_token, refresh_token } = await agentTokenPair(service);
-    await refresh(service, refresh_token);
-    const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
-    await manage(service, 'POST', '/oauth2/revoke', form, new URLSearchParams({ token: refresh_token }).toString());
-    const family = (claimsOf(access_token).jti as string).split('.')[0] as string;
-    expect(await seenBy({ kind: 'family', value: family })).toEqual(BOTH);
-  });
-
-  it('has the refresh family of a customer, for resource servers of customer tokens only', async () => {
-    const { access_token, refresh_token } = await stayOf(service);
-    const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
-    await manage(service, 'POST', '/oauth2/revoke', form, new URLSearchParams({ token: refresh_token }).toString());
-    const family = (claimsOf(access_token).jti as string).split('.')[0] as string;
-    expect(await seenBy({ kind: 'family', value: family })).toEqual(CUSTOMERS_ONLY);
+  it.each(['agent', 'customer'] as const)('has a refresh family that was ended: of an %s', async (kind) => {
+    const { access_token, refresh_token } = kind === 'agent' ? await agentTokenPair(service) : await stayOf(service);
+    if (kind === 'agent') await refresh(service, refresh_token);
+    await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
+    const entry = { kind: 'family', value: familyOf(access_token) };
+    expect(await seenBy(entry)).toEqual(kind === 'agent' ? BOTH : CUSTOMERS_ONLY);
   });
 
   it.each(['transfer', 'authorization'] as const)('has the family of a code that was replayed: %s', async (kind) => {
@@ -95,39 +103,29 @@ describe('the revocation feed', () => {
     const { access_token } = (await use()).body;
     await codesOf(service).update({ kind }, { consumedNetwork: 'another network' });
     expect((await use()).status).toBe(400);
-    const family = (claimsOf(access_token).jti as string).split('.')[0] as string;
-    expect(await seenBy({ kind: 'family', value: family })).toEqual(isTransfer ? CUSTOMERS_ONLY : BOTH);
+    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(isTransfer ? CUSTOMERS_ONLY : BOTH);
   });
 
   it('has a client that was deleted, whose tokens are of customers and agents', async () => {
     const id = `client-${randomUUID()}`;
-    await service.admin('POST', '/admin/clients', {
-      client_id: id,
-      name: id,
-      client_type: 'web',
-      organization_id: ACME,
-    });
+    const client = { client_id: id, name: id, client_type: 'web', organization_id: ACME };
+    await service.admin('POST', '/admin/clients', client);
     await service.admin('DELETE', `/admin/clients/${id}`);
     expect(await seenBy({ kind: 'client', value: id })).toEqual(BOTH);
     const { issued_before = '' } = await operator().find({ kind: 'client', value: id });
     expect(Date.parse(issued_before)).toBeGreaterThan(service.clock.now());
   });
 
-  it('has the generation of a customer whose sessions were ended, again after each rise', async () => {
+  it('has the generation of a customer whose sessions were ended or that was erased, again after each rise', async () => {
     const { entity_id } = await newCustomer(service);
     const follower = consumer('customer-server');
     for (const generation of [1, 2, 3]) {
-      expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
+      const end = () => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id);
+      expect((await (generation < 3 ? end() : service.erase(entity_id))).status).toBe(200);
       const entry = { kind: 'subject', value: entity_id, generation };
       expect(await follower.find(entry)).not.toHaveProperty('issued_before');
       expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
     }
-  });
-
-  it('has the generation of an erased customer', async () => {
-    const { entity_id } = await newCustomer(service);
-    await service.admin('DELETE', `/admin/identities/${entity_id}`);
-    expect(await seenBy({ kind: 'subject', value: entity_id, generation: 1 })).toEqual(CUSTOMERS_ONLY);
   });
 
   it('has the generation of an agent with a new password, and a higher one after its deletion', async () => {
@@ -171,14 +169,96 @@ describe('the revocation feed', () => {
     const late = operator();
     await late.catchUp();
     expect(late.has(entry)).toBe(false);
-    service.clock.reset();
+  });
+});
+
+describe('a revocation in the feed', () => {
+  it('is not missed if it is changed after a publication whose response was lost', async () => {
+    const sub = await newCustomerId();
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const changed = new Promise<void>((resolve) => {
+      losePublication(async () => {
+        await consumer.find({ value: sub, generation: 1 });
+        await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+        resolve();
+      });
+    });
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await changed;
+    await consumer.find({ value: sub, generation: 2 });
+  });
+});
+
+describe('a page of the feed', () => {
+  const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
+  const untilIncomplete = () => expect.poll(async () => (await readFeed(service, '')).body.complete).toBe(false);
+
+  it('is not complete while revocations wait because no process can publish them', async () => {
+    const sub = await newCustomerId();
+    vi.spyOn(service.application.get(PositionWriter, { strict: false }), 'publish').mockImplementation(lost);
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await untilIncomplete();
+    vi.restoreAllMocks();
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    await consumer.find({ value: sub });
   });
 
-  it('lists a token of an agent in the ancestors of the customer tokens that its entry ends', async () => {
-    const token = await issueAgentToken(service);
-    const { access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(token))).body;
-    await service.send('DELETE', '/v2/token', bearer(token));
-    const { value } = await consumer('customer-server').find({ kind: 'jti', value: claimsOf(token).jti as string });
-    expect(claimsOf(access_token).ancestors).toContain(value);
+  it('is not complete while the process cannot read whether revocations wait', async () => {
+    const database = service.application.get(Database);
+    const select = database.select.bind(database);
+    vi.spyOn(database, 'select').mockImplementation((statement, parameters) =>
+      (statement as unknown) === FIND_STATE ? lost() : select(statement, parameters),
+    );
+    await untilIncomplete();
+    vi.restoreAllMocks();
+    await new FeedConsumer([service]).catchUp();
+  });
+
+  it('that was read before a publication does not let a later request wait', async () => {
+    const [pages, publisher] = [RevocationPages, RevocationPublisher].map((type) =>
+      service.application.get(type, { strict: false }),
+    ) as [RevocationPages, RevocationPublisher];
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const sub = await newCustomerId();
+    const readFromDatabase = Reflect.get(pages, 'readAlone');
+    let release = () => {};
+    Reflect.set(pages, 'readAlone', async (after: number) => {
+      Reflect.set(pages, 'readAlone', readFromDatabase);
+      const page = await readFromDatabase(after);
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return page;
+    });
+    const { cursor } = consumer;
+    const requests = vi.spyOn(pages, 'read');
+    const first = readFeed(service, `?after=${cursor}`);
+    await expect.poll(() => requests.mock.calls).toHaveLength(1);
+    const highest = () => publisher.state.highest?.position ?? 0;
+    const before = highest();
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await expect.poll(highest).toBeGreaterThan(before);
+    const wait = vi.spyOn(service.application.get(FeedWaiters, { strict: false }), 'wait');
+    const second = readFeed(service, `?after=${cursor}&wait=25`);
+    await expect.poll(() => requests.mock.calls).toHaveLength(2);
+    release();
+    expect((await first).body.revocations).toEqual([]);
+    expect((await second).body.revocations).toMatchObject([{ value: sub }]);
+    expect(wait).not.toHaveBeenCalled();
+  });
+
+  it('is read again when a wait ends without an entry', async () => {
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const waiters = service.application.get(FeedWaiters, { strict: false });
+    const reading = readFeed(service, `?after=${consumer.cursor}&wait=25`);
+    await expect.poll(() => waiters.count).toBe(1);
+    const publisher = service.application.get(RevocationPublisher, { strict: false });
+    vi.spyOn(publisher, 'isBehind', 'get').mockReturnValue(true);
+    for (const end of Reflect.get(waiters, 'ends')) end('ended');
+    expect((await reading).body).toMatchObject({ revocations: [], complete: false });
   });
 });
