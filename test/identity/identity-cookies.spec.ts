@@ -12,7 +12,6 @@ const cookies = cookiesWith();
 const { entityId: ID, secret: CST } = credentials();
 const other = credentials();
 const pair = pairOf({ entityId: ID, secret: CST });
-const otherPair = pairOf(other);
 const OWN = { entityIds: [ID], secrets: [CST] };
 
 /** RFC 6265 §4.1.1: `token` without `=`, and `cookie-octet`. */
@@ -35,8 +34,6 @@ describe('reading the identity cookies', () => {
   it.each([
     ['as browsers send them', pair],
     ['in the other order', `__svc_cst=${CST}; __svc_cid=${ID}`],
-    ['without spaces', pair.replaceAll(' ', '')],
-    ['with tabs', pair.replaceAll(' ', '\t')],
     ['with blanks around names and values', ` __svc_cid\t= ${ID} ; __svc_cst = ${CST}\t`],
     ['among others', `a=b; ${pair}; c=d`],
     ['in quotes', `__svc_cid="${ID}"; __svc_cst="${CST}"`],
@@ -59,18 +56,13 @@ describe('reading the identity cookies', () => {
 
   it.each([
     ['no header', undefined],
-    ['an empty header', ''],
     ['the id alone', `__svc_cid=${ID}`],
     ['the secret alone', `__svc_cst=${CST}`],
-    ['an empty id', `__svc_cid=; __svc_cst=${CST}`],
-    ['an empty secret', `__svc_cid=${ID}; __svc_cst=`],
     ['an id in upper case', `__svc_cid=${ID.toUpperCase()}; __svc_cst=${CST}`],
     ['a secret in upper case', `__svc_cid=${ID}; __svc_cst=${'A'.repeat(96)}`],
     ['an id that is no UUID', `__svc_cid=1; __svc_cst=${CST}`],
     ['a secret of 63 digits', `__svc_cid=${ID}; __svc_cst=${CST.slice(1)}`],
-    ['a secret of 65 digits', `__svc_cid=${ID}; __svc_cst=${CST}0`],
     ['JSON cookies', `__svc_cid=j:{"$ne":null}; __svc_cst=j:{"$ne":null}`],
-    ['encoded JSON cookies', `__svc_cid=j%3A%22${ID}%22; __svc_cst=j%3A%22${CST}%22`],
     ['signed cookies', `__svc_cid=s:${ID}; __svc_cst=s:${CST}`],
     ['names in upper case', pair.toUpperCase()],
     ['bytes outside ASCII', `__svc_cid=ÿ${ID}; __svc_cst=${CST}`],
@@ -84,35 +76,6 @@ describe('reading the identity cookies', () => {
   ])('finds none in %s', (_, header) => {
     expect(cookies.read(header, ORIGIN)).toBeUndefined();
     expect(cookies.read(header, undefined)).toBeUndefined();
-  });
-
-  it('finds every pair of a header that follows the grammar of RFC 6265, in its order', () => {
-    const otherCookie = fc.tuple(token, octets, fc.boolean()).map(([name, value, quoted]) => ({
-      text: `${name}=${quoted ? `"${value}"` : value}`,
-      id: undefined,
-      secret: undefined,
-    }));
-    const own = fc.tuple(fc.oneof(uuid, hex), fc.boolean()).map(([value, quoted]) => ({
-      text: `__svc_${value.length === 36 ? 'cid' : 'cst'}=${quoted ? `"${value}"` : value}`,
-      id: value.length === 36 ? value : undefined,
-      secret: value.length === 36 ? undefined : value,
-    }));
-    fc.assert(
-      fc.property(
-        fc.array(otherCookie),
-        fc.array(own, { maxLength: 4 }),
-        fc.infiniteStream(fc.nat(6)),
-        (some, owned, at) => {
-          const all: { text: string; id: string | undefined; secret: string | undefined }[] = [...some];
-          for (const cookie of owned) all.splice(Number(at.next().value) % (all.length + 1), 0, cookie);
-          const entityIds = all.flatMap(({ id }) => id ?? []);
-          const secrets = all.flatMap(({ secret }) => secret ?? []);
-          const expected = entityIds.length > 0 && secrets.length > 0 ? { entityIds, secrets } : undefined;
-          expect(cookies.read(all.map(({ text }) => text).join('; '), ORIGIN)).toEqual(expected);
-        },
-      ),
-      randomRuns(2_000),
-    );
   });
 
   it('finds no identity cookie inside the value of another cookie', () => {
@@ -139,20 +102,7 @@ describe('reading the identity cookies', () => {
     };
     const random = fc.tuple(uuid, hex).map(([entityId, secret]) => pairOf({ entityId, secret }));
     const pieces = fc.constantFrom(
-      '__svc_cid=',
-      '__svc_cst=',
-      ID,
-      CST,
-      ';',
-      ';',
-      '; ',
-      ',',
-      ' ',
-      '\t',
-      '"',
-      '=',
-      '\0',
-      'ÿ',
+      ...['__svc_cid=', '__svc_cst=', ID, CST, ';', ';', '; ', ',', ' ', '\t', '"', '=', '\0', 'ÿ'],
     );
     const text = fc
       .array(fc.oneof(pieces, pieces, random, fc.string({ unit: 'binary' })))
@@ -189,18 +139,6 @@ describe('reading the identity cookies', () => {
 });
 
 describe('reading several pairs of identity cookies', () => {
-  it('returns the distinct well-formed values in their order', () => {
-    const header = `${otherPair}; __svc_cid=x; ${pair}; __svc_cst=y; ${otherPair}; __svc_cid=${ID}`;
-    expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [other.entityId, ID], secrets: [other.secret, CST] });
-  });
-
-  it.each([
-    ['an id alone', `__svc_cid=${other.entityId}`, { entityIds: [other.entityId, ID], secrets: [CST] }],
-    ['a secret alone', `__svc_cst=${other.secret}`, { entityIds: [ID], secrets: [other.secret, CST] }],
-  ])('returns a whole pair that follows half a pair (%s)', (_, half, expected) => {
-    expect(cookies.read(`${half}; ${pair}`, ORIGIN)).toEqual(expected);
-  });
-
   it('returns at most four ids and four secrets: the first and the last three', () => {
     const all = Array.from({ length: 100 }, credentials);
     const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
@@ -210,21 +148,6 @@ describe('reading several pairs of identity cookies', () => {
       secrets: firstAndLastThree(secrets),
     });
   });
-
-  it.each([0, 1, 2, 4, 5, 50])(
-    'returns the first pair before %i other pairs, and the last pair after them',
-    (count) => {
-      const others = Array.from({ length: count }, () => pairOf(credentials()));
-      for (const header of [
-        [...others, pair],
-        [pair, ...others],
-      ]) {
-        const found = cookies.read(header.join('; '), ORIGIN);
-        expect(found?.entityIds).toContain(ID);
-        expect(found?.secrets).toContain(CST);
-      }
-    },
-  );
 
   it('does not count malformed values', () => {
     const junk = `__svc_cid=x; __svc_cst=y; __svc_cid=${ID}0; __svc_cst=${CST}0; `;
@@ -256,44 +179,6 @@ describe('a Cookie header that a program made from Set-Cookie lines', () => {
     ['a cookie whose name begins like theirs comes first', `__svc_cid2=b, ${lines.join(', ')}`],
   ])('is not read if %s', (_, header) => {
     expect(cookies.read(header, undefined)).toBeUndefined();
-  });
-});
-
-describe('writing the identity cookies', () => {
-  it('sets cookies that are read again between any other cookies', () => {
-    const otherCookie = fc.tuple(token, octets).map(([name, value]) => `${name}=${value}`);
-    const otherCookies = fc.array(otherCookie, { maxLength: 3 });
-    fc.assert(
-      fc.property(
-        otherCookies,
-        otherCookies,
-        otherCookies,
-        fc.boolean(),
-        fc.boolean(),
-        (before, between, after, whole, swap) => {
-          const written = credentials();
-          const lines: string[] = cookies
-            .setCookieLines(written)
-            .map((line) => (whole ? line : (line.split(';')[0] as string)));
-          if (swap) lines.reverse();
-          const header = [...before, lines[0], ...between, lines[1], ...after].join('; ');
-          expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [written.entityId], secrets: [written.secret] });
-        },
-      ),
-    );
-  });
-
-  it.each([
-    ['', '__svc_'],
-    ['A-b_', 'A-b_'],
-    ['__Secure-', '__Secure-'],
-  ])('names the cookies with COOKIE_PREFIX %j, and reads no cookies with another prefix', (COOKIE_PREFIX, prefix) => {
-    const prefixed = cookiesWith({ COOKIE_PREFIX });
-    const [cid, cst] = prefixed.setCookieLines({ entityId: ID, secret: CST });
-    expect(cid).toMatch(new RegExp(`^${prefix}cid=${ID};`));
-    expect(cst).toMatch(new RegExp(`^${prefix}cst=${CST};`));
-    expect(prefixed.read(`${cid}; ${cst}`, ORIGIN)).toEqual(OWN);
-    expect(prefixed.read(`other_cid=${ID}; other_cst=${CST}`, ORIGIN)).toBeUndefined();
   });
 });
 

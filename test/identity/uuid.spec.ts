@@ -35,10 +35,6 @@ describe('UUIDv7 (RFC 9562 §5.7)', () => {
 describe('the text of a UUID', () => {
   const ID = '018cc251-f400-7000-8000-0123456789ab';
 
-  it('is lower-case hex in five groups', () => {
-    expect(ID).toMatch(UUID);
-  });
-
   it.each([
     ['upper case', ID.toUpperCase()],
     ['braces', `{${ID}}`],

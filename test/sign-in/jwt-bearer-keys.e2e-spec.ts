@@ -1,36 +1,28 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { expectInvalidGrant, expectUnavailable } from '../support/expect-error.js';
 import { privateKey, type TestIssuer } from '../support/test-issuer.js';
 import { ACME, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import type { TestService } from '../support/test-service.js';
+import { serviceOfTest } from '../support/use-service.js';
 
 const realNow = Date.now.bind(Date);
 
 const realTimeout = AbortSignal.timeout.bind(AbortSignal);
 
 let acme: SignInSystem;
-let database: TestDatabase;
 let service: TestService;
-let running: TestService | undefined;
 const start = async (settings: Record<string, object>) => {
-  service = await startTestService({ registry: registryWithSignIn(settings), database });
-  running = service;
+  service = await serviceOfTest({ registry: registryWithSignIn(settings) });
 };
 beforeEach(async () => {
   acme = await SignInSystem.start();
-  database = await createTestDatabase();
   // An issuer has one second to respond, which a busy machine can exceed. An issuer that should respond gets a minute.
   vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => realTimeout(acme.issuer.broken ? ms : 60 * ms));
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await running?.stop();
-  running = undefined;
-  await database.remove();
   await acme.issuer.stop();
 });
 

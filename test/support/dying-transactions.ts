@@ -21,6 +21,22 @@ export function interceptTransactions({ application }: TestService, act: Act, on
   else spy.mockImplementation(run as never);
 }
 
+/** Calls `act` right before or after the next transaction of a service. */
+export function atNextTransaction(
+  { application }: TestService,
+  moment: 'before' | 'after',
+  act: () => Promise<unknown>,
+): void {
+  const database = application.get(Database);
+  const transaction = database.transaction.bind(database);
+  vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
+    if (moment === 'before') await act();
+    const result = await transaction(work);
+    if (moment === 'after') await act();
+    return result as never;
+  });
+}
+
 function intercepted(manager: EntityManager, act: Act): EntityManager {
   const runner = manager.queryRunner as QueryRunner;
   const query = (...all: Parameters<QueryRunner['query']>) => act(all[0], () => runner.query(...all));

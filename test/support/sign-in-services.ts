@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { DataSource, type Repository } from 'typeorm';
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './assertion-issuer.js';
-import { bearer } from './authorization-headers.js';
 import { expectInvalidGrant } from './expect-error.js';
 import { identitiesOf } from './identities.js';
-import { manage } from './management-api.js';
 import type { TestIssuer } from './test-issuer.js';
 import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
-import { startTestService, type TestResponse, type TestService } from './test-service.js';
+import type { TestResponse, TestService } from './test-service.js';
+import { type UsedService, useService } from './use-service.js';
 
-export const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 export const REMEMBER = { remember: 'browser' };
 export const LINK = { ...REMEMBER, link: 'browser' };
 export const FROM_PAGE = { origin: ACME_ORIGIN };
@@ -23,56 +20,43 @@ export const RIVAL_SIGN_IN_DAYS = 5;
 /** The sign-in systems of two organizations. */
 export let acme: SignInSystem;
 export let rival: SignInSystem;
-export let service: TestService;
+export let service: UsedService;
 /** A second process on the same database. */
-export let other: TestService;
+export let other: UsedService;
 export let database: TestDatabase;
 
 /** Starts two services that trust both sign-in systems, for the tests of a file. */
 export function startSignInServices(): void {
+  // runs after the services have stopped
+  afterAll(async () => {
+    await database?.remove();
+    await acme?.issuer.stop();
+    await rival?.issuer.stop();
+  });
   beforeAll(async () => {
     acme = await SignInSystem.start();
     rival = await SignInSystem.start();
     for (const algorithm of ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'RS512', 'PS384', 'ES512'])
       await acme.issuer.addKey(algorithm);
     database = await createTestDatabase();
-    const registry = registryWithSignIn({
-      [ACME]: acme.settings(),
-      [RIVAL]: { issuer: 'https://rival.example', jwks: rival.jwks, sign_in_days: RIVAL_SIGN_IN_DAYS },
-    });
-    other = await startTestService({ registry, database });
-    service = await startTestService({ registry, database, environment: { ADMIN_TOKEN } });
   });
-  afterEach(() => {
-    vi.restoreAllMocks();
-    service.clock.reset();
-    other.clock.reset();
-  });
-  afterAll(async () => {
-    await other?.stop();
-    await service?.stop();
-    await database?.remove();
-    await acme?.issuer.stop();
-    await rival?.issuer.stop();
-  });
+  const options = () => {
+    const ofRival = { issuer: 'https://rival.example', jwks: rival.jwks, sign_in_days: RIVAL_SIGN_IN_DAYS };
+    return { database, registry: registryWithSignIn({ [ACME]: acme.settings(), [RIVAL]: ofRival }) };
+  };
+  other = useService(options);
+  service = useService(options);
 }
 
-export const rowsOf = <Entity extends object>(entity: new () => Entity): Repository<Entity> =>
-  service.application.get(DataSource).getRepository(entity);
 export const seconds = () => service.clock.seconds();
 /** A user that no other test uses. */
 export const newUser = () => `user-${randomUUID()}`;
 export const assert = (claims: object = {}, header: object = {}, key?: TestIssuer['keys'][number]) =>
   acme.assert(service.clock.now(), claims, header, key);
-export const signInAs = async (sub: string, more: object = {}, headers = {}, at = service) =>
+export const signInAs = async (sub: string, more: object = {}, headers = {}, at: TestService = service) =>
   signIn(at, await assert({ sub }), more, headers);
 /** The audit events of the first service about links. */
 export const linkedEvents = () => service.audit.filter(({ event }) => event === 'identity.linked');
-export const erase = (entityId: string) =>
-  manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
-export const lookUp = (entityId: string) =>
-  manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
-
 /** Checks that a request gets `invalid_grant` and creates no customer. */
 export async function expectInvalidGrantWithoutCustomer(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();

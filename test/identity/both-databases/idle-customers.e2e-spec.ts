@@ -1,23 +1,28 @@
+import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
+import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
+import { EndedLinks } from '../../../src/identity/ended-links.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { atNextTransaction } from '../../support/dying-transactions.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
-import { rememberedPair } from '../../support/remember.js';
+import { linksOf, moveOf, remember, rememberedPair } from '../../support/remember.js';
 import { sqlOf, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { DAY_SECONDS, useService } from '../../support/use-service.js';
+import { useService } from '../../support/use-service.js';
 
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
@@ -32,40 +37,213 @@ function registry(): ReturnType<typeof refreshingRegistry> {
 }
 
 const service = useService({ registry: registry() });
-afterEach(async () => {
-  vi.restoreAllMocks();
-  service.clock.reset();
-  await forgetPass();
-});
+afterEach(() => forgetPass());
 
-const pass = (days: number, of = service) => of.clock.advance({ seconds: days * DAY_SECONDS });
 /** Lets the purge of idle customers run again on the same day. */
-const forgetPass = (of = service) =>
-  of.application.get(DataSource).getRepository(RecordedValue).delete({ name: 'idle_customers_purged_day' });
+const forgetPass = () => service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
 const purgeAgain = async () => {
   await forgetPass();
   return purge(service);
 };
-const rowOf = (entityId: string, of = service) => identitiesOf(of).findOneBy({ entityId });
+const rowOf = (entityId: string) => identitiesOf(service).findOneBy({ entityId });
 const isPurged = async (entityId: string) => (await rowOf(entityId))?.erasedAt !== null;
 const byAgent = async (entity_id: string) =>
   service.post(TOKEN, agentTokenBody({ entity_id }), bearer(await issueAgentToken(service)));
-const visitWith = (cookie: string) => service.post(TOKEN, cookieBody(), { cookie });
+const FORGOTTEN = { client_id: ACME_SITE, organization_id: ACME };
+
+describe('protocol §5.9: idle_days of an organization', () => {
+  it('ends the link of a browser to a customer that it has not used for longer', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    for (const days of [IDLE_DAYS, IDLE_DAYS, 1]) {
+      service.passDays(days);
+      expect((await browser.visit()).body.entity_id).toBe(entity_id);
+    }
+    service.passDays(IDLE_DAYS + 1);
+    const next = (await browser.visit()).body.entity_id;
+    expect(next).not.toBe(entity_id);
+    service.passDays(IDLE_DAYS);
+    expect((await browser.visit()).body.entity_id).toBe(next);
+  });
+
+  it('ends a link from a transfer too: parallel calls of the browser get one new customer, with one audit event', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    service.passDays(IDLE_DAYS);
+    expect(await service.idOf(pair)).toBe(moved.entity_id);
+    service.passDays(IDLE_DAYS + 1);
+    const created = () => service.audit.filter(({ event }) => event === 'identity.created').length;
+    const state = async () => [
+      await identitiesOf(service).count(),
+      await service.rowsOf(BrowserLink).count(),
+      created(),
+    ];
+    const before = await state();
+    const database = service.application.get(Database);
+    const transaction = database.transaction.bind(database);
+    const waiting: (() => void)[] = [];
+    // Every call has read the idle link before the first one replaces it.
+    vi.spyOn(database, 'transaction').mockImplementation(async (work) => {
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        if (waiting.length === 5) for (const go of waiting) go();
+      });
+      return transaction(work) as never;
+    });
+    const ids = await Promise.all(Array.from({ length: 5 }, () => service.idOf(pair)));
+    expect([waiting.length, new Set(ids).size]).toEqual([5, 1]);
+    expect(ids[0]).not.toBe(moved.entity_id);
+    expect(await state()).toEqual(before.map((count) => count + 1));
+  });
+
+  it('leaves an idle customer out of a conflict, of a new browser and of the check whether to clear cookies', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit();
+    await browser.visit({}, GROUP);
+    service.passDays(IDLE_DAYS + 1);
+    const moved = await newCustomer(service);
+    const { cookie = '' } = browser;
+    const response = await remember(service, await moveOf(service, moved.access_token), { cookie });
+    expect(response.status).toBe(200);
+    const forgotten = await service.post('/v2/customer/forget', { ...FORGOTTEN, group_id: 'sales' }, { cookie });
+    expect(forgotten.cookies).toHaveLength(2);
+  });
+
+  it.each([0, 732, -1, 1.5, '30', null])('must be a whole number from 1 to 731: %j', async (idle_days) => {
+    const entry = { id: randomUUID(), name: 'Idle', idle_days };
+    const response = await service.admin('POST', '/admin/organizations', entry);
+    if (idle_days === null) expect(response.status).toBeLessThan(300);
+    else expectInvalidRequest(response, /idle_days/);
+  });
+
+  it.each([60, null])(
+    'counts as it is at the visit: after it became %j, a link that was idle is not',
+    async (later) => {
+      const organization_id = randomUUID();
+      const path = `/admin/organizations/${organization_id}`;
+      const change = (idle_days: number | null) => service.admin('PATCH', path, { idle_days });
+      const entry = { id: organization_id, name: 'Idle', idle_days: 7, public_clients: [PUBLIC_SITE] };
+      await service.admin('POST', '/admin/organizations', entry);
+      const browser = new TestBrowser(service);
+      const body = { client_id: PUBLIC_SITE, organization_id };
+      const { entity_id } = (await browser.visit(body)).body;
+      service.passDays(30);
+      expect((await change(later)).body.idle_days).toBe(later ?? undefined);
+      expect(await service.idOf(browser.cookie as string, body)).toBe(entity_id);
+      service.passDays(8);
+      expect((await change(7)).body.idle_days).toBe(7);
+      expect(await service.idOf(browser.cookie as string, body)).not.toBe(entity_id);
+    },
+  );
+});
+
+describe('the purge of browser links', () => {
+  it('deletes the links that a revocation has ended before it deletes the revocation', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    service.passDays(20);
+    expect((await purge(service))?.browser_customer).toBe(1);
+    expect(await service.rowsOf(Revocation).count()).toBe(0);
+    expect(await service.idOf(pair)).not.toBe(moved.entity_id);
+  });
+
+  it('leaves a revocation that expires during the purge to the next purge, so that its links stay ended', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    const endedLinks = service.application.get(EndedLinks);
+    const deleteInSteps = endedLinks.deleteInSteps.bind(endedLinks);
+    vi.spyOn(endedLinks, 'deleteInSteps').mockImplementation(async function* (size, now) {
+      yield* deleteInSteps(size, now);
+      service.passDays(20);
+    });
+    expect(await purge(service)).toMatchObject({ browser_customer: 0, revocation: 0 });
+    vi.restoreAllMocks();
+    expect(await service.idOf(pair)).not.toBe(moved.entity_id);
+    service.passDays(20);
+    expect((await purge(service))?.revocation).toBe(1);
+  });
+
+  /** Runs `act` once, after the purge has read the links that expired revocations have ended. */
+  function afterReadingEndedLinks(act: () => Promise<unknown>): void {
+    const database = service.application.get(Database);
+    const select = database.select.bind(database);
+    let hasRun = false;
+    vi.spyOn(database, 'select').mockImplementation(async (statement, parameters) => {
+      const rows = await select(statement, parameters);
+      if (!hasRun && /FROM revocation\s+JOIN link_ancestor/.test(sqlOf(database, statement))) {
+        hasRun = true;
+        await act();
+      }
+      return rows as never;
+    });
+  }
+
+  it('leaves no way back by a browser that remembers another customer during the purge of the revocation', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    service.passDays(20);
+    const inGroup = (await service.visit(undefined, {}, GROUP)).body;
+    let later = '';
+    afterReadingEndedLinks(async () => {
+      later = await rememberedPair(service, inGroup.access_token, pair);
+    });
+    await purge(service);
+    expect(await service.rowsOf(Revocation).count()).toBe(0);
+    expect(await service.idOf(later, {}, GROUP)).toBe(inGroup.entity_id);
+    expect(await service.idOf(later)).not.toBe(moved.entity_id);
+  });
+
+  it('ends at most 50 links in a step, and also a link that another node has added after the purge has read', async () => {
+    const moved = await newCustomer(service);
+    await rememberedPair(service, moved.access_token);
+    const [link] = (await linksOf(service, moved.entity_id)) as [BrowserLink];
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    const { manager } = service.application.get(DataSource);
+    const addCopies = async (browserIds: string[]) => {
+      const { entityId } = link;
+      const [ancestorId] = JSON.parse(link.lineage as string).ancestors;
+      await manager.insert(
+        BrowserLink,
+        browserIds.map((browserId) => ({ ...link, browserId })),
+      );
+      await manager.insert(
+        LinkAncestor,
+        browserIds.map((browserId) => ({ entityId, browserId, ancestorId })),
+      );
+    };
+    await addCopies(Array.from({ length: 119 }, (_, index) => `copy-${index}`));
+    service.passDays(20);
+    afterReadingEndedLinks(() => addCopies(['added-later']));
+    const { version } = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
+    const steps: number[] = [];
+    for await (const ended of service.application.get(EndedLinks).deleteInSteps(1_000, new Date(service.clock.now())))
+      steps.push(ended);
+    expect(steps.reduce((sum, ended) => sum + ended, 0)).toBe(121);
+    expect(Math.max(...steps)).toBeLessThanOrEqual(50);
+    expect(await linksOf(service, moved.entity_id)).toEqual([]);
+    expect(await manager.countBy(LinkAncestor, { entityId: moved.entity_id })).toBe(0);
+    const after = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
+    expect(after.version, 'a parallel remember decides before or after the purge').toBeGreaterThan(version);
+  });
+});
 
 describe('protocol §5.9: the purge of idle customers', () => {
   it('deletes a customer that its browser has not used for idle_days, and leaves the browser its other customers', async () => {
     const browser = new TestBrowser(service);
     const rival = (await browser.visit(AT_RIVAL)).body.entity_id;
     const [first, sales] = [(await browser.visit()).body.entity_id, (await browser.visit({}, GROUP)).body.entity_id];
-    pass(IDLE_DAYS);
+    service.passDays(IDLE_DAYS);
     await purge(service);
     expect([await isPurged(first), await isPurged(sales)]).toEqual([false, false]);
     expect((await browser.visit({}, GROUP)).body.entity_id).toBe(sales);
-    pass(2);
+    service.passDays(2);
     await purge(service);
     expect([await isPurged(first), await isPurged(sales), await isPurged(rival)]).toEqual([true, false, false]);
     const withIdOfPurged = (browser.cookie as string).replace(/(__svc_cid=)[^;]+/, `$1${first}`);
-    expect((await service.post(TOKEN, cookieBody(AT_RIVAL), { cookie: withIdOfPurged })).body.entity_id).toBe(rival);
+    expect(await service.idOf(withIdOfPurged, AT_RIVAL)).toBe(rival);
     expect((await browser.visit({}, GROUP)).body.entity_id).toBe(sales);
     const next = (await browser.visit()).body.entity_id;
     expect(next).not.toBe(first);
@@ -76,14 +254,14 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
     const rival = (await browser.visit(AT_RIVAL)).body.entity_id;
-    pass(IDLE_DAYS + 2);
+    service.passDays(IDLE_DAYS + 2);
     await purge(service);
     expect(await rowOf(first)).toMatchObject({ groupId: null, creator: null, lastTokenDay: null, createdAt: null });
     expect((await browser.visit(AT_RIVAL)).body.entity_id).toBe(rival);
-    pass(740);
+    service.passDays(740);
     await purgeAgain();
     expect([await rowOf(first), await isPurged(rival)]).toEqual([null, true]);
-    pass(3);
+    service.passDays(3);
     await purgeAgain();
     expect(await rowOf(rival)).toBeNull();
   });
@@ -93,12 +271,8 @@ describe('protocol §5.9: the purge of idle customers', () => {
     [
       'a browser link',
       async (_, token) => {
-        let cookie = await rememberedPair(service, token);
-        return async () => {
-          const response = await visitWith(cookie);
-          cookie = cookieHeader(response);
-          return response.body.entity_id;
-        };
+        const cookie = await rememberedPair(service, token);
+        return () => service.idOf(cookie);
       },
     ],
     [
@@ -116,15 +290,15 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const { entity_id, access_token } = await newCustomer(service);
     const use = await begin(entity_id, access_token);
     for (const days of [20, 20, 20]) {
-      pass(days);
+      service.passDays(days);
       expect(await use()).toBe(entity_id);
       await purgeAgain();
       expect(await isPurged(entity_id)).toBe(false);
     }
-    pass(IDLE_DAYS);
+    service.passDays(IDLE_DAYS);
     await purgeAgain();
     expect(await isPurged(entity_id)).toBe(false);
-    pass(2);
+    service.passDays(2);
     await purgeAgain();
     expect(await isPurged(entity_id)).toBe(true);
   });
@@ -133,16 +307,15 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const [moved, linked] = [await newCustomer(service), await newCustomer(service)];
     const code = await transferToken(service, moved.access_token);
     const pair = await rememberedPair(service, linked.access_token);
-    pass(20);
-    expect((await visitWith(pair)).body.entity_id).toBe(linked.entity_id);
-    const forgotten = { client_id: ACME_SITE, organization_id: ACME };
-    expect((await service.post('/v2/customer/forget', forgotten, { cookie: pair })).status).toBe(200);
-    pass(-19.98);
+    service.passDays(20);
+    expect((await service.visit(pair)).body.entity_id).toBe(linked.entity_id);
+    expect((await service.post('/v2/customer/forget', FORGOTTEN, { cookie: pair })).status).toBe(200);
+    service.passDays(-19.98);
     expect((await redeem(service, code)).status).toBe(200);
-    pass(19.98 + 12);
+    service.passDays(19.98 + 12);
     await purge(service);
     expect([await isPurged(moved.entity_id), await isPurged(linked.entity_id)]).toEqual([true, false]);
-    pass(20);
+    service.passDays(20);
     await purge(service);
     expect(await isPurged(linked.entity_id)).toBe(true);
   });
@@ -152,22 +325,9 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const ids = [];
     for (const more of [{}, { external_id: 'idle-user' }])
       ids.push((await service.post(TOKEN, agentTokenBody(more), agent)).body.entity_id);
-    pass(900);
+    service.passDays(900);
     await purge(service);
     for (const id of ids) expect(await isPurged(id)).toBe(false);
-  });
-
-  it('asks the participants first, and lets them delete their data of purged customers only', async () => {
-    const participants = service.application.get(CustomerDataParticipants);
-    const [retained, purged] = [(await newCustomer(service)).entity_id, (await newCustomer(service)).entity_id];
-    const onErase = vi.spyOn(participants, 'onErase');
-    vi.spyOn(participants, 'mustRetain').mockImplementation(async (ids) => ids.filter((id) => id === retained));
-    pass(IDLE_DAYS + 2);
-    await purge(service);
-    expect([await isPurged(retained), await isPurged(purged)]).toEqual([false, true]);
-    const erased = onErase.mock.calls.map(([id]) => id);
-    expect(erased).toContain(purged);
-    expect(erased).not.toContain(retained);
   });
 
   it('goes on with the other customers if a participant fails for one, logs it, and tries again in each purge', async () => {
@@ -176,7 +336,7 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const idsOfUnfinished = async () => (await unfinished.find()).map(({ entityId }) => entityId);
     const failing = (await newCustomer(service)).entity_id;
     const others = [(await newCustomer(service)).entity_id, (await newCustomer(service)).entity_id];
-    pass(IDLE_DAYS + 2);
+    service.passDays(IDLE_DAYS + 2);
     const onErase = vi.spyOn(participants, 'onErase').mockImplementation(async (id) => {
       if (id === failing) throw new Error('no disk');
     });
@@ -212,20 +372,6 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await unfinished.count()).toBe(0);
   });
 
-  it('deletes a customer that was created for a link as soon as no transfer token can lead to it', async () => {
-    const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
-    pass(IDLE_DAYS + 2);
-    const { entity_id, access_token } = (await visitWith(pair)).body;
-    pass(IDLE_DAYS + 2);
-    await purgeAgain();
-    expect(await isPurged(entity_id)).toBe(true);
-    expect(await rowOf(entity_id)).not.toBeNull();
-    pass(3);
-    await purgeAgain();
-    expect(await rowOf(entity_id)).toBeNull();
-    expect(await infoStatus(service, access_token)).toBe(401);
-  });
-
   it('reads the table once a day', async () => {
     await purgeAgain();
     const database = service.application.get(Database);
@@ -233,7 +379,7 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const reads = () => select.mock.calls.filter(([each]) => sqlOf(database, each).includes('AS is_deletable')).length;
     await purge(service);
     expect(reads()).toBe(0);
-    pass(1);
+    service.passDays(1);
     await purge(service);
     expect(reads()).toBeGreaterThan(0);
   });
@@ -242,23 +388,16 @@ describe('protocol §5.9: the purge of idle customers', () => {
 describe('a token that is requested while its customer is purged', () => {
   /** Runs `act` right before or after the transaction that purges customers. */
   function duringPurge(moment: 'before' | 'after', act: () => Promise<unknown>): void {
-    const database = service.application.get(Database);
-    const transaction = database.transaction.bind(database);
     const participants = service.application.get(CustomerDataParticipants);
     vi.spyOn(participants, 'mustRetain').mockImplementationOnce(async () => {
-      vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
-        if (moment === 'before') await act();
-        const result = await transaction(work);
-        if (moment === 'after') await act();
-        return result as never;
-      });
+      atNextTransaction(service, moment, act);
       return [];
     });
   }
 
   it.each(['before', 'after'] as const)('by an agent, right %s the purge, leaves no valid token', async (moment) => {
     const { entity_id } = await newCustomer(service);
-    pass(IDLE_DAYS + 2);
+    service.passDays(IDLE_DAYS + 2);
     const responses: Awaited<ReturnType<typeof byAgent>>[] = [];
     duringPurge(moment, async () => responses.push(await byAgent(entity_id)));
     await purge(service);
@@ -270,7 +409,7 @@ describe('a token that is requested while its customer is purged', () => {
 
   it.each(['before', 'after'] as const)('by a transfer token, right %s the purge, leaves no link', async (moment) => {
     const { entity_id } = await newCustomer(service);
-    pass(IDLE_DAYS + 2);
+    service.passDays(IDLE_DAYS + 2);
     const agent = await issueAgentToken(service);
     const code = await transferToken(service, agent, { bearer_type: 'agent', customer_id: entity_id });
     await identitiesOf(service).update({ entityId: entity_id }, { lastTokenDay: null });
@@ -288,8 +427,8 @@ describe('the day of the last token', () => {
     const agent = bearer(await issueAgentToken(service));
     const { entity_id } = await newCustomer(service);
     const ofAgent = (await service.post(TOKEN, agentTokenBody(), agent)).body.entity_id;
-    pass(0.9);
-    pass(0.2);
+    service.passDays(0.9);
+    service.passDays(0.2);
     const fresh = bearer(await issueAgentToken(service));
     const send = (id: string) => service.post(TOKEN, agentTokenBody({ entity_id: id }), fresh);
     expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT', 'UPDATE']);

@@ -12,21 +12,20 @@ import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js'
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
-import type { Purged } from '../../../src/purge/purge.js';
+import { type Purged } from '../../../src/purge/purge.js';
 import { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
 import { RegistryChange } from '../../../src/registry/registry-change.entity.js';
-import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
+import { atNextTransaction } from '../../support/dying-transactions.js';
 import { expectNoOrphans, identitiesOf, linksOfBrowser } from '../../support/identities.js';
-import { issueAgentToken, purge } from '../../support/operator-commands.js';
-import { environmentOf, runCli } from '../../support/processes.js';
+import { issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
-import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { serviceOfTest, useService } from '../../support/use-service.js';
+import { codesOf, newCustomer } from '../../support/transfers.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
-const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const EXPIRING = [OneTimeCode, RefreshFamily, Revocation, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
@@ -49,7 +48,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   for (const entity of [...EXPIRING, CustomerIdentity, KnownBrowser, BrowserLink])
     await dataSource.getRepository(entity).clear();
-  await dataSource.getRepository(RecordedValue).delete({ name: 'idle_customers_purged_day' });
+  await service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
   // A failed test can leave its lease.
   await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
 });
@@ -79,45 +78,6 @@ describe('the purge of expired rows', () => {
     const { customer: _, browser: __, browser_customer: ___, refresh_family: ____, ...tables } = NO_ROWS;
     for (const table of Object.keys(tables)) expect(sizes[table]).toEqual([1_000, 1]);
   });
-
-  it('deletes a transfer token when it expires, whether it was used or not', async () => {
-    const { access_token } = await newCustomer(service);
-    const [used, unused] = [await transferToken(service, access_token), await transferToken(service, access_token)];
-    expect((await redeem(service, used)).status).toBe(200);
-    expect(await purge(service)).toEqual(NO_ROWS);
-    expect((await redeem(service, unused)).status).toBe(200);
-    service.clock.advance({ seconds: 3_601 });
-    expect(await purge(service)).toEqual({ ...NO_ROWS, one_time_code: 2 });
-    expect((await redeem(service, used)).status).toBe(400);
-  });
-
-  it('deletes a refresh family when it was unused for its lifetime', async () => {
-    const first = await agentTokenPair(service);
-    service.clock.advance({ seconds: 29 * DAY_SECONDS });
-    const second = (await refresh(service, first.refresh_token)).body;
-    service.clock.advance({ seconds: 2 * DAY_SECONDS });
-    await purge(service);
-    expect(await dataSource.getRepository(RefreshFamily).count()).toBe(1);
-    expect((await refresh(service, second.refresh_token)).status).toBe(200);
-    service.clock.advance({ seconds: 31 * DAY_SECONDS });
-    await purge(service);
-    expect(await dataSource.getRepository(RefreshFamily).count()).toBe(0);
-  });
-
-  it('deletes a revocation only after the longest lifetime of a token has passed', async () => {
-    const { access_token } = await newCustomer(service);
-    const { exp } = claimsOf(access_token) as { exp: number };
-    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-    const longest = exp - 28_800 + 86_400;
-    for (const left of [86_000, 57_600, 5]) {
-      service.clock.advance({ seconds: longest - left - service.clock.seconds() });
-      expect(await purge(service)).toEqual(NO_ROWS);
-      expect(await infoStatus(service, access_token)).toBe(401);
-    }
-    service.clock.advance({ seconds: 5 + 120 + 1 });
-    expect(await purge(service)).toEqual({ ...NO_ROWS, revocation: 1 });
-    expect(await infoStatus(service, access_token)).toBe(401);
-  });
 });
 
 describe('the purge of idle browsers', () => {
@@ -130,37 +90,25 @@ describe('the purge of idle browsers', () => {
     const deletedIds = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
     const remainingIds = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
     const { entity_id } = (await erased.visit()).body;
-    await service.admin('DELETE', `/admin/identities/${entity_id}`);
-    await dataSource.getRepository(Revocation).clear();
+    await service.erase(entity_id);
+    await service.rowsOf(Revocation).clear();
 
-    service.clock.advance({ seconds: 730 * DAY_SECONDS });
+    service.passDays(730);
     expect((await active.visit()).body.entity_id).toBe(remainingIds[0]);
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
     expect(await purge(service)).toMatchObject({ customer: 0, browser: 0 });
-    service.clock.advance({ seconds: 2 * DAY_SECONDS });
+    service.passDays(2);
     expect(await purge(service)).toMatchObject({ customer: 2, browser: 2 });
-    service.clock.advance({ seconds: 3 * DAY_SECONDS });
+    service.passDays(3);
     await purge(service);
     // the erased customer has a generation, which is never purged (protocol §3.12)
     expect(await storedIds()).toEqual([ofBackend, entity_id, ...remainingIds].sort());
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
-    const again = await service.post(
-      TOKEN,
-      agentTokenBody({ entity_id: ofBackend }),
-      bearer(await issueAgentToken(service)),
-    );
-    expect(again.status).toBe(200);
+    const later = bearer(await issueAgentToken(service));
+    expect((await service.post(TOKEN, agentTokenBody({ entity_id: ofBackend }), later)).status).toBe(200);
     const returning = await idle.visit();
     expect(returning.status).toBe(200);
     expect(deletedIds).not.toContain(returning.body.entity_id);
-  });
-
-  it('keeps a browser until the last day of its cookies, on which it is still recognized', async () => {
-    const browser = new TestBrowser(service);
-    const { entity_id } = (await browser.visit()).body;
-    service.clock.advance({ seconds: 730 * DAY_SECONDS - 60 });
-    expect(await purge(service)).toMatchObject({ customer: 0, browser: 0 });
-    expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
 
   it('deletes at most 1,000 rows at a time, even if active browsers are between them', async () => {
@@ -180,8 +128,8 @@ describe('the purge of idle browsers', () => {
     onStatement(/^\s*DELETE FROM browser/, (deleted) => sizes.push(deleted));
     expect((await purge(service))?.browser).toBe(idle.length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
-    expect(await dataSource.getRepository(KnownBrowser).count()).toBe(500);
-    expect(await dataSource.getRepository(BrowserLink).count()).toBe(500);
+    expect(await service.rowsOf(KnownBrowser).count()).toBe(500);
+    expect(await service.rowsOf(BrowserLink).count()).toBe(500);
     expect((await purge(service))?.browser).toBe(0);
   });
 
@@ -191,21 +139,14 @@ describe('the purge of idle browsers', () => {
   ] as const)('allows a visit right %s it removes the secret of the browser: %s', async (moment, _then) => {
     const browser = new TestBrowser(service);
     const first = await browser.visit();
-    service.clock.advance({ seconds: 740 * DAY_SECONDS });
-    const transaction = database.transaction.bind(database);
+    service.passDays(740);
     let visited = '';
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
     };
     const steps = service.application.get(IdleBrowsers).deleteInSteps(50);
     await steps.next();
-    vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
-      vi.restoreAllMocks();
-      if (moment === 'before') await visit();
-      const result = await transaction(work);
-      if (moment === 'after') await visit();
-      return result as never;
-    });
+    atNextTransaction(service, moment, visit);
     for await (const _step of steps);
     const isLeft = moment === 'before';
     const [link] = await linksOfBrowser(service, first);
@@ -215,59 +156,9 @@ describe('the purge of idle browsers', () => {
     await expectNoOrphans(service);
   });
 
-  it('leaves every browser a valid customer when many browsers return at the same time', async () => {
-    const browsers = Array.from({ length: 40 }, () => new TestBrowser(service));
-    for (const browser of browsers) {
-      await browser.visit();
-      await browser.visit({}, GROUP);
-    }
-    service.clock.advance({ seconds: 740 * DAY_SECONDS });
-    const purging = purge(service);
-    const visits = await Promise.all(browsers.map((browser) => browser.visit()));
-    await purging;
-    for (const [index, { status, body }] of visits.entries()) {
-      expect(status).toBe(200);
-      expect((await browsers[index]?.visit())?.body.entity_id).toBe(body.entity_id);
-      expect(await infoStatus(service, body.access_token)).toBe(200);
-    }
-    await expectNoOrphans(service);
-  });
-
-  it('deletes the links of a browser with 5,000 customers by statements of at most 1,000 rows', async () => {
-    await idleBrowserWithLinks(5_000);
-    const sizes: number[] = [];
-    onStatement(/^\s*DELETE FROM browser_customer/, (deleted) => sizes.push(deleted));
-    expect((await purge(service))?.browser).toBe(1);
-    expect(sizes).toEqual([1_000, 1_000, 1_000, 1_000, 1_000, 1]);
-    await expectNoOrphans(service);
-  });
-
-  it('ends the idle links of a browser by statements that name at most 64, and none that has ended before', async () => {
-    const links = dataSource.getRepository(BrowserLink);
-    await idleBrowserWithLinks(300);
-    const [first] = (await links.findBy({ organizationId: ACME })) as [BrowserLink];
-    const live = Array.from({ length: 1_100 }, (_, index) => ({
-      ...first,
-      entityId: `1-customer-${index}`,
-      groupId: `g-${index}`,
-    }));
-    for (let at = 0; at < live.length; at += 500) await links.insert(live.slice(at, at + 500));
-    const log = vi.spyOn(dataSource.logger, 'logQuery');
-    expect((await purge(service))?.browser).toBe(1);
-    const updates = log.mock.calls.filter(([sql]) => /^\s*UPDATE browser_customer/.test(sql));
-    log.mockRestore();
-    const named = updates.map(([, parameters = []]) =>
-      (parameters as unknown[]).filter((_value, index) => index % 2 === 1),
-    );
-    expect(Math.max(...named.map(({ length }) => length))).toBeLessThanOrEqual(64);
-    const ids = [first, ...live].map(({ entityId }) => entityId);
-    expect(new Set(named.flat())).toEqual(new Set(ids));
-    await expectNoOrphans(service);
-  });
-
   it('continues with a browser of which an earlier purge deleted a part, and which is not recognized meanwhile', async () => {
     const [browser, entityId] = await idleBrowserWithLinks(2_500);
-    const links = dataSource.getRepository(BrowserLink);
+    const links = service.rowsOf(BrowserLink);
     const other = loseLeaseAfter(/^\s*DELETE FROM browser_customer/);
     expect((await purge(service))?.browser).toBe(0);
     await releaseLease(dataSource.manager, other);
@@ -283,9 +174,9 @@ describe('the purge of idle browsers', () => {
     const active = new TestBrowser(service);
     const { browserId } = (await linksOfBrowser(service, await active.visit()))[0] as BrowserLink;
     const { entity_id: entityId } = first.body;
-    service.clock.advance({ seconds: 740 * DAY_SECONDS });
+    service.passDays(740);
     const today = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
-    const links = dataSource.getRepository(BrowserLink);
+    const links = service.rowsOf(BrowserLink);
     await links.insert({ ...linkOf(browserId, entityId, today - 730), groupId: 'sales' });
     await links.update({ browserId }, { seenDay: today - 730 });
     expect(await purge(service)).toMatchObject({ customer: 0, browser: 1 });
@@ -301,10 +192,10 @@ describe('the purge of idle browsers', () => {
     'and an erasure right %s it purges a customer leave no data of it',
     async (_, hook, status, generation) => {
       const { entity_id: entityId } = await newCustomer(service);
-      service.clock.advance({ seconds: 740 * DAY_SECONDS });
+      service.passDays(740);
       const statuses: number[] = [];
       vi.spyOn(service.application.get(CustomerDataParticipants), hook).mockImplementationOnce(async () => {
-        const erased = await service.admin('DELETE', `/admin/identities/${entityId}`);
+        const erased = await service.erase(entityId);
         statuses.push(erased.status);
         return [];
       });
@@ -328,41 +219,26 @@ describe('several processes that purge', () => {
     expect(await purge(service)).toEqual(NO_ROWS);
   });
 
-  it('wait a minute for a process that died during its purge', async () => {
-    const abandonedLease: Lease = { name: 'purge', owner: 'a process that has died' };
-    await acquireLease(dataSource.manager, abandonedLease, service.clock.now(), 60_000);
-    await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
-    expect(await purge(service)).toBeUndefined();
-    expect(await codesOf(service).count()).toBe(1);
-    service.clock.advance({ seconds: 61 });
-    expect(await purge(service)).toEqual({ ...NO_ROWS, one_time_code: 1 });
-  });
-
   it('stop after the current batch when they lose the lease', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
     const newLease = loseLeaseAfter(/^\s*DELETE FROM one_time_code/);
     await insertRows(Revocation, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.one_time_code).toBe(1_000);
-    expect(await dataSource.getRepository(Revocation).count(), 'other tables stay').toBe(1);
+    expect(await service.rowsOf(Revocation).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource.manager, newLease);
   });
 
-  it('print what they deleted in dist/cli.js purge, and exit with 1 while another process purges', async () => {
+  it('print what they deleted, and wait a minute for another process, which may have died during its purge', async () => {
     await insertRows(OneTimeCode, 1_200, new Date(service.clock.now() - 1_000));
-    await insertRows(Revocation, 2, new Date(service.clock.now() + 600_000));
-    const environment = { ...environmentOf(service.database), LOG_LEVEL: 'error' };
-    const first = await runCli(['purge'], environment);
-    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const other: Lease = { name: 'purge', owner: 'a process that has died' };
+    await acquireLease(dataSource.manager, other, service.clock.now(), 60_000);
+    await expect(runCommand(service, 'purge')).rejects.toThrow('another process is purging');
+    expect(await codesOf(service).count()).toBe(1_200);
+    service.clock.advance({ seconds: 61 });
     const printed = Object.entries({ ...NO_ROWS, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
-    expect(first.stdout.trimEnd().split('\n').sort()).toEqual(printed.sort());
-
-    const other: Lease = { name: 'purge', owner: 'another process' };
-    await acquireLease(dataSource.manager, other, Date.now(), 60_000);
-    const second = await runCli(['purge'], environment);
-    expect(second).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
-    await releaseLease(dataSource.manager, other);
-    expect(await runCli(['purge', 'more'], environment)).toMatchObject({ code: 2, stdout: '' });
+    expect((await runCommand(service, 'purge')).trimEnd().split('\n').sort()).toEqual(printed.sort());
+    await expect(runCommand(service, 'purge', 'more')).rejects.toThrow();
   });
 });
 
@@ -403,12 +279,12 @@ async function storedIds(): Promise<string[]> {
 }
 
 /** Reports the number of rows that each matching statement has changed. */
-function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExecArray) => void): void {
+function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExecArray) => unknown): void {
   const execute = database.execute.bind(database);
   vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
     const changed = await execute(statement, parameters);
     const match = pattern.exec(sqlOf(database, statement));
-    if (match) report(changed, match);
+    if (match) await report(changed, match);
     return changed;
   });
 }
@@ -416,15 +292,12 @@ function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExe
 /** Gives the lease of a purge to another process after the first statement that matches. */
 function loseLeaseAfter(pattern: RegExp): Lease {
   const newLease: Lease = { name: 'purge', owner: 'another process' };
-  const execute = database.execute.bind(database);
   let isLost = false;
-  vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-    const changed = await execute(statement, parameters);
-    if (isLost || !pattern.test(sqlOf(database, statement))) return changed;
+  onStatement(pattern, async () => {
+    if (isLost) return;
     isLost = true;
     await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
     await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
-    return changed;
   });
   return newLease;
 }
@@ -436,7 +309,7 @@ async function idleBrowserWithLinks(count: number): Promise<[browser: TestBrowse
   const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
   const ended = { ...link, organizationId: null, groupId: null };
   const links = Array.from({ length: count }, (_, index) => ({ ...ended, entityId: `0-customer-${index}` }));
-  for (let at = 0; at < count; at += 500) await dataSource.getRepository(BrowserLink).insert(links.slice(at, at + 500));
-  service.clock.advance({ seconds: 740 * DAY_SECONDS });
+  for (let at = 0; at < count; at += 500) await service.rowsOf(BrowserLink).insert(links.slice(at, at + 500));
+  service.passDays(740);
   return [browser, first.body.entity_id];
 }

@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Pool } from 'mysql2';
+import { DataSource } from 'typeorm';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { startMariadb } from '../../../scripts/mariadb.js';
+import { findMariadb } from '../../../scripts/test-programs.js';
+import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { Identities } from '../../../src/identity/identities.js';
+import { NewCustomers } from '../../../src/identity/new-customers.js';
+import { Database } from '../../../src/platform/database/database.js';
+import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
+import { requestContext } from '../../../src/platform/request-context/request-context.js';
+import { TestBrowser } from '../../support/cookie-grant.js';
+import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { expectKeysOnly } from '../../support/statement-plans.js';
+import { clientOf } from '../../support/statements.js';
+import { ACME } from '../../support/test-registry.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
+
+/** An integer of the type BIGINT and one of the type DECIMAL, on MySQL and MariaDB. */
+const FIND_NUMBERS = selectStatement<[], { counted: number; summed: number }>(
+  'SELECT COUNT(*) AS counted, SUM(1) AS summed FROM organization',
+);
+
+const FIND_TIMES = selectStatement<[id: string], { created: Date; last_created_at: Date; erased_at: Date | null }>(
+  `SELECT found.created_at AS created, found.erased_at,
+  (SELECT MAX(created_at) FROM customer WHERE entity_id = found.entity_id) AS last_created_at
+  FROM (SELECT * FROM customer WHERE entity_id = ?) AS found`,
+);
+
+const PARALLEL_REQUEST_COUNT = 20;
+
+const service = useService({ registry: rememberingRegistry() });
+
+const browsers = () => Array.from({ length: PARALLEL_REQUEST_COUNT }, () => new TestBrowser(service));
+const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));
+
+describe('parallel requests', () => {
+  it('create one customer each, which exists as soon as its response is sent', async () => {
+    const all = browsers();
+    const responses = await visit(all);
+    expect(responses.map(({ status }) => status)).toEqual(Array(PARALLEL_REQUEST_COUNT).fill(200));
+    const ids = responses.map(({ body }) => body.entity_id);
+    expect(new Set(ids).size).toBe(PARALLEL_REQUEST_COUNT);
+    const [thief, owner] = all as [TestBrowser, TestBrowser];
+    thief.cookie = `${thief.cookie?.split('; ')[0]}; ${owner.cookie?.split('; ')[1]}`; // another customer’s secret
+    const [ofThief, ...again] = (await visit(all)).map(({ body }) => body.entity_id);
+    expect(again).toEqual(ids.slice(1));
+    expect(ids).not.toContain(ofThief);
+  });
+
+  it.runIf(onMariadb)('cause fewer database round trips than there are requests', async () => {
+    const all = browsers();
+    await visit(all);
+    const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
+    const getConnection = vi.spyOn(pool, 'getConnection');
+    for (let round = 0; round < 5; round++) await visit(all);
+    expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUEST_COUNT * 0.75);
+    getConnection.mockRestore();
+  });
+
+  it('get customers in one transaction, and each waits for it until its own deadline only', async () => {
+    const newCustomers = service.application.get(NewCustomers);
+    const insert = newCustomers.insert.bind(newCustomers);
+    const all = [new TestBrowser(service), new TestBrowser(service)];
+    const arrived: (() => void)[] = [];
+    vi.spyOn(newCustomers, 'insert').mockImplementation(async (customer) => {
+      await new Promise<void>((resolve) => {
+        arrived.push(resolve);
+        if (arrived.length === 1) requestContext.required().deadline = performance.now() + 500;
+        if (arrived.length === all.length) for (const resume of arrived) resume();
+      });
+      return insert(customer);
+    });
+    const client = clientOf(service);
+    const executeTogether = client.executeTogether.bind(client);
+    const sent = vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
+      await sleep(600);
+      return executeTogether(writes);
+    });
+    const responses = await visit(all);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 503]);
+    const [[, browsers] = []] = sent.mock.calls[0] ?? [];
+    expect(browsers?.parameters, 'an id and a hash for each browser').toHaveLength(2 * all.length);
+    vi.restoreAllMocks();
+  });
+
+  it('fail one by one: a row that cannot be inserted fails alone', async () => {
+    const database = service.application.get(Database);
+    const columns = ['kind', 'value', 'issued_before', 'expires_at'] as const;
+    const statement = insertStatement({ into: Revocation, columns, batch: true });
+    const insert = (id: string | null) => database.insert(statement, ['jti', id as string, new Date(), new Date()]);
+    const settled = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const select = selectStatement<[], unknown>("SELECT value FROM revocation WHERE value IN ('one', 'three')");
+    const rows = await database.select(select, []);
+    expect(rows).toHaveLength(2);
+  });
+});
+
+describe('protocol §5.3: a returning customer', () => {
+  it.runIf(onMariadb)('is read by keys only, also in a batch and by a link from a transfer', async () => {
+    const browser = new TestBrowser(service);
+    const { access_token } = (await browser.visit()).body;
+    const device = new TestBrowser(service);
+    device.cookie = await rememberedPair(service, access_token);
+    await expectKeysOnly(service, browser);
+    await expectKeysOnly(service, device);
+  });
+});
+
+describe('the database', () => {
+  it('returns integer expressions as numbers with each column type that a server gives them', async () => {
+    const [row] = await service.application.get(Database).select(FIND_NUMBERS, []);
+    expect([typeof row?.counted, typeof row?.summed]).toEqual(['number', 'number']);
+    expect(row?.counted).toBeGreaterThan(0);
+  });
+
+  it.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('returns the same times in the time zone %s', async (zone) => {
+    vi.stubEnv('TZ', zone);
+    try {
+      expect(new Date(0).getTimezoneOffset() === 0).toBe(zone === 'UTC');
+      const now = service.clock.now();
+      const { entityId } = await service.application.get(Identities).create(ACME);
+      const [row] = await service.application.get(Database).select(FIND_TIMES, [entityId]);
+      expect(row).toEqual({ created: expect.any(Date), last_created_at: row?.created, erased_at: null });
+      expect(Math.abs(Number(row?.created.getTime()) - now)).toBeLessThan(600_000);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe.runIf(onMariadb && findMariadb())('a server with the sql_mode NO_BACKSLASH_ESCAPES', () => {
+  it('stores values with quotes and backslashes as they are', async () => {
+    const server = await startMariadb({ extra: ['--sql-mode=NO_BACKSLASH_ESCAPES,ANSI_QUOTES'] });
+    onTestFinished(() => server.stop());
+    const url = await server.createDatabase('escapes');
+    await new MigratedSchema().createIn(url);
+    const database = { url, folder: server.dir, remove: () => server.stop() };
+    const escaping = await serviceOfTest({ database });
+    const agent = { email: 'o@example.org', password: 'a password of the agent', organization_id: ACME, scopes: [] };
+    const { id } = (await escaping.admin('POST', '/admin/agents', { ...agent, name: "user's name \\" })).body;
+    expect((await escaping.admin('GET', `/admin/agents/${id}`)).body).toMatchObject({ name: "user's name \\" });
+    for (const name of ["user\\'s name", "', owned_by_file = 1 -- \\", '\\" -- ']) {
+      expect((await escaping.admin('PATCH', `/admin/agents/${id}`, { name })).status).toBe(200);
+      expect((await escaping.admin('GET', `/admin/agents/${id}`)).body).toMatchObject({ name });
+    }
+  });
+});
