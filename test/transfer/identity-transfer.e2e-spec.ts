@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
@@ -27,7 +27,6 @@ import {
   newCustomer,
   TRANSFER,
   transferBody,
-  transferToken,
 } from '../support/transfers.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
@@ -68,11 +67,6 @@ describe.each(['customer', 'agent'] as const)(
       expect(status).toBe(200);
       expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
       expect(cookies).toEqual([]);
-    });
-
-    it('is a new one for each request', async () => {
-      const responses = await Promise.all([requestTransfer(), requestTransfer(), requestTransfer()]);
-      expect(new Set(responses.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
     });
 
     it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
@@ -132,14 +126,11 @@ describe.each(['customer', 'agent'] as const)(
         () => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }),
         /^Origin: /,
       );
+      expect((await requestTransfer({ client_id: PUBLIC_SITE }, { origin: PUBLIC_ORIGIN })).status).toBe(200);
       const { status, headers } = await requestTransfer({}, { origin: ACME_ORIGIN });
       expect(status).toBe(200);
       expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       expect(headers.get('access-control-allow-credentials')).toBeNull();
-    });
-
-    it('compares the Origin with the client of the request, and not with the client of the bearer token', async () => {
-      expect((await requestTransfer({ client_id: PUBLIC_SITE }, { origin: PUBLIC_ORIGIN })).status).toBe(200);
     });
 
     it('is created although the request has unknown fields, cookies and any Content-Type', async () => {
@@ -169,31 +160,16 @@ describe('protocol §4.4: authorized with an agent token', () => {
   it('requires the customer_id', () =>
     expectErrorWithoutCode(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
 
-  it('reaches the customers of browsers, groups and backends of the agent’s organization', async () => {
-    const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
-    const ofBackend = await service.post(
-      TOKEN,
-      { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token' },
-      bearer(agentToken),
-    );
-    for (const { body } of [inGroup, ofBackend])
-      expect((await asAgent({ customer_id: body.entity_id })).status).toBe(200);
-  });
-
   it('gives the same response for a customer of another organization and for an unknown one', async () => {
     const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const before = await codesOf(service).count();
     const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
     await expectSameResponse(name(UNKNOWN_CUSTOMER_ID), name(ofRival.body.entity_id));
     expectInvalidRequest(await asAgent({ customer_id: ofRival.body.entity_id }), 'customer_id: unknown');
-    expectInvalidRequest(
-      await asAgent({ customer_id: ofRival.body.entity_id, client_id: PUBLIC_SITE }),
-      'customer_id: unknown',
-    );
     expect(await codesOf(service).count()).toBe(before);
   });
 
-  it.each(['', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
+  it.each(['agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
     'responds with 403 without the scope customers:own: %j',
     async (scope) => {
       const before = await codesOf(service).count();
@@ -226,9 +202,8 @@ describe('protocol §4.4: the check of the bearer token', () => {
   const BODIES = ['', 'no JSON', '[]', '{}', '{"client_id":1,"client_id":2}', JSON.stringify(transferBody())];
 
   it.each(BODIES)('responds with 401 to any body if the token is missing: %j', async (body) => {
-    const basic = Buffer.from('agent:secret').toString('base64');
-    for (const authorization of [undefined, '', 'Bearer', 'Bearer ', 'Bearer dev:x', `Basic ${basic}`])
-      expectInvalidToken(await service.post(TRANSFER, body, authorization === undefined ? {} : { authorization }));
+    for (const authorization of ['', 'Bearer', 'Bearer dev:x', 'Basic eDp5'])
+      expectInvalidToken(await service.post(TRANSFER, body, { authorization }));
   });
 
   it('responds with 401 to a token that is damaged, contains %3A, is revoked or expired', async () => {
@@ -241,25 +216,6 @@ describe('protocol §4.4: the check of the bearer token', () => {
     service.clock.advance({ seconds: 28_800 });
     expectInvalidToken(await asCustomer());
     expectInvalidToken(await asAgent());
-  });
-
-  it('responds with 401 to a transfer token', async () => {
-    const code = await transferToken(service, customer.access_token);
-    for (const bearer_type of ['customer', 'agent'])
-      expectInvalidToken(await service.post(TRANSFER, transferBody({ bearer_type }), bearer(code)));
-  });
-
-  it.each([
-    ['{"bearer_type":"customer",', INVALID_MESSAGE],
-    ['bearer_type=customer&client_id=acme-site', INVALID_MESSAGE],
-  ])('is followed by the check of the body: %s is reported as no JSON', async (body, description) => {
-    const response = await service.post(TRANSFER, body, bearer(customer.access_token));
-    expectError(response, { status: 400, error: 'invalid_request', description, hint: 'body: not JSON' });
-  });
-
-  it('is followed by the check of the body: a parameter given twice is refused', async () => {
-    const body = '{"bearer_type":"customer","client_id":"acme-site","client\\u005fid":"public-site"}';
-    expectInvalidRequest(await service.post(TRANSFER, body, bearer(customer.access_token)), /./);
   });
 });
 
