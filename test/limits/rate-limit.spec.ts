@@ -91,21 +91,6 @@ describe('the network of a caller', () => {
 });
 
 describe('the counts of a rate limit', () => {
-  it('can be read without an increment', () => {
-    const counts = new LimitCounts(true);
-    expect([counts.of('a', 1), counts.add('a', 1, MINUTE_MS), counts.of('a', 1), counts.of('a', 2)]).toEqual([
-      0, 1, 1, 0,
-    ]);
-  });
-
-  it('start at zero in each window', () => {
-    const counts = new LimitCounts(true);
-    expect([counts.add('a', 1, MINUTE_MS), counts.add('a', 1, MINUTE_MS), counts.add('b', 1, MINUTE_MS)]).toEqual([
-      1, 2, 1,
-    ]);
-    expect(counts.add('a', 2, MINUTE_MS)).toBe(1);
-  });
-
   it('of two processes add up to the total, for any order of their exchanges', () => {
     const step = fc.record({
       processIndex: fc.integer({ min: 0, max: 1 }),

@@ -41,7 +41,16 @@ export async function untilExchanged(service: TestService): Promise<void> {
   await expect.poll(isExchanged).toBe(true);
 }
 
+/** Connects processes with Redis, and moves their clocks to the start of one window. */
+export async function shareCounts(...services: TestService[]): Promise<void> {
+  for (const service of services) {
+    useLongRedisTimeouts(service);
+    await untilConnected(service);
+  }
+  beginWindow(...services);
+}
+
 /** Gives Redis two minutes for each command. A command that timed out is not repeated, so its counts would be lost. */
-export function useLongRedisTimeouts(service: TestService): void {
+function useLongRedisTimeouts(service: TestService): void {
   Object.assign(sharedCountsOf(service).redis.options, { commandTimeout: LONG_MS, socketTimeout: LONG_MS });
 }
