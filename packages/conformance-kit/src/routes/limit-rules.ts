@@ -29,7 +29,7 @@ async function sendRightAndWrong(context: RouteTestContext): Promise<void> {
   for (const [name, value] of Object.entries(typeof sent.body === 'object' ? sent.body : {}))
     if (typeof value === 'string')
       await context.send({ ...sent, body: { ...(sent.body as object), [name]: wrongValue(value, 0) } });
-  await context.expectSuccess(await context.valid());
+  await context.send(await context.valid());
 }
 
 /** The names of the limits that are taken from. The limits of the service under test are off, and count no request. */

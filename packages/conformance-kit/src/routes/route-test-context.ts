@@ -16,12 +16,17 @@ import { allParametersOf, isParameters, parametersOf, type SentRequest, withText
 import type { RouteKit } from './route-kit.js';
 import { routeRegistry } from './route-registry.js';
 
+/** How many requests of `valid` the kit creates to find one whose texts it has not sent before. */
+const MAX_VALID_COUNT = 10;
+
 /** A rule for routes. */
 export type RouteRule = RuleFor<RouteTestContext>;
 
 /** The real service with the route under test, and methods that send requests to it. */
 export class RouteTestContext extends TestContext {
   readonly bodySchema: BodySchema | undefined;
+  /** Texts of requests that `valid` has not returned. The limit of a person with such a number may be used up. */
+  private readonly wrongTexts = new Set<unknown>();
 
   private constructor(
     readonly route: Route,
@@ -53,8 +58,16 @@ export class RouteTestContext extends TestContext {
       await about('one of two requests of `valid`; return a new request in each call', () => this.expectSuccess(each));
   }
 
-  /** A new request that succeeds. */
+  /** A new request that succeeds, with no text that a rule has sent before. */
   async valid(): Promise<SentRequest> {
+    let sent = await this.nextValid();
+    const isSpoiled = () => Object.values(allParametersOf(sent)).some((text) => this.wrongTexts.has(text));
+    for (let count = 1; count < MAX_VALID_COUNT && isSpoiled(); count++) sent = await this.nextValid();
+    this.issued.push(allParametersOf(sent));
+    return sent;
+  }
+
+  private async nextValid(): Promise<SentRequest> {
     const {
       path = this.route.path,
       headers = {},
@@ -62,14 +75,15 @@ export class RouteTestContext extends TestContext {
     } = await about('`valid`', async () => this.kit.valid(this.environment));
     const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
     const all = 'authorization' in own ? own : { ...(await this.bearer()), ...own };
-    const sent = { path, route: this.route.path, headers: all, body: body as Parameters | undefined };
-    this.issued.push(allParametersOf(sent));
-    return sent;
+    return { path, route: this.route.path, headers: all, body: body as Parameters | undefined };
   }
 
   /** @throws Error if the response violates the protocol */
-  async send({ method, url, path, headers, body }: SentRequest): Promise<TestResponse> {
+  async send(sent: SentRequest): Promise<TestResponse> {
+    const { method, url, path, headers, body } = sent;
     const { service, isPublicId } = this.environment;
+    for (const [name, text] of Object.entries(allParametersOf(sent)))
+      if (!this.issued.some((each) => each[name] === text)) this.wrongTexts.add(text);
     const text = isParameters(body) ? JSON.stringify(body) : body;
     const init: RequestInit = { method: (method ?? this.route.method).toUpperCase(), headers };
     if (text !== undefined) init.body = text;

@@ -147,7 +147,7 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     ['limits only the network', RESENDS, REFUSED_AGAIN],
     ['sends before it takes from the limit', RESENDS, CALLS_FIRST],
     ['names no grant', 'may not use the grant', /^declares no grant; add \{ grant: '…' \} to @ClientRequest/],
-    ['says whether somebody has an address', 'that nobody has', TELLS],
+    ['says whether an address is known', 'that nobody has', TELLS],
     ['accepts an address of any length', 'of 10,000 characters', ENDLESS],
   ]),
   ...having(BADGE, badgeRoute, [['forgets the caller', ENDS, /^not refused with invalid_grant; store `descent\(\)`/]]),

@@ -21,7 +21,7 @@ export type MailMistake =
   | 'limits only the network'
   | 'sends before it takes from the limit'
   | 'names no grant'
-  | 'says whether somebody has an address'
+  | 'says whether an address is known'
   | 'accepts an address of any length';
 
 /** How a correct route sends. */
@@ -82,7 +82,7 @@ class Mailer {
 export function mailRoute(mistake?: MailMistake, form = FORM): RouteKit {
   const { addressOf, resends, countsInTable, sendsInValid, looksUpFirst } = form;
   const limits: MailLimits = { kit_mail_network: '1000/600', kit_mail_email: `${resends}/600` };
-  const tells = mistake === 'says whether somebody has an address';
+  const tells = mistake === 'says whether an address is known';
   const options = mistake === 'names no grant' ? {} : { grant: 'kit_mail' };
   const known = new Set<string>();
   /** The messages to each address, for all processes. */
