@@ -1,5 +1,5 @@
-import { applyDecorators, type Type } from '@nestjs/common';
-import { Type as TypeOf } from 'class-transformer';
+import { applyDecorators, type Type as Class } from '@nestjs/common';
+import { Type } from 'class-transformer';
 import {
   getMetadataStorage,
   ValidateBy,
@@ -16,14 +16,14 @@ export const rule = <Value>(name: string, validate: (value: Value) => boolean, m
  * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply to
  * the object, and the OpenAPI document describes its fields.
  */
-export function Nested(type: () => Type<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
-  return applyDecorators(ValidateNested({ each }), TypeOf(type));
+export function Nested(type: () => Class<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
+  return applyDecorators(ValidateNested({ each }), Type(type));
 }
 
-const namesByType = new Map<Type<object>, string[]>();
+const namesByType = new Map<Class<object>, string[]>();
 
 /** The properties with a validation rule of a class and of its base classes, in the order of their declaration. */
-export function declaredProperties(type: Type<object>): string[] {
+export function declaredProperties(type: Class<object>): string[] {
   let names = namesByType.get(type);
   if (!names) {
     const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', true, false);
@@ -42,7 +42,7 @@ interface PropertyRules {
   rules: Check[];
 }
 
-const rulesByType = new Map<Type<object>, PropertyRules[]>();
+const rulesByType = new Map<Class<object>, PropertyRules[]>();
 
 /**
  * `true` if an object satisfies every rule of its class. `false` if it does not, or if only class-validator can decide;
@@ -51,7 +51,7 @@ const rulesByType = new Map<Type<object>, PropertyRules[]>();
  * class-validator looks up the rules of a class in each call, which costs a returning customer more than a tenth of its
  * processor time (docs/performance.md). This function looks them up once.
  */
-export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
+export function isValid<Body extends object>(type: Class<Body>, object: Body): boolean {
   const properties = rulesOf(type);
   if (properties.length === 0) return false;
   for (const { name, conditions, rules } of properties) {
@@ -62,7 +62,7 @@ export function isValid<Body extends object>(type: Type<Body>, object: Body): bo
   return true;
 }
 
-function rulesOf(type: Type<object>): PropertyRules[] {
+function rulesOf(type: Class<object>): PropertyRules[] {
   let properties = rulesByType.get(type);
   if (properties) return properties;
   const storage = getMetadataStorage();

@@ -35,7 +35,7 @@ const COUNT_STEP = selectStatement<[after: Date, last: Date], { entries: number 
 
 const COUNT_WAITING = selectStatement<[], { waiting: number }>(
   `SELECT COUNT(*) AS waiting FROM
-    (SELECT 1 FROM revocation WHERE published_until IS NULL LIMIT ${MAX_WAITING_ENTRIES}) some`,
+    (SELECT 1 FROM revocation WHERE published_until IS NULL LIMIT ${MAX_WAITING_ENTRIES}) AS some_rows`,
 );
 
 /** Subtracts the expired entries. Matches no row if another process has counted since. */

@@ -16,7 +16,7 @@ type Parameters = [issuedBefore: Date, expiresAt: Date, subject: string];
 /** Writes the generation of a subject to its row for the feed, if there is one. */
 const updateFor = (audience: SubjectAudience) => {
   const { table, key } = GENERATION_TABLES[audience];
-  const generation = `(SELECT raised.generation FROM ${table} raised WHERE raised.${key} = revocation.value)`;
+  const generation = `(SELECT raised.generation FROM ${table} AS raised WHERE raised.${key} = revocation.value)`;
   return writeStatement<Parameters>(
     // `published_until` comes first, because MySQL assigns from left to right
     `UPDATE revocation SET published_until = CASE WHEN generation < ${generation} THEN NULL ELSE published_until END,
