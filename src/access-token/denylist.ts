@@ -2,20 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import {
-  insertIgnoreStatement,
-  selectStatement,
-  type WriteStatement,
-  writeStatement,
-} from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 import { endedCondition, endingRowsStatement, reasonOf } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
-import type { Actor, Audience, RevocableClaims, TokenLineage } from './token-lineage.js';
+import type { Audience, RevocableClaims } from './token-lineage.js';
 
 /** Later than the `iat` of any token, so that a revocation by id applies to tokens of any age. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
@@ -54,34 +48,6 @@ export class Denylist {
     const { condition, parameters } = endedCondition(claims);
     const [row] = await this.database.select(condition.statement, parameters);
     return row === undefined || row.ended !== 0;
-  }
-
-  /**
-   * The links or refresh families whose agent has not ended: it was not deleted and has no higher generation. Agents of
-   * trusted issuers never end here. Costs one statement for 500 agents.
-   *
-   * @param manager of a transaction; by default, the statement is sent outside of one
-   */
-  async withoutEndedAgents<Row extends { lineage: string | null }>(
-    rows: Row[],
-    manager?: EntityManager,
-  ): Promise<Row[]> {
-    const actors = rows.map(({ lineage }) =>
-      lineage === null ? undefined : (JSON.parse(lineage) as TokenLineage).act,
-    );
-    const agentIds = new Set(actors.flatMap((actor) => (actor?.gen === undefined ? [] : actor.sub)));
-    const generations = new Map<string, number>();
-    for (const ids of portionsOf([...agentIds])) {
-      const list = valueList(ids);
-      const find = selectStatement<string[], { id: string; generation: number }>(
-        `SELECT id, generation FROM agent WHERE id IN (${placeholdersFor(list)})`,
-      );
-      const found = await (manager ? selectIn(manager, find, list) : this.database.select(find, list));
-      for (const { id, generation } of found) generations.set(id, generation);
-    }
-    const hasEnded = (actor: Actor | undefined) =>
-      actor?.gen !== undefined && (generations.get(actor.sub) ?? Infinity) > actor.gen;
-    return rows.filter((_, index) => !hasEnded(actors[index]));
   }
 
   /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */

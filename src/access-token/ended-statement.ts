@@ -27,7 +27,12 @@ export function endedCondition(claims: RevocableClaims): { condition: EndedCondi
 }
 
 /** The agent with whose generation a token ends; `undefined` if no agent of this service obtained the token. */
-export function agentOf({ sub, aud, gen = 0, act }: RevocableClaims): { sub: string; gen: number } | undefined {
+export function agentOf({
+  sub,
+  aud,
+  gen = 0,
+  act,
+}: Pick<RevocableClaims, 'sub' | 'aud' | 'gen' | 'act'>): { sub: string; gen: number } | undefined {
   if (aud === 'agent-api') return { sub, gen };
   return act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
 }
@@ -81,6 +86,10 @@ export const revokedAmong = (table: string, id: string, condition: string) => `E
 /** Whether the client of a row was deleted after a time, for statements about many rows. */
 export const clientEndedSince = (clientId: string, time: string) =>
   `EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = ${clientId} AND issued_before >= ${time})`;
+
+/** Whether the agent of a row was deleted or has a higher generation, for statements about many rows. */
+export const agentEndedSince = (agentId: string, generation: string) => `(${agentId} IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM agent WHERE agent.id = ${agentId} AND agent.generation <= ${generation}))`;
 
 /** The rows of a table that an expired revocation of a token or family names. The parameter is the time. */
 export const ofExpiredRevocations = (table: string, id: string) => `revocation JOIN ${table} ON ${id} = revocation.value

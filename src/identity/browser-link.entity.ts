@@ -69,6 +69,13 @@ export class BrowserLink {
   /** A `LinkLineage` as JSON: the lineage of the tokens that a link from a transfer gives. */
   @Column('text', { nullable: true })
   lineage!: string | null;
+
+  /** The agent of this service in `lineage`. The link ends when the agent is deleted or gets a higher generation. */
+  @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
+  agentId!: string | null;
+
+  @Column('integer', { name: 'agent_generation', nullable: true })
+  agentGeneration!: number | null;
 }
 
 /**

@@ -150,14 +150,16 @@ export class BrowserRecognition {
     if (row.has_ended !== 0 || this.lifetime.hasPassed(organizationId, seen_day as number, signed_in_until))
       return true;
     if (lineage === null) return false;
-    const link = { entityId: entity_id as string, generation: generation_of_link as number, lineage };
-    const claims = claimsOfLink(link);
+    const claims = claimsOfLink({ entityId: entity_id as string, generation: generation_of_link as number, lineage });
     return claims !== undefined && this.denylist.hasEnded(claims);
   }
 }
 
 /** The first of the secrets that is the browser's. */
-function matchingSecret(row: RecognizedRow, { secrets }: CandidateCredentials): string | undefined {
+export function matchingSecret(
+  row: Pick<RecognizedRow, 'browser_id' | 'secret_hash'>,
+  { secrets }: CandidateCredentials,
+): string | undefined {
   return secrets.find((cookie) => {
     const { browserId, secret } = partsOf(cookie);
     return browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret));

@@ -1,21 +1,32 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsISO8601, ValidateNested } from 'class-validator';
-import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
+import { sha256 } from '../platform/secret.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
-import { Forget } from './forget.js';
+import { CustomerDataParticipants, type CustomerTables } from './customer-data-participants.js';
+import type { ExportedTable } from './export-page.js';
 import type { CandidateCredentials } from './identity-cookies.js';
-import { LINK_HAS_ENDED, LINK_LEADS, LINKS_PER_STATEMENT_COUNT, type LinkKey, raiseVersions, unlink } from './links.js';
+import {
+  LINK_HAS_ENDED,
+  LINK_LEADS,
+  LINKS_PER_STATEMENT_COUNT,
+  type LinkKey,
+  raiseVersions,
+  removeSecretsOfUnlinked,
+  unlink,
+} from './links.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
@@ -39,13 +50,10 @@ export class BrowserPage {
   next_cursor?: string;
 }
 
-type FoundLink = NotNull<EntityRow<BrowserLink, 'browser_id' | 'organization_id' | 'group_id' | 'seen_day'>> &
-  EntityRow<BrowserLink, 'lineage'>;
+type FoundLink = NotNull<EntityRow<BrowserLink, 'browser_id' | 'organization_id' | 'group_id' | 'seen_day'>>;
 
 /** @param rest further conditions, the order and the limit */
-const linksWith = (
-  rest: string,
-) => `SELECT link.browser_id, link.organization_id, link.group_id, link.seen_day, link.lineage
+const linksWith = (rest: string) => `SELECT link.browser_id, link.organization_id, link.group_id, link.seen_day
     FROM browser_customer link
     JOIN customer ON customer.entity_id = link.entity_id
     JOIN browser ON browser.browser_id = link.browser_id
@@ -69,35 +77,43 @@ const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string, today: number], 
   linksWith("AND link.origin <> 'transfer' LIMIT 1"),
 );
 
-/**
- * Some links of a customer that have ended by its generation or its erasure. A link of a sign-in after `end_sessions` is
- * not among them. The index has the organization, so that unlinked rows are not read.
- */
-const FIND_ENDED = selectStatement<[entityId: string], LinkKey>(
-  `SELECT link.browser_id AS browserId, link.entity_id AS entityId FROM browser_customer link
-    JOIN customer ON customer.entity_id = link.entity_id
-    WHERE link.entity_id = ? AND link.organization_id IS NOT NULL AND ${LINK_HAS_ENDED}
-    LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
-);
+/** The links have an id of their own instead of the ids of their browsers, which lead to other customers too. */
+const EXPORTED_TABLES: ExportedTable[] = [
+  {
+    name: 'browser_customer',
+    find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day,
+        signed_in_until, root, lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
+    shown: withLinkId,
+  },
+  {
+    name: 'link_ancestor',
+    find: `SELECT browser_id, entity_id, ancestor_id FROM link_ancestor WHERE entity_id = ?
+      ORDER BY browser_id, ancestor_id`,
+    shown: withLinkId,
+  },
+];
 
 /** The browsers that lead to a customer. */
 @Injectable()
-export class CustomerBrowsers {
+export class CustomerBrowsers implements CustomerTables {
+  readonly tables = EXPORTED_TABLES;
+
   constructor(
     private readonly database: Database,
     private readonly audit: Audit,
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
-    private readonly browsers: BrowserRecognition,
-    private readonly forgotten: Forget,
-  ) {}
+    private readonly recognition: BrowserRecognition,
+    participants: CustomerDataParticipants,
+  ) {
+    participants.own.push(this);
+  }
 
   /** The browsers that lead to a customer, the one seen last first, at most 200. */
   async lastSeen(entityId: string): Promise<BrowserRecord[]> {
-    return this.recordsOf(await this.database.select(FIND_LAST_SEEN, [entityId, this.today()]));
+    return (await this.database.select(FIND_LAST_SEEN, [entityId, this.today()])).map(recordOf);
   }
 
-  /** All browsers that lead to a customer in pages, in the order of their ids. An ended link leaves a gap in its page. */
+  /** All browsers that lead to a customer in pages, in the order of their ids. */
   async page(entityId: string, query: PageQuery): Promise<BrowserPage> {
     const list = `identities/${entityId}/browsers`;
     const after = startOfPage(list, query);
@@ -105,7 +121,7 @@ export class CustomerBrowsers {
     const page = rows.slice(0, Number(query.limit ?? MAX_PAGE_ENTRIES));
     const last = page.at(-1);
     const isLast = last === undefined || page.length === rows.length;
-    const browsers = await this.recordsOf(page);
+    const browsers = page.map(recordOf);
     return isLast ? { browsers } : { browsers, next_cursor: cursorAfter(list, last.browser_id) };
   }
 
@@ -117,7 +133,7 @@ export class CustomerBrowsers {
     const [first] = await this.database.select(FIND_NOT_TRANSFERRED, [entityId, this.today()]);
     if (!first) return true;
     const scope = { organizationId: first.organization_id, groupId: first.group_id };
-    const known = await this.browsers.all(candidates, scope);
+    const known = await this.recognition.all(candidates, scope);
     return known.some(({ customer }) => customer?.entityId === entityId && customer.origin !== 'transfer');
   }
 
@@ -128,11 +144,11 @@ export class CustomerBrowsers {
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
     const found = await this.database.select(FIND_BROWSER, [entityId, this.today(), browserId]);
-    if ((await this.denylist.withoutEndedAgents(found)).length === 0) return false;
+    if (found.length === 0) return false;
     await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', [browserId]);
       await unlink(manager, [{ browserId, entityId }]);
-      await this.forgotten.removeSecretsOfUnlinked(manager, [browserId]);
+      await removeSecretsOfUnlinked(manager, [browserId], this.today());
     });
     const details = { browser: browserId };
     this.audit.success('browser.ended', operatorActor(), party('customer', entityId), { details });
@@ -140,29 +156,37 @@ export class CustomerBrowsers {
   }
 
   /**
-   * Ends the links of a customer whose generation of links was raised before, so that they lead nowhere already. Each
-   * step is a transaction. If one fails, a repetition goes on.
+   * Ends the links of 1 to 500 customers whose generation of links was raised before, so that they lead nowhere already.
+   * A link of a sign-in after `end_sessions` stays. Each step is a transaction. If one fails, a repetition goes on.
    *
    * @param removesSecrets whether a browser that leads to no other customer loses its secret, so that a copy of its
    *   cookies does not lead to its next customer
    */
-  async endAll(entityId: string, removesSecrets: boolean): Promise<void> {
+  async endAll(entityIds: string[], removesSecrets: boolean): Promise<void> {
+    const list = valueList(entityIds);
+    // the index has the organization, so that unlinked rows are not read
+    const findEnded = selectStatement<string[], LinkKey>(
+      `SELECT link.browser_id AS browserId, link.entity_id AS entityId FROM browser_customer link
+        JOIN customer ON customer.entity_id = link.entity_id
+        WHERE link.entity_id IN (${placeholdersFor(list)}) AND link.organization_id IS NOT NULL AND ${LINK_HAS_ENDED}
+        LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
+    );
     let links: LinkKey[] = [];
     do {
-      links = await this.database.select(FIND_ENDED, [entityId]);
+      links = await this.database.select(findEnded, list);
       const browserIds = links.map((link) => link.browserId);
       if (links.length > 0)
         await this.database.transaction(async (manager) => {
           if (removesSecrets) await raiseVersions(manager, 'browser', browserIds);
           await unlink(manager, links);
-          if (removesSecrets) await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
+          if (removesSecrets) await removeSecretsOfUnlinked(manager, browserIds, this.today());
         });
     } while (links.length === LINKS_PER_STATEMENT_COUNT);
   }
 
-  private async recordsOf(rows: FoundLink[]): Promise<BrowserRecord[]> {
-    const links = await this.denylist.withoutEndedAgents(rows);
-    return links.map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
+  /** Lets the links of erased customers lead nowhere. */
+  deleteRows(entityIds: string[]): Promise<void> {
+    return this.endAll(entityIds, false);
   }
 
   private today(): number {
@@ -170,6 +194,11 @@ export class CustomerBrowsers {
   }
 }
 
-function isoDay(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+function recordOf({ browser_id: id, seen_day }: FoundLink): BrowserRecord {
+  return { id, last_seen_day: new Date(seen_day * DAY_MS).toISOString().slice(0, 10) };
+}
+
+/** An id of the link instead of the id of its browser, so that exports of two organizations cannot be joined. */
+function withLinkId({ browser_id, ...row }: Record<string, SqlValue>, entityId: string): Record<string, SqlValue> {
+  return { link_id: sha256(`${browser_id}:${entityId}`), ...row };
 }

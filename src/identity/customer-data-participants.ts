@@ -1,12 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601 } from 'class-validator';
 import type { EntityManager } from 'typeorm';
+import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Text } from '../oauth/parameters.js';
+import { Database } from '../platform/database/database.js';
 import { remainingMs, withTimeout } from '../platform/database/database-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { type ExportPage, parseCursor } from './export-page.js';
+import { type ExportedTable, type ExportPage, exportPage, invalidCursor, parseCursor } from './export-page.js';
 
 /** A refresh family that leads to a customer, in responses to the operator. */
 export class RefreshFamilyRecord {
@@ -27,13 +29,6 @@ export class RefreshFamilyRecord {
 
 /** The time that a participant has to delete its data in a purge. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
-
-/**
- * Composes a SELECT of the rows about customers, with the column `entity_id` for the customer.
- *
- * @param list the placeholders of the customers' ids
- */
-export type FindOwnRows = (list: string) => string;
 
 /** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
@@ -61,44 +56,52 @@ export interface CustomerDataParticipant {
    * @param after `next` of the call before; absent in the first call. It was in a request, so it may be forged
    */
   exportRows?(entityId: string, after?: string): Promise<ExportPage>;
-
-  /** Returns the refresh families that lead to a customer, for the operator. @internal */
-  refreshFamilies?(entityId: string): Promise<RefreshFamilyRecord[]>;
-
-  /** Deletes what identifies a customer, in the transaction of its erasure. @internal */
-  forgetIn?(manager: EntityManager, entityId: string): Promise<void>;
-
-  /**
-   * Only for the tables of the service: the rows that `onErase` deletes. The purge deletes them if there are too many for
-   * a request.
-   *
-   * @internal
-   */
-  ownRows?: FindOwnRows[];
 }
+
+/** A device to which a customer was transferred, and that remembers it. */
+export interface CustomerDevice {
+  kind: 'link' | 'refresh family';
+  /** The first token of the chain of transfers; `null` if an agent transferred the customer. */
+  root: string | null;
+  /** Milliseconds since 1970. */
+  addedAt: number;
+  /** Increases with the time at which the device was used last. */
+  usedAt: number;
+  /** The claims with which the device ends. */
+  claims: RevocableClaims;
+  /** Deletes the device. It is not revoked: its access tokens stay valid until they expire. */
+  remove(manager: EntityManager): Promise<void>;
+}
+
+/** A folder of the service that stores rows about customers in its own tables. */
+export interface CustomerTables {
+  /** What an export has of the rows. */
+  tables: ExportedTable[];
+  /** Deletes the rows of 1 to 500 erased customers, at most 1,000 by one statement. Absent if the rows expire. */
+  deleteRows?(entityIds: string[]): Promise<void>;
+  /** Deletes what identifies a customer, in the transaction of its erasure. */
+  forgetIn?(manager: EntityManager, entityId: string): Promise<void>;
+  mustRetain?: CustomerDataParticipant['mustRetain'];
+  linkedIds?: CustomerDataParticipant['linkedIds'];
+  /** Returns the refresh families that lead to a customer, for the operator. */
+  refreshFamilies?(entityId: string): Promise<RefreshFamilyRecord[]>;
+  /** Reads the live devices of a customer. One that has ended neither counts nor replaces a live one. */
+  devices?(manager: EntityManager, entityId: string): Promise<CustomerDevice[]>;
+}
+
+type ExportSource = (after?: string) => Promise<ExportPage | undefined>;
 
 /** The participants in erasing and purging customers. Each adds itself when the application starts. */
 @Injectable()
 export class CustomerDataParticipants {
+  /** The service's own tables. @internal */
+  readonly own: CustomerTables[] = [];
   private readonly participants: CustomerDataParticipant[] = [];
+
+  constructor(private readonly database: Database) {}
 
   add(participant: CustomerDataParticipant): void {
     this.participants.push(participant);
-  }
-
-  /** The rows about customers in the service's own tables, without those of links. @internal */
-  get ownRows(): FindOwnRows[] {
-    return this.participants.flatMap(({ ownRows = [] }) => ownRows);
-  }
-
-  /** @internal */
-  async forgetIn(manager: EntityManager, entityId: string): Promise<void> {
-    for (const participant of this.participants) await participant.forgetIn?.(manager, entityId);
-  }
-
-  /** Deletes the rows about a customer in the service's own tables, without those of links. @internal */
-  async deleteOwnRows(entityId: string): Promise<void> {
-    for (const participant of this.participants) if (participant.ownRows) await participant.onErase(entityId);
   }
 
   /**
@@ -109,7 +112,6 @@ export class CustomerDataParticipants {
   async onErase(entityId: string): Promise<void> {
     const failures: unknown[] = [];
     for (const participant of this.participants) {
-      if (participant.ownRows) continue;
       const erasing = Promise.resolve().then(() => participant.onErase(entityId));
       await withTimeout(erasing, Math.max(remainingMs(BACKGROUND_TIMEOUT_MS), 0)).catch((error) =>
         failures.push(error),
@@ -120,26 +122,27 @@ export class CustomerDataParticipants {
 
   /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */
   mustRetain(entityIds: string[]): Promise<string[]> {
-    return this.collect((participant) => participant.mustRetain(entityIds));
+    return this.collect((each) => each.mustRetain?.(entityIds));
   }
 
   linkedIds(entityId: string): Promise<string[]> {
-    return this.collect((participant) => participant.linkedIds(entityId));
+    return this.collect((each) => each.linkedIds?.(entityId));
   }
 
   /**
-   * Returns the rows of all participants, or of those that have more. Rows of one table that several participants return
-   * follow each other.
+   * Returns the stored rows about a customer, or those of the tables and participants that have more. Rows of one table
+   * that several participants return follow each other.
    */
   async exportRows(entityId: string, after?: string): Promise<ExportPage> {
-    const names = this.names();
-    const positions = after === undefined ? undefined : parseCursor<Record<string, string>>(after, names);
+    const sources = this.exportSources(entityId);
+    const positions = after === undefined ? undefined : parseCursor<Record<string, string>>(after, [...sources.keys()]);
     const tables = new Map<string, object[]>();
     const next: Record<string, string> = {};
-    for (const [index, participant] of this.participants.entries()) {
-      const name = names[index] as string;
-      if (positions && typeof positions[name] !== 'string') continue;
-      const page = await participant.exportRows?.(entityId, positions?.[name]);
+    for (const [name, rowsAfter] of sources) {
+      const position = positions?.[name];
+      if (positions && position === undefined) continue;
+      if (positions && typeof position !== 'string') throw invalidCursor();
+      const page = await rowsAfter(position);
       for (const [table, rows] of Object.entries(page?.tables ?? {}))
         tables.set(table, [...(tables.get(table) ?? []), ...rows]);
       if (page?.next !== undefined) next[name] = page.next;
@@ -148,23 +151,28 @@ export class CustomerDataParticipants {
     return { tables: Object.fromEntries(tables), ...(hasNext && { next: JSON.stringify(next) }) };
   }
 
-  /** @internal */
-  refreshFamilies(entityId: string): Promise<RefreshFamilyRecord[]> {
-    return this.collect(async (participant) => (await participant.refreshFamilies?.(entityId)) ?? []);
-  }
-
   /**
-   * The names of the participants in a cursor. Their classes are the same in another release, whose order differs. A
-   * number tells participants of classes with the same name apart.
+   * By their names in a cursor. Those of participants are of their classes, which are the same in another release, whose
+   * order differs. A number tells participants of classes with the same name apart.
    */
-  private names(): string[] {
-    const classes = this.participants.map((participant) => participant.constructor.name);
-    return classes.map((name, index) => `${name}.${classes.slice(0, index).filter((other) => other === name).length}`);
+  private exportSources(entityId: string): Map<string, ExportSource> {
+    const tables = this.own.flatMap((own) => own.tables);
+    const sources = new Map<string, ExportSource>([
+      ['own', (after) => exportPage(this.database, tables, entityId, after)],
+    ]);
+    for (const participant of this.participants) {
+      const { name } = participant.constructor;
+      const count = [...sources.keys()].filter((other) => other.startsWith(`${name}.`)).length;
+      sources.set(`${name}.${count}`, async (after) => participant.exportRows?.(entityId, after));
+    }
+    return sources;
   }
 
-  private async collect<Item>(itemsOf: (participant: CustomerDataParticipant) => Promise<Item[]>): Promise<Item[]> {
-    const items: Item[] = [];
-    for (const participant of this.participants) items.push(...(await itemsOf(participant)));
-    return items;
+  private async collect(
+    idsOf: (each: CustomerDataParticipant | CustomerTables) => Promise<string[]> | undefined,
+  ): Promise<string[]> {
+    const ids: string[] = [];
+    for (const each of [...this.own, ...this.participants]) ids.push(...((await idsOf(each)) ?? []));
+    return ids;
   }
 }

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
@@ -8,6 +7,7 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
+import { CustomerDataParticipants, type CustomerDevice } from './customer-data-participants.js';
 import { claimsOfLink, copiesOf, LINK_IS_REVOKED, LINK_LEADS, type LinkKey, unlink } from './links.js';
 
 /** The number of live devices of one customer that descend from one token. */
@@ -16,25 +16,6 @@ const MAX_DEVICES_PER_ROOT = 10;
 const MAX_DEVICES_PER_KIND = 100;
 /** How long a client waits before it may try again. Nothing but the end of a device makes room. */
 const RETRY_AFTER_SECONDS = 60;
-
-/** A device to which a customer was transferred, and that remembers it: by a link or a refresh family. */
-interface CustomerDevice {
-  /** The first token of the chain of transfers; `null` if an agent transferred the customer. */
-  root: string | null;
-  /** Milliseconds since 1970. */
-  addedAt: number;
-  /** Increases with the time at which the device was used last. */
-  usedAt: number;
-  /** The claims with which the device ends. */
-  claims: RevocableClaims;
-  /** Deletes the device. It is not revoked: its access tokens stay valid until they expire. */
-  remove(manager: EntityManager): Promise<void>;
-}
-
-type DeviceKind = 'link' | 'refresh family';
-
-/** Reads the live devices of one kind. A device that has ended neither counts nor replaces a live one. */
-type DeviceReader = (manager: EntityManager, entityId: string) => Promise<CustomerDevice[]>;
 
 /** The conditions are the columns of an index, so that links from sign-ins are not read. */
 const FROM_TRANSFERS = `FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
@@ -65,16 +46,10 @@ const FIND_ENDED_LINKS = selectStatement<[entityId: string], LinkKey>(
 /** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
 @Injectable()
 export class CustomerDevices {
-  private readonly readers = new Map<DeviceKind, DeviceReader>([['link', (...all) => this.linksOf(...all)]]);
-
   constructor(
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
+    private readonly participants: CustomerDataParticipants,
   ) {}
-
-  add(kind: DeviceKind, reader: DeviceReader): void {
-    this.readers.set(kind, reader);
-  }
 
   /**
    * Removes a device if the customer has too many. The caller has changed the customer's row in the transaction.
@@ -82,11 +57,15 @@ export class CustomerDevices {
    * @param lineage of the new device. Devices with a lower generation have ended
    * @throws OAuthError `temporarily_unavailable` if the transferring token may not replace a device
    */
-  async makeRoom(manager: EntityManager, kind: DeviceKind, entityId: string, lineage: TokenLineage): Promise<void> {
-    const devices: (CustomerDevice & { kind: DeviceKind })[] = [];
-    for (const [kindOfReader, read] of this.readers)
-      for (const device of await read(manager, entityId))
-        if ((device.claims.gen ?? 0) >= lineage.gen) devices.push({ kind: kindOfReader, ...device });
+  async makeRoom(
+    manager: EntityManager,
+    kind: CustomerDevice['kind'],
+    entityId: string,
+    lineage: TokenLineage,
+  ): Promise<void> {
+    const all = await this.linksOf(manager, entityId);
+    for (const own of this.participants.own) all.push(...((await own.devices?.(manager, entityId)) ?? []));
+    const devices = all.filter(({ claims: { gen = 0 } }) => gen >= lineage.gen);
     const removed = await makeRoomForRoot(manager, devices, lineage);
     const ofKind = devices.filter((device) => device.kind === kind && device !== removed);
     if (ofKind.length >= MAX_DEVICES_PER_KIND) await longestUnused(ofKind)?.remove(manager);
@@ -94,9 +73,9 @@ export class CustomerDevices {
 
   private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
     await unlink(manager, await selectIn(manager, FIND_ENDED_LINKS, [entityId]));
-    const found = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
-    const rows = await this.denylist.withoutEndedAgents(found, manager);
+    const rows = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
     return rows.map(({ browser_id: browserId, began_in, root, seen_day, generation, lineage }) => ({
+      kind: 'link',
       root,
       addedAt: timeOfUuid(began_in),
       usedAt: seen_day,

@@ -1,20 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
+import { type EntityManager, In, MoreThan } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../platform/database/value-list.js';
-import { CustomerBrowsers } from './customer-browsers.js';
-import { CustomerDataParticipants, type FindOwnRows } from './customer-data-participants.js';
-import { UnfinishedErasure } from './customer-identity.entity.js';
-
-const FIND_ORGANIZATION = selectStatement<[entityId: string], { organization_id: string }>(
-  'SELECT organization_id FROM customer WHERE entity_id = ?',
-);
+import { valueList } from '../platform/database/value-list.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
+import { CustomerIdentity, UnfinishedErasure } from './customer-identity.entity.js';
+import { parametersOf } from './export-page.js';
 
 /** What an erased customer loses. */
 export const ERASED_COLUMNS = 'group_id = NULL, creator = NULL, last_token_day = NULL, created_at = NULL';
@@ -24,17 +20,6 @@ const ERASE = writeStatement<[now: Date, entityId: string]>(
   `UPDATE customer SET version = version + 1, link_generation = generation + 1, generation = generation + 1,
       erased_at = ?, ${ERASED_COLUMNS} WHERE entity_id = ? AND erased_at IS NULL`,
 );
-
-/** The links of customers, and the tokens with which they end. */
-const FIND_LINKS: FindOwnRows[] = [
-  (list) => `SELECT entity_id FROM browser_customer WHERE entity_id IN (${list}) AND organization_id IS NOT NULL`,
-  (list) => `SELECT entity_id FROM link_ancestor WHERE entity_id IN (${list})`,
-];
-
-const findUnfinished = (limit: number) =>
-  selectStatement<[after: string], { entity_id: string }>(
-    `SELECT entity_id FROM unfinished_erasure WHERE entity_id > ? ORDER BY entity_id LIMIT ${limit}`,
-  );
 
 /** The most rows of the service's own tables that the request of an erasure deletes. */
 const MAX_ROWS_PER_REQUEST = 1_000;
@@ -50,14 +35,13 @@ export class CustomerErasure {
     private readonly generations: RaisedGenerations,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
-    private readonly browsers: CustomerBrowsers,
   ) {}
 
   /**
    * Ends a customer's tokens and links and deletes all its data except its id, organization, generations and browsers.
-   * The browsers' other customers remain. One transaction ends everything and deletes what identifies the customer.
-   * Extensions then delete their data. If that fails, a retry or the purge deletes it. Of the service's own tables, the
-   * request deletes at most 1,000 rows. If there are more, the purge deletes all of them.
+   * One transaction ends everything and deletes what identifies the customer. Extensions then delete their data. If that
+   * fails, a retry or the purge deletes it. If the service's own tables have more than 1,000 rows about the customer, the
+   * purge deletes them.
    *
    * @param actor the caller, for the audit event
    * @returns whether the customer existed
@@ -78,8 +62,8 @@ export class CustomerErasure {
   }
 
   /**
-   * Deletes the data of customers in a purge. Most idle customers have no rows left, so few statements are enough for all
-   * of them. An error of one customer is logged only, and the next purge tries again.
+   * Deletes the data of customers in a purge. An error is logged only, and the next purge tries again with each customer
+   * alone.
    *
    * @param entityIds 1 to 500 ids
    */
@@ -89,11 +73,10 @@ export class CustomerErasure {
         this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${message}`),
       );
     await tryToDelete(entityIds.join(), async () => {
-      const withRows = await this.withRows(entityIds);
+      await this.deleteRows(entityIds);
       const finished: string[] = [];
       for (const entityId of entityIds)
         await tryToDelete(entityId, async () => {
-          if (withRows.has(entityId)) await this.deleteRows(entityId);
           await this.participants.onErase(entityId);
           finished.push(entityId);
         });
@@ -105,30 +88,27 @@ export class CustomerErasure {
   async *finishInSteps(size: number): AsyncGenerator<number, void> {
     let after: string | undefined = '';
     while (after !== undefined) {
-      const rows: { entity_id: string }[] = await this.database.select(findUnfinished(size), [after]);
-      for (const { entity_id } of rows) {
-        await this.finishInPurge([entity_id]);
+      const options = { where: { entityId: MoreThan(after) }, order: { entityId: 'ASC' }, take: size } as const;
+      const rows: UnfinishedErasure[] = await this.database.read(UnfinishedErasure, options);
+      for (const { entityId } of rows) {
+        await this.finishInPurge([entityId]);
         yield 0;
       }
-      after = rows.at(-1)?.entity_id;
+      after = rows.at(-1)?.entityId;
     }
   }
 
-  /**
-   * Deletes the data of an erased customer in its request. It may run again after an error. If the service's own tables
-   * have more than 1,000 rows, only extensions delete theirs.
-   */
+  /** Deletes the data of an erased customer in its request. It may run again after an error. */
   private async finish(entityId: string): Promise<void> {
     const deletesAll = await this.hasAtMostMaxRows(entityId);
-    if (deletesAll) await this.deleteRows(entityId);
+    if (deletesAll) await this.deleteRows([entityId]);
     await this.participants.onErase(entityId);
     if (deletesAll) await this.deleteUnfinished([entityId]);
   }
 
-  /** Deletes the rows about an erased customer in the service's own tables. */
-  private async deleteRows(entityId: string): Promise<void> {
-    await this.browsers.endAll(entityId, false);
-    await this.participants.deleteOwnRows(entityId);
+  /** Deletes the rows about erased customers in the service's own tables. */
+  private async deleteRows(entityIds: string[]): Promise<void> {
+    for (const own of this.participants.own) await own.deleteRows?.(entityIds);
   }
 
   private async deleteUnfinished(entityIds: string[]): Promise<void> {
@@ -136,40 +116,22 @@ export class CustomerErasure {
     await this.database.transaction((manager) => manager.delete(UnfinishedErasure, rows));
   }
 
-  /** Those of the customers that have rows in the service's own tables. */
-  private async withRows(entityIds: string[]): Promise<Set<string>> {
-    const list = valueList(entityIds);
-    const found = new Set<string>();
-    for (const find of this.findRows()) {
-      const findIds = selectStatement<string[], { entity_id: string }>(
-        `SELECT DISTINCT entity_id FROM (${find(placeholdersFor(list))}) found`,
-      );
-      for (const { entity_id } of await this.database.select(findIds, list)) found.add(entity_id);
-    }
-    return found;
-  }
-
-  private findRows(): FindOwnRows[] {
-    return [...FIND_LINKS, ...this.participants.ownRows];
-  }
-
   private async hasAtMostMaxRows(entityId: string): Promise<boolean> {
     let count = 0;
-    for (const find of this.findRows()) {
-      const counted = selectStatement<[entityId: string], { row_count: number }>(
-        `SELECT COUNT(*) AS row_count FROM (${find('?')} LIMIT ${MAX_ROWS_PER_REQUEST + 1}) found`,
+    for (const table of this.participants.own.flatMap(({ tables, deleteRows }) => (deleteRows ? tables : []))) {
+      const countRows = selectStatement<string[], { row_count: number }>(
+        `SELECT COUNT(*) AS row_count FROM (${table.find} LIMIT ${MAX_ROWS_PER_REQUEST + 1}) found`,
       );
-      count += Number((await this.database.select(counted, [entityId]))[0]?.row_count);
+      count += Number((await this.database.select(countRows, parametersOf(table, entityId)))[0]?.row_count);
     }
     return count <= MAX_ROWS_PER_REQUEST;
   }
 
   private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
     if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
-    const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
     await this.generations.recordCustomer(entityId, manager);
-    await this.participants.forgetIn(manager, entityId);
+    for (const own of this.participants.own) await own.forgetIn?.(manager, entityId);
     await this.noteUnfinished(manager, [entityId]);
-    return row?.organization_id;
+    return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;
   }
 }

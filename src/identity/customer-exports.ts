@@ -10,38 +10,19 @@ import { withIsoTimes } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { sha256 } from '../platform/secret.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { type ExportedRows, type ExportPage, exportedTable, exportPage, parseCursor } from './export-page.js';
+import type { ExportedRows } from './export-page.js';
 
-type Time = Date | string | null;
-
-const FIND_CUSTOMER = selectStatement<[entityId: string], { organization_id: string; created_at: Time }>(
+const FIND_CUSTOMER = selectStatement<
+  [entityId: string],
+  { organization_id: string; created_at: Date | string | null }
+>(
   `SELECT entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day,
       created_at FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
 );
 
-/** The links have an id of their own instead of the ids of their browsers, which lead to other customers too. */
-const TABLES = [
-  exportedTable<{ browser_id: string }>({
-    name: 'browser_customer',
-    find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day,
-        signed_in_until, root, lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
-    shown: withLinkId,
-  }),
-  exportedTable<{ browser_id: string }>({
-    name: 'link_ancestor',
-    find: `SELECT browser_id, entity_id, ancestor_id FROM link_ancestor WHERE entity_id = ?
-      ORDER BY browser_id, ancestor_id`,
-    shown: withLinkId,
-  }),
-  // the kind that names a customer: its raised generation; other kinds name tokens
-  exportedTable<{ issued_before: Time; expires_at: Time }>({
-    name: 'revocation',
-    find: FIND_RAISED_GENERATION,
-    shown: (row) => withIsoTimes(row, ['issued_before', 'expires_at']),
-  }),
-];
+/** The kind of revocation that names a customer: its raised generation. Other kinds name tokens. */
+const REVOCATION = { name: 'revocation', find: FIND_RAISED_GENERATION, times: ['issued_before', 'expires_at'] };
 
 /** Everything that the service stores about a customer, in the response to the operator or an agent. */
 export class CustomerExport {
@@ -77,7 +58,9 @@ export class CustomerExports {
     private readonly clock: Clock,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
-  ) {}
+  ) {
+    participants.own.push({ tables: [REVOCATION] });
+  }
 
   /**
    * Resolves to `undefined` if the customer is unknown or erased.
@@ -89,40 +72,16 @@ export class CustomerExports {
   async page(entityId: string, actor: AuditParty, after?: string): Promise<CustomerExport | undefined> {
     const [customer] = await this.database.select(FIND_CUSTOMER, [entityId]);
     if (!customer) return undefined;
-    const cursor = after && parseCursor<Cursor>(Buffer.from(after, 'base64url').toString(), ['own', 'others']);
-    const { own, others } = cursor || {};
-    const none: ExportPage = { tables: {} };
-    const ownPage = cursor && !own ? none : await exportPage(this.database, TABLES, entityId, own);
-    const otherPage = cursor && !others ? none : await this.participants.exportRows(entityId, others);
-    const tables = {
-      ...(!cursor && { customer: [withIsoTimes(customer, ['created_at'])] }),
-      ...ownPage.tables,
-      ...otherPage.tables,
-    };
-    const next = nextAfter({ own: ownPage.next, others: otherPage.next });
+    const cursor = after ? Buffer.from(after, 'base64url').toString() : undefined;
+    const page = await this.participants.exportRows(entityId, cursor);
+    const tables = { ...(!cursor && { customer: [withIsoTimes(customer, ['created_at'])] }), ...page.tables };
     const { organization_id: organizationId } = customer;
     this.audit.success('identity.exported', actor, party('customer', entityId), { organizationId });
     return {
       entity_id: entityId,
       exported_at: new Date(this.clock.now()).toISOString(),
       tables,
-      ...(next && { next }),
+      ...(page.next && { next: Buffer.from(page.next).toString('base64url') }),
     };
   }
-}
-
-/** Where the next page begins. */
-interface Cursor {
-  own?: string | undefined;
-  others?: string | undefined;
-}
-
-function nextAfter(cursor: Cursor): string | undefined {
-  const isLast = cursor.own === undefined && cursor.others === undefined;
-  return isLast ? undefined : Buffer.from(JSON.stringify(cursor)).toString('base64url');
-}
-
-/** An id of the link instead of the id of its browser, so that exports of two organizations cannot be joined. */
-function withLinkId({ browser_id, ...row }: { browser_id: string }, entityId: string): object {
-  return { link_id: sha256(`${browser_id}:${entityId}`), ...row };
 }

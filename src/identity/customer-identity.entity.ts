@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import type { CustomerCreator } from './customer-creation.js';
+import type { CustomerCreator } from './customer.js';
 
 /**
  * A customer, in one organization and group. Of an erased customer only `entityId`, `organizationId`, the generations,

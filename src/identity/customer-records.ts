@@ -83,6 +83,7 @@ export class CustomerRecords {
     const [row] = await this.database.select(FIND, [entityId]);
     if (!row) return undefined;
     const { group_id, creator, created_at } = row;
+    const families = await Promise.all(this.participants.own.map((own) => own.refreshFamilies?.(entityId) ?? []));
     const linked_ids = await this.participants.linkedIds(entityId);
     return {
       entity_id: entityId,
@@ -91,7 +92,7 @@ export class CustomerRecords {
       browser: creator === 'browser',
       created_at: new Date(timeOf(created_at)).toISOString(),
       browsers: await this.browsers.lastSeen(entityId),
-      refresh_families: await this.participants.refreshFamilies(entityId),
+      refresh_families: families.flat(),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }

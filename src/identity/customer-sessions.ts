@@ -73,7 +73,7 @@ export class CustomerSessions {
     if (!exists) return false;
     const about = { organizationId, clientId, details: { browsers } };
     this.audit.success('sessions.ended', actor, party('customer', entityId), about);
-    if (browsers) await this.browsers.endAll(entityId, true);
+    if (browsers) await this.browsers.endAll([entityId], true);
     return true;
   }
 

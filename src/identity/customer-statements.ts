@@ -5,16 +5,26 @@ import {
   insertStatement,
   type NotNull,
   selectStatement,
+  writeStatement,
 } from '../platform/database/statement.js';
-import type { IdentityScope } from './customer.js';
-import type { CustomerCreator } from './customer-creation.js';
+import type { CustomerCreator, IdentityScope } from './customer.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
-import { TOKEN_DAY } from './last-token-days.js';
 
-/** The last day that is noted for a token of the customer; `null` for a customer that an agent created. */
+/**
+ * The last day that is noted for a token of a customer, for SELECTs of `customer`. `null` for a customer that no browser
+ * created, which is never purged and needs no note. 0 for an erased customer, so that the note fails.
+ */
+export const TOKEN_DAY = `CASE WHEN erased_at IS NOT NULL THEN 0
+  WHEN creator = 'browser' THEN COALESCE(last_token_day, 0) ELSE NULL END`;
+
+/** The value of `TOKEN_DAY`. */
 interface TokenDay {
   token_day: number | null;
 }
+
+export const NOTE_TOKEN_DAY = writeStatement<[today: number, entityId: string]>(
+  'UPDATE customer SET version = version + 1, last_token_day = ? WHERE entity_id = ? AND erased_at IS NULL',
+);
 
 export const FIND = selectStatement<
   [entityId: string, organizationId: string],
@@ -34,21 +44,19 @@ export const FIND_CURRENT = selectStatement<
   batch: true,
 });
 
-const NEW_ROW = {
-  into: CustomerIdentity,
-  columns: [
-    'entity_id',
-    'organization_id',
-    'group_id',
-    'creator',
-    'generation',
-    'link_generation',
-    'version',
-    'last_token_day',
-    'created_at',
-  ],
-} as const;
+export const CUSTOMER_COLUMNS = [
+  'entity_id',
+  'organization_id',
+  'group_id',
+  'creator',
+  'generation',
+  'link_generation',
+  'version',
+  'last_token_day',
+  'created_at',
+] as const;
 
+const NEW_ROW = { into: CustomerIdentity, columns: CUSTOMER_COLUMNS };
 export const INSERT_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
 export const INSERT_CUSTOMER_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 
@@ -59,7 +67,7 @@ export function newCustomerRow(
   creator: CustomerCreator,
   createdAt: number,
   lastTokenDay: number | null = null,
-): ColumnValues<CustomerIdentity, (typeof NEW_ROW)['columns']> {
+): ColumnValues<CustomerIdentity, typeof CUSTOMER_COLUMNS> {
   return [entityId, organizationId, groupId, creator, 0, 0, 0, lastTokenDay, new Date(createdAt)];
 }
 

@@ -5,6 +5,9 @@ export const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 export const GROUP_ID_RULE = 'must be 1 to 64 letters, digits, _ or -';
 
+/** The creator of a customer in the audit event. */
+export type CustomerCreator = 'browser' | 'agent' | 'organization';
+
 /** The organization and group that an identity belongs to. A browser has one identity per scope. */
 export interface IdentityScope {
   organizationId: string;

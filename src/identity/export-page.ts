@@ -1,5 +1,6 @@
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { Database } from '../platform/database/database.js';
+import { type SqlValue, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { sha256 } from '../platform/secret.js';
 
@@ -16,13 +17,17 @@ export interface ExportPage {
   next?: string;
 }
 
+type StoredRow = Record<string, SqlValue>;
+
 /** A table with rows about customers. */
-export interface ExportedTable<Row extends object> {
+export interface ExportedTable {
   name: string;
-  /** A SELECT in the order of a unique key, without a limit. Each parameter is the id of the customer. */
+  /** A SELECT without secrets, in the order of a unique key, without a limit. Each parameter is the id of the customer. */
   find: string;
-  /** The row without secrets, hashes of secrets and ids of browsers. */
-  shown(row: Row, entityId: string): object;
+  /** The columns that are times. */
+  times?: string[];
+  /** The row without hashes of secrets and ids of browsers; if omitted, the whole row. */
+  shown?(row: StoredRow, entityId: string): StoredRow;
 }
 
 /** Where a page ended: the number of rows before, and a hash of the last one. Keys of rows may be secrets. */
@@ -31,15 +36,15 @@ interface Position {
   last: string;
 }
 
-/** A list of tables with different rows is a list of these. */
-export function exportedTable<Row extends object>(table: ExportedTable<Row>): ExportedTable<object> {
-  return table as unknown as ExportedTable<object>;
+/** The parameters of `find`. */
+export function parametersOf({ find }: ExportedTable, entityId: string): string[] {
+  return Array<string>(find.split('?').length - 1).fill(entityId);
 }
 
 /** Reads the next rows of each table that has more rows. @param after `next` of the page before */
 export async function exportPage(
   database: Database,
-  tables: ExportedTable<object>[],
+  tables: ExportedTable[],
   entityId: string,
   after?: string,
 ): Promise<ExportPage> {
@@ -51,7 +56,8 @@ export async function exportPage(
     const position = positions ? positions[table.name] : { count: 0, last: '' };
     if (!position) continue;
     const { rows, end } = await rowsAfter(database, table, entityId, position);
-    page.tables[table.name] = rows.map((row) => table.shown(row, entityId));
+    const shown = rows.map((row) => table.shown?.(row, entityId) ?? row);
+    page.tables[table.name] = shown.map((row) => withIsoTimes(row, table.times ?? []));
     if (end) next[table.name] = end;
   }
   return Object.keys(next).length === 0 ? page : { ...page, next: JSON.stringify(next) };
@@ -63,16 +69,15 @@ export async function exportPage(
  */
 async function rowsAfter(
   database: Database,
-  table: ExportedTable<object>,
+  table: ExportedTable,
   entityId: string,
   { count, last }: Position,
-): Promise<{ rows: object[]; end?: Position }> {
+): Promise<{ rows: StoredRow[]; end?: Position }> {
   if (!Number.isSafeInteger(count) || count < 0) throw invalidCursor();
   const offset = Math.max(count - 1, 0);
   // the limits are in the text, because MySQL rejects the numbers of mysql2 there
-  const find = selectStatement<string[], object>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ${offset}`);
-  const parameters = Array<string>(table.find.split('?').length - 1).fill(entityId);
-  const rows = await database.select(find, parameters);
+  const find = selectStatement<string[], StoredRow>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ${offset}`);
+  const rows = await database.select(find, parametersOf(table, entityId));
   if (count > 0 && hashOf(rows[0]) !== last) return rowsAfter(database, table, entityId, { count: 0, last: '' });
   const end = rows.length === MAX_ROWS && { count: offset + rows.length, last: hashOf(rows.at(-1)) };
   return { rows: count > 0 ? rows.slice(1) : rows, ...(end && { end }) };

@@ -1,18 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
-import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, type OrNull, selectStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { equalInConstantTime, sha256 } from '../platform/secret.js';
+import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, type KnownBrowser } from './browser-link.entity.js';
+import { matchingSecret } from './browser-recognition.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import { copiesOf, IS_COPY, LINK_LEADS, raiseVersions, removeSecrets, unlink } from './links.js';
+import { copiesOf, IS_COPY, LINK_LEADS, raiseVersions, removeSecretsOfUnlinked, unlink } from './links.js';
 
 /** An organization, or one of its groups. */
 interface ForgottenScope {
@@ -27,7 +25,6 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
     leads: number;
-    lineage: string | null;
     /** Whether the link itself is in no organization any more. */
     is_unlinked: number;
     /** Whether this link or a copy of it is in an organization. */
@@ -35,7 +32,7 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
     is_presented: number;
   };
 
-type FoundLink = NotNull<Omit<FoundRow, 'lineage'>>;
+type FoundLink = NotNull<FoundRow>;
 
 const list = Array(MAX_CANDIDATES).fill('?').join();
 
@@ -45,7 +42,7 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
   `SELECT browser.browser_id, browser.secret_hash, link.entity_id AS entityId, customer.organization_id,
-      customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads, link.lineage,
+      customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads,
       ${sqlFlag('link.organization_id IS NULL')} AS is_unlinked,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE ${IS_COPY})`)} AS is_left,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer presented
@@ -66,7 +63,6 @@ export class Forget {
     private readonly database: Database,
     private readonly audit: Audit,
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
   ) {}
 
   /**
@@ -87,35 +83,14 @@ export class Forget {
     const rows = await this.find(candidates);
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;
-    const leadingRows = rows.filter(({ leads }) => leads === 1);
-    const leading = new Set((await this.denylist.withoutEndedAgents(leadingRows)).map(({ browser_id }) => browser_id));
-    const left = rows.filter((row) => row.is_left !== 0 && isIn(row, scope)) as FoundLink[];
+    const leading = new Set(rows.filter(({ leads }) => leads === 1).map(({ browser_id }) => browser_id));
+    const ofScope = rows.filter(
+      (row) => row.organization_id === organizationId && (groupId === undefined || row.group_id === groupId),
+    );
+    const left = ofScope.filter(({ is_left }) => is_left !== 0) as FoundLink[];
     if (leading.size === browserIds.length && left.length === 0) return false;
     const unlinked = await this.end(browserIds, left, scope);
-    return browserIds.every((id) => unlinked.has(id));
-  }
-
-  /**
-   * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of the browsers: a request
-   * under way that creates a customer for one of them has done so, or finds no secret afterwards.
-   *
-   * @param browserIds at most 500
-   * @returns the browsers that lead to no customer
-   */
-  async removeSecretsOfUnlinked(manager: EntityManager, browserIds: string[]): Promise<Set<string>> {
-    const ids = valueList(browserIds);
-    // one row for each browser, and one for each link by which an agent's customer came
-    const findLeading = selectStatement<SqlValue[], { browser_id: string; lineage: string | null }>(
-      `SELECT DISTINCT link.browser_id, CASE WHEN link.lineage LIKE '%"act":%' THEN link.lineage END AS lineage
-        FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-        WHERE link.browser_id IN (${placeholdersFor(ids)}) AND ${LINK_LEADS}`,
-    );
-    const found = await selectIn(manager, findLeading, [...ids, this.today()]);
-    const leading = await this.denylist.withoutEndedAgents(found, manager);
-    const unlinked = new Set(browserIds);
-    for (const { browser_id } of leading) unlinked.delete(browser_id);
-    await removeSecrets(manager, [...unlinked]);
-    return unlinked;
+    return unlinked.length === browserIds.length;
   }
 
   /**
@@ -126,7 +101,7 @@ export class Forget {
    *
    * @returns the browsers of the request that lead to no customer
    */
-  private async end(browserIds: string[], left: FoundLink[], scope: ForgottenScope): Promise<Set<string>> {
+  private async end(browserIds: string[], left: FoundLink[], scope: ForgottenScope): Promise<string[]> {
     const portions = [...portionsOf(left, CUSTOMERS_PER_TRANSACTION_COUNT)];
     const last = portions.pop() ?? [];
     for (const portion of portions) {
@@ -139,7 +114,7 @@ export class Forget {
       const ofScope = { organizationId, ...(groupId !== undefined && { groupId }) };
       const added = await manager.findBy(BrowserLink, { browserId: In(valueList(browserIds)), ...ofScope });
       if (added.length > 0) await this.endLinks(manager, browserIds, added);
-      return this.removeSecretsOfUnlinked(manager, browserIds);
+      return removeSecretsOfUnlinked(manager, browserIds, this.today());
     });
     this.auditForgotten(last, scope);
     return unlinked;
@@ -161,19 +136,14 @@ export class Forget {
     await raiseVersions(manager, 'browser', [...affected]);
     await unlink(manager, copies);
     const others = [...affected].filter((id) => !browserIds.includes(id));
-    for (const portion of portionsOf(others)) await this.removeSecretsOfUnlinked(manager, portion);
+    for (const portion of portionsOf(others)) await removeSecretsOfUnlinked(manager, portion, this.today());
   }
 
-  private async find({ entityIds, secrets }: CandidateCredentials): Promise<FoundRow[]> {
-    const cookies = secrets.map(partsOf);
-    const browserIds = cookies.map(({ browserId }) => browserId);
-    const parameters = [this.today(), ...padded(entityIds), ...padded(browserIds)];
+  private async find(candidates: CandidateCredentials): Promise<FoundRow[]> {
+    const browserIds = candidates.secrets.map((secret) => partsOf(secret).browserId);
+    const parameters = [this.today(), ...padded(candidates.entityIds), ...padded(browserIds)];
     const rows = await this.database.select(FIND_BROWSERS, parameters);
-    const isOf = (row: FoundRow) =>
-      cookies.some(
-        ({ browserId, secret }) => browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret)),
-      );
-    return rows.filter((row) => row.is_presented !== 0 && isOf(row));
+    return rows.filter((row) => row.is_presented !== 0 && matchingSecret(row, candidates) !== undefined);
   }
 
   private today(): number {
@@ -190,11 +160,4 @@ export class Forget {
       this.audit.success('browser.forgotten', party('customer'), party('browser', id), { organizationId, details });
     }
   }
-}
-
-function isIn(
-  link: Pick<FoundRow, 'organization_id' | 'group_id'>,
-  { organizationId, groupId }: ForgottenScope,
-): boolean {
-  return link.organization_id === organizationId && (groupId === undefined || link.group_id === groupId);
 }

@@ -1,21 +1,48 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { writeIn } from '../platform/database/in-transaction.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { sqlFlag } from '../platform/database/sql-dialect.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserVisits } from './browser-visits.js';
-import { type Customer, type IdentityScope, scopeOf } from './customer.js';
-import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
+import { BrowserLink } from './browser-link.entity.js';
+import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
+import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from './customer.js';
 import {
   FIND,
   FIND_CURRENT,
   INSERT_CUSTOMER,
   INSERT_CUSTOMER_IF_ABSENT,
+  NOTE_TOKEN_DAY,
   newCustomerRow,
 } from './customer-statements.js';
-import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { LastTokenDays } from './last-token-days.js';
+import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
+import { HAS_ENDED_FLAG, insertLinks, lockBrowser, newLink, removeSecretsOfUnlinked, unlink } from './links.js';
+import { NewCustomers } from './new-customers.js';
+
+/**
+ * The number of links of a browser, with those that lead nowhere any more. A request for a further customer gets a new
+ * browser.
+ */
+const MAX_LINKS_PER_BROWSER_COUNT = 500;
+
+/** Matches no row if the link was ended or its customer was purged in the meantime. */
+const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
+  'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ? AND organization_id = ?',
+);
+
+/** The customer of the scope's link, ended or not, and whether `end_sessions` has ended the customer's browsers. */
+const FIND_LINK_OF_SCOPE = selectStatement<
+  [browserId: string, organizationId: string, groupId: string],
+  { entity_id: string; generation: number; has_ended: number; browsers_ended: number }
+>(`SELECT link.entity_id, customer.generation, ${HAS_ENDED_FLAG},
+      ${sqlFlag('customer.erased_at IS NULL AND customer.link_generation > link.generation')} AS browsers_ended
+    FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+    WHERE link.browser_id = ? AND link.organization_id = ? AND link.group_id = ?`);
+
+type CustomerOfBrowser = Pick<Customer, 'entityId' | 'generation' | 'lineage'>;
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
@@ -23,33 +50,34 @@ export class Identities {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly creation: CustomerCreation,
-    private readonly ofBrowsers: BrowserVisits,
-    private readonly lastTokenDays: LastTokenDays,
+    private readonly recognition: BrowserRecognition,
+    private readonly newCustomers: NewCustomers,
   ) {}
 
   /**
    * Finds the customer of a browser in a scope, or creates it. If the candidates belong to no browser, the method
-   * creates a browser with a new secret. The returned secret is that of the browser.
-   *
-   * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs three INSERTs.
+   * creates a browser with a new secret. The returned secret is that of the browser (costs: protocol §5.5).
    */
   async findOrCreateForBrowser(
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<Customer & BrowserCredentials> {
-    return this.ofBrowsers.findOrCreate(candidates, scope);
+    const browser = await this.recognition.find(candidates, scope);
+    const customer = browser && ((await this.customerOf(browser, scope)) ?? (await this.createFor(browser, scope)));
+    if (!browser || !customer) return this.createWithBrowser(scope);
+    const { entityId, generation, lineage } = customer;
+    return { entityId, ...scope, generation, secret: browser.secret, ...(lineage && { lineage }) };
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
   async create(scope: string | IdentityScope): Promise<Customer> {
     const { organizationId, groupId } = scopeOf(scope);
-    this.creation.takeLimit();
+    this.newCustomers.takeLimit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const row = newCustomerRow(entityId, { organizationId, groupId }, 'agent', now);
     await this.database.insert(INSERT_CUSTOMER, row);
-    this.creation.auditCreated('agent', entityId, organizationId);
+    this.newCustomers.auditCreated('agent', entityId, organizationId);
     return { entityId, organizationId, groupId, generation: 0 };
   }
 
@@ -70,30 +98,15 @@ export class Identities {
     const { organizationId, groupId } = scopeOf(scope);
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
-    const taken = this.creation.takeReturnableLimit();
+    const taken = this.newCustomers.takeReturnableLimit();
     const row = newCustomerRow(entityId, { organizationId, groupId }, creator, this.clock.now());
     if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, row)) === 0) {
       taken.giveBack();
       const other = await this.find(entityId, organizationId);
       return other && assertInGroup(other, groupId);
     }
-    this.creation.auditCreated(creator, entityId, organizationId);
+    this.newCustomers.auditCreated(creator, entityId, organizationId);
     return { entityId, organizationId, groupId, generation: 0 };
-  }
-
-  /**
-   * Creates a customer without a group in a transaction of the caller, who takes the limit and audits the creation.
-   *
-   * @internal
-   */
-  async createIn(
-    manager: EntityManager,
-    entityId: string,
-    organizationId: string,
-    creator: CustomerCreator,
-  ): Promise<void> {
-    const row = newCustomerRow(entityId, scopeOf(organizationId), creator, this.clock.now());
-    await writeIn(manager, INSERT_CUSTOMER, row);
   }
 
   /**
@@ -102,7 +115,7 @@ export class Identities {
    */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
-    if (!row || !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
+    if (!row || !(await this.noteToken(entityId, row.token_day))) return undefined;
     return { entityId, organizationId, groupId: row.group_id, generation: row.generation };
   }
 
@@ -113,8 +126,104 @@ export class Identities {
   async currentOf(entityId: string): Promise<Pick<Customer, 'groupId' | 'generation'> | undefined> {
     const [row] = await this.database.select(FIND_CURRENT, [entityId]);
     if (row?.group_id === null) return undefined;
-    if (row && !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
+    if (row && !(await this.noteToken(entityId, row.token_day))) return undefined;
     return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
+  }
+
+  /**
+   * Notes the day of a token in a transaction that gives a device to the customer. Each call changes the row, so that
+   * transactions about one customer follow each other.
+   *
+   * @returns false if the customer was erased or purged
+   * @internal
+   */
+  async noteTokenIn(manager: EntityManager, entityId: string): Promise<boolean> {
+    return (await writeIn(manager, NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
+  }
+
+  /** Whether the day of a token is not noted yet. @param tokenDay the value of `TOKEN_DAY` @internal */
+  mustNoteToken(tokenDay: number | null): boolean {
+    return tokenDay !== null && tokenDay < this.today();
+  }
+
+  /**
+   * Notes the day on which a customer of a browser gets a token without a link, such as a refreshed one. So the purge
+   * does not delete the customer (protocol §5.9). Each customer costs at most one write per day.
+   *
+   * @returns false if the customer was erased or purged in the meantime, so that it gets no token
+   */
+  private async noteToken(entityId: string, tokenDay: number | null): Promise<boolean> {
+    if (!this.mustNoteToken(tokenDay)) return true;
+    return (await this.database.executeIdempotent(NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
+  }
+
+  /** The first call of a day notes the day, so that the link is not idle. */
+  private async customerOf(
+    { browserId, customer }: RecognizedBrowser,
+    { organizationId }: IdentityScope,
+  ): Promise<CustomerOfBrowser | undefined> {
+    if (!customer || customer.seenDay >= this.today()) return customer;
+    const { entityId } = customer;
+    const noted = await this.database.execute(NOTE_VISIT, [this.today(), browserId, entityId, organizationId]);
+    return noted > 0 ? customer : undefined;
+  }
+
+  private async createWithBrowser({ organizationId, groupId }: IdentityScope): Promise<Customer & BrowserCredentials> {
+    this.newCustomers.takeLimit();
+    const now = this.clock.now();
+    const [browserId, entityId] = [uuidv7(now), uuidv7(now)];
+    const secret = randomSecret('hex');
+    const ids = { entityId, browserId, organizationId, groupId };
+    await this.newCustomers.insert({ ...ids, secretHash: sha256(secret), day: dayOf(now), createdAt: now });
+    this.newCustomers.auditCreated('browser', entityId, organizationId);
+    return { entityId, organizationId, groupId, generation: 0, secret: secretCookieOf(browserId, secret) };
+  }
+
+  /**
+   * Creates a customer for a known browser. Parallel first calls create one, because each of them changes the row of the
+   * browser first.
+   *
+   * @returns `undefined` if the browser has no secret any more, or too many links
+   */
+  private async createFor(browser: RecognizedBrowser, scope: IdentityScope): Promise<CustomerOfBrowser | undefined> {
+    const entityId = uuidv7(this.clock.now());
+    const takeLimit = this.newCustomers.limitOnce();
+    const create = (manager: EntityManager) => this.createForIn(manager, browser, scope, entityId, takeLimit);
+    const result = await this.database.transaction(create);
+    if (result?.entityId === entityId) this.newCustomers.auditCreated('browser', entityId, scope.organizationId);
+    return result;
+  }
+
+  private async createForIn(
+    manager: EntityManager,
+    browser: RecognizedBrowser,
+    scope: IdentityScope,
+    entityId: string,
+    takeLimit: () => void,
+  ): Promise<CustomerOfBrowser | undefined> {
+    const { browserId, endedId } = browser;
+    const now = this.clock.now();
+    const day = dayOf(now);
+    if (!(await lockBrowser(manager, browser))) return undefined;
+    const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, scope.organizationId, scope.groupId]);
+    // a parallel request has created the customer
+    if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
+      return { entityId: existing.entity_id, generation: existing.generation };
+    if (existing) await unlink(manager, [{ browserId, entityId: existing.entity_id }]);
+    // in place of `end_sessions`, which has not come to this browser yet
+    if (existing?.browsers_ended && (await removeSecretsOfUnlinked(manager, [browserId], day)).length > 0)
+      return undefined;
+    if ((await manager.countBy(BrowserLink, { browserId })) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
+    takeLimit();
+    await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
+    await insertLinks(manager, [
+      newLink(browserId, { entityId, ...scope }, { origin: 'own', generation: 0, seenDay: day }),
+    ]);
+    return { entityId, generation: 0 };
+  }
+
+  private today(): number {
+    return dayOf(this.clock.now());
   }
 }
 

@@ -1,5 +1,5 @@
 import { type EntityManager, In, IsNull, LessThan, Not } from 'typeorm';
-import { revokedAmong } from '../access-token/ended-statement.js';
+import { agentEndedSince, agentOf, revokedAmong } from '../access-token/ended-statement.js';
 import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
@@ -13,10 +13,7 @@ import { LAST_DAY_OF_LINK } from './link-lifetime.js';
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;
 
-/**
- * Whether a link has ended by an erasure or by a higher generation of its customer. A link from a transfer also ends
- * with its ancestors and its agent (`claimsOfLink`).
- */
+/** Whether a link has ended by an erasure or by a higher generation of its customer. */
 export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_generation > link.generation
   OR (link.origin = 'transfer' AND customer.generation > link.generation))`;
 
@@ -30,15 +27,10 @@ export const LINK_IS_REVOKED = revokedAmong(
   'ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id',
 );
 
-/**
- * Whether a link leads to its customer, for statements about many links. Links whose agent has ended remain
- * (`Denylist.withoutEndedAgents`).
- *
- * @param today the parameter with the day of today
- */
-export const linkLeads = (today: string) => `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
-  AND ${today} <= ${LAST_DAY_OF_LINK}
-  AND NOT ${LINK_IS_REVOKED})`;
+/** Whether a link leads to its customer, for statements about many links. @param today the parameter with the day of today */
+const linkLeads = (today: string) => `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
+  AND ${today} <= ${LAST_DAY_OF_LINK} AND NOT ${LINK_IS_REVOKED}
+  AND NOT ${agentEndedSince('link.agent_id', 'link.agent_generation')})`;
 
 export const LINK_LEADS = linkLeads('?');
 
@@ -62,10 +54,15 @@ export function newLink(
   browserId: string,
   { entityId, organizationId, groupId }: IdentityScope & { entityId: string },
   content: Pick<BrowserLink, 'origin' | 'generation' | 'seenDay'> &
-    Partial<Pick<BrowserLink, 'signedInUntil' | 'root' | 'lineage'>>,
+    Partial<Pick<BrowserLink, 'signedInUntil' | 'root'>> & { lineage?: LinkLineage },
 ): BrowserLink {
-  const none = { signedInUntil: null, root: null, lineage: null };
-  return { browserId, entityId, organizationId, groupId, beganIn: browserId, ...none, ...content };
+  const { signedInUntil = null, root = null, lineage } = content;
+  const agent = lineage && agentOf({ ...lineage, sub: entityId, aud: 'customer-api' });
+  return {
+    ...{ ...content, browserId, entityId, organizationId, groupId, beganIn: browserId, signedInUntil, root },
+    ...{ lineage: lineage ? JSON.stringify(lineage) : null },
+    ...{ agentId: agent?.sub ?? null, agentGeneration: agent?.gen ?? null },
+  };
 }
 
 /** The number of rows that one statement inserts. */
@@ -80,7 +77,7 @@ export async function insertLinks(manager: EntityManager, links: BrowserLink[]):
   for (const portion of portionsOf(ancestors, ROWS_PER_INSERT)) await manager.insert(LinkAncestor, portion);
 }
 
-/** The links with which a browser leads to customers. Those whose agent has ended remain (`Denylist.withoutEndedAgents`). */
+/** The links with which a browser leads to customers. */
 export function leadingLinksOf(manager: EntityManager, browserId: string, today: number): Promise<BrowserLink[]> {
   return manager
     .createQueryBuilder(BrowserLink, 'link')
@@ -90,7 +87,8 @@ export function leadingLinksOf(manager: EntityManager, browserId: string, today:
 }
 
 /** Lets links lead nowhere. Their rows stay, because their customers' ids may be in cookies. */
-const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL';
+const UNLINK =
+  'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, agent_id = NULL, agent_generation = NULL';
 
 /** The number of links that one statement names. It deletes at most 1,000 ancestors: those of the code, and the redemption. */
 export const LINKS_PER_STATEMENT_COUNT = Math.floor(1_000 / (MAX_ANCESTORS + 1));
@@ -209,6 +207,30 @@ export async function raiseVersions(
 export async function removeSecrets(manager: EntityManager, browserIds: string[]): Promise<void> {
   for (const list of sortedLists(browserIds))
     await manager.update(KnownBrowser, { browserId: In(list) }, { secretHash: '' });
+}
+
+/**
+ * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of the browsers: a request
+ * under way that creates a customer for one of them has done so, or finds no secret afterwards.
+ *
+ * @param browserIds at most 500
+ * @returns the browsers that lead to no customer
+ */
+export async function removeSecretsOfUnlinked(
+  manager: EntityManager,
+  browserIds: string[],
+  today: number,
+): Promise<string[]> {
+  const list = valueList(browserIds);
+  const findLeading = selectStatement<SqlValue[], { browser_id: string }>(
+    `SELECT DISTINCT link.browser_id FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+      WHERE link.browser_id IN (${placeholdersFor(list)}) AND ${LINK_LEADS}`,
+  );
+  const rows = await selectIn(manager, findLeading, [...list, today]);
+  const leading = new Set(rows.map(({ browser_id }) => browser_id));
+  const unlinked = browserIds.filter((id) => !leading.has(id));
+  await removeSecrets(manager, unlinked);
+  return unlinked;
 }
 
 function sortedLists(ids: string[]): string[][] {

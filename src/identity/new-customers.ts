@@ -1,7 +1,13 @@
 import { Injectable } from '@nestjs/common';
+import { Audit, party } from '../audit/audit.js';
 import { Database } from '../platform/database/database.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type BoundWrite, bindWrite, type WriteStatement, writeStatement } from '../platform/database/statement.js';
+import { keysOfIp } from '../platform/network.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
+import type { CustomerCreator } from './customer.js';
+import { CUSTOMER_COLUMNS, newCustomerRow } from './customer-statements.js';
 
 /** A customer that its browser creates together with itself. */
 interface NewCustomer {
@@ -11,7 +17,7 @@ interface NewCustomer {
   organizationId: string;
   groupId: string;
   day: number;
-  createdAt: Date;
+  createdAt: number;
 }
 
 /** Few sizes, because each one is a prepared statement of each connection. */
@@ -20,10 +26,9 @@ const BATCH_SIZES = [16, 8, 4, 2, 1];
 /** A row of each table. Repeated INSERTs change nothing, because the ids are new. */
 const TABLES: { into: string; placeholders: string; row: (customer: NewCustomer) => SqlValue[] }[] = [
   {
-    into: `customer (entity_id, organization_id, group_id, creator, generation, link_generation, version,
-      last_token_day, created_at)`,
-    placeholders: `(?, ?, ?, 'browser', 0, 0, 0, ?, ?)`,
-    row: ({ entityId, organizationId, groupId, day, createdAt }) => [entityId, organizationId, groupId, day, createdAt],
+    into: `customer (${CUSTOMER_COLUMNS})`,
+    placeholders: `(${CUSTOMER_COLUMNS.map(() => '?')})`,
+    row: ({ entityId, createdAt, day, ...scope }) => newCustomerRow(entityId, scope, 'browser', createdAt, day),
   },
   {
     into: 'browser (browser_id, secret_hash, version)',
@@ -56,15 +61,50 @@ interface Waiting {
 }
 
 /**
- * Inserts the new customers of one event-loop tick together: each batch is one transaction of three INSERTs, and seven
- * customers are a batch of 4, one of 2 and one of 1 (`BATCH_SIZES`). A transaction costs the
- * database more than the rows (docs/decisions/0035-customers-browsers-links.md).
+ * The limit and the audit event of each new customer, and the INSERTs of those that browsers create together with
+ * themselves. The new customers of one event-loop tick are inserted together: each batch is one transaction of three
+ * INSERTs, and seven customers are a batch of 4, one of 2 and one of 1 (`BATCH_SIZES`). A transaction costs the database
+ * more than the rows (docs/decisions/0035-customers-browsers-links.md).
  */
 @Injectable()
 export class NewCustomers {
   private waiting: Waiting[] = [];
 
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly limits: RateLimits,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * Takes from the limit of new customers and browsers per network, before each INSERT (protocol §2.14).
+   *
+   * @throws OAuthError `temporarily_unavailable`
+   */
+  takeLimit(): void {
+    const request = requestContext.current();
+    if (request) this.limits.take('identities', keysOfIp(request.ip));
+  }
+
+  /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
+  takeReturnableLimit(): CountedRequest {
+    const request = requestContext.current();
+    if (!request) return { giveBack: () => undefined };
+    return this.limits.takeReturnable('identities', keysOfIp(request.ip));
+  }
+
+  /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */
+  limitOnce(): () => void {
+    let isTaken = false;
+    return () => {
+      if (!isTaken) this.takeLimit();
+      isTaken = true;
+    };
+  }
+
+  auditCreated(kind: CustomerCreator, id: string, organizationId: string): void {
+    this.audit.success('identity.created', party(kind), party('customer', id), { organizationId });
+  }
 
   /** @throws ServiceUnavailableException if the database is unavailable; the rows may have been inserted */
   insert(customer: NewCustomer): Promise<void> {

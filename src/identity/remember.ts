@@ -4,16 +4,16 @@ import type { TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { BrowserCreation, lastSeenOfEach, type NewBrowser, newBrowser } from './browser-creation.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import type { IdentityScope } from './customer.js';
-import { CustomerCreation } from './customer-creation.js';
 import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { type LinkLineage, newLink } from './links.js';
+import { insertBrowser, lastSeenOfEach, linksOfEarlier, type NewBrowser, newBrowser } from './new-browsers.js';
+import { NewCustomers } from './new-customers.js';
 
 /** The transferred customer. */
 interface TransferredCustomer extends IdentityScope {
@@ -39,10 +39,9 @@ export class Remember {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly browsers: BrowserRecognition,
-    private readonly newBrowsers: BrowserCreation,
+    private readonly recognition: BrowserRecognition,
     private readonly lifetime: LinkLifetime,
-    private readonly creation: CustomerCreation,
+    private readonly newCustomers: NewCustomers,
     private readonly devices: CustomerDevices,
   ) {}
 
@@ -65,10 +64,10 @@ export class Remember {
     const now = this.clock.now();
     const signedInUntil = hasUser ? this.lifetime.signedInUntil(organizationId, dayOf(now)) : null;
     const customer = { organizationId, groupId: row.group_id, entityId, lineage, signedInUntil };
-    const earlier = await this.browsers.find(candidates, customer);
+    const earlier = await this.recognition.find(candidates, customer);
     const knownId = earlier?.customer?.entityId;
     if (knownId !== undefined && knownId !== entityId && !replace) throw OAuthError.identityConflict();
-    return { customer, browser: newBrowser(earlier, now), replace, takeLimit: this.creation.limitOfOne() };
+    return { customer, browser: newBrowser(earlier, now), replace, takeLimit: this.newCustomers.limitOnce() };
   }
 
   /**
@@ -82,19 +81,14 @@ export class Remember {
   async store(manager: EntityManager, remembered: RememberedBrowser, attempt: string): Promise<void> {
     const { customer, browser, replace, takeLimit } = remembered;
     const choose = (links: BrowserLink[]) => selectLinks(links, customer);
-    const { leading, copies } = await this.newBrowsers.linksOfEarlier(manager, browser, choose);
+    const { leading, copies } = await linksOfEarlier(manager, browser, choose);
     const ofScope = leading.find((link) => isInScope(link, customer));
     if (ofScope && ofScope.entityId !== customer.entityId && !replace) throw OAuthError.identityConflict();
     const known = copies.find(({ entityId }) => entityId === customer.entityId);
     if (known) known.seenDay = browser.today;
     else await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
     takeLimit();
-    await this.newBrowsers.create(
-      manager,
-      browser,
-      copies,
-      known ? undefined : transferLink(customer, browser, attempt),
-    );
+    await insertBrowser(manager, browser, copies, known ? undefined : transferLink(customer, browser, attempt));
   }
 }
 
@@ -108,7 +102,7 @@ function transferLink(
   const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
   return newLink(browserId, customer, {
     ...{ origin: 'transfer', generation, seenDay: today, signedInUntil: customer.signedInUntil },
-    ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
+    ...{ root: rootOf(customer.lineage) ?? null, lineage },
   });
 }
 

@@ -56,7 +56,7 @@ export class TokenRevocation {
     accessTokenReason: InactiveReason,
   ): Promise<void> {
     const family = await this.refreshTokens.familyOf(token, clientId);
-    if (family === undefined || (audience === 'customer-api' && family.ownerKind !== 'customer'))
+    if (family === undefined || (audience === 'customer-api' && family.audience !== 'customer-api'))
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     count?.();
     await this.refreshTokens.end(family);

@@ -166,6 +166,8 @@ function tablesOf(its: Columns): TableOptions[] {
         its.integer('signed_in_until', NULLABLE),
         its.text('root', 128, NULLABLE),
         its.json('lineage', NULLABLE),
+        its.text('agent_id', 36, NULLABLE),
+        its.integer('agent_generation', NULLABLE),
       ],
       indices: [
         uniqueIndex('browser_customer_of_scope', 'browser_id', 'organization_id', 'group_id'),
@@ -219,6 +221,7 @@ function tablesOf(its: Columns): TableOptions[] {
         its.text('family_hash', 64),
         its.text('client_id', 128),
         its.text('agent_id', 36, NULLABLE),
+        its.integer('agent_generation', NULLABLE),
         its.text('customer_id', 36, NULLABLE),
         its.text('organization_id', 36),
         its.text('scope', 1000),

@@ -26,8 +26,6 @@ export interface RedeemableCode {
   grantedAt: number;
   /** Whether the code was created with a `code_challenge`. */
   hasChallenge: boolean;
-  /** The last day that is noted for a token of the customer; `null` if it needs no note. */
-  tokenDay: number | null;
 }
 
 /** The columns of a code that decide whether it has ended. */
@@ -40,16 +38,12 @@ export function revocableClaims({ kind, subject: sub, client_id, made_with }: Co
 }
 
 export function redeemableCode(
-  row: CodeOwner &
-    EntityRow<OneTimeCode, 'organization_id' | 'scope' | 'code_challenge'> & {
-      group_id: string | null;
-      token_day: number | null;
-    },
+  row: CodeOwner & EntityRow<OneTimeCode, 'organization_id' | 'scope' | 'code_challenge'> & { group_id: string | null },
 ): RedeemableCode {
-  const { subject, organization_id: organizationId, client_id: clientId, scope, token_day: tokenDay } = row;
+  const { subject, organization_id: organizationId, client_id: clientId, scope } = row;
   const { lineage, issued_at }: StoredOrigin = JSON.parse(row.made_with);
   return {
-    ...{ subject, organizationId, clientId, scope, groupId: row.group_id ?? '', lineage, tokenDay },
+    ...{ subject, organizationId, clientId, scope, groupId: row.group_id ?? '', lineage },
     ...{ grantedAt: issued_at * 1000, hasChallenge: row.code_challenge !== null },
   };
 }

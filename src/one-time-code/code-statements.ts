@@ -1,6 +1,5 @@
 import type { EndedCondition } from '../access-token/ended-statement.js';
-import { valueOfCustomer } from '../identity/customer-statements.js';
-import { TOKEN_DAY } from '../identity/last-token-days.js';
+import { TOKEN_DAY, valueOfCustomer } from '../identity/customer-statements.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   type EntityRow,

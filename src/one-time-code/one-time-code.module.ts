@@ -4,12 +4,11 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 import { OneTimeCodes } from './one-time-codes.js';
-import { TransferTokenExport } from './transfer-token-export.js';
 
 /** Codes that can be redeemed once: authorization codes and transfer tokens. */
 @Module({
   imports: [TypeOrmModule.forFeature([OneTimeCode]), AccessTokenModule, IdentityModule],
-  providers: [OneTimeCodes, TransferTokenExport],
+  providers: [OneTimeCodes],
   exports: [OneTimeCodes],
 })
 export class OneTimeCodeModule {}

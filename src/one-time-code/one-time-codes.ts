@@ -7,6 +7,9 @@ import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { Audit, party } from '../audit/audit.js';
+import { CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import type { ExportedTable } from '../identity/export-page.js';
+import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -48,13 +51,18 @@ export interface RedeemedCode extends RedeemableCode {
 export interface RedemptionSteps {
   /** Reads and checks before the redemption. */
   prepare?(code: RedeemableCode): Promise<void>;
-  /** Whether `begin` writes, although there is no `store`. */
-  mustBegin?(code: RedeemableCode): boolean;
-  /** The first statements of the transaction of the redemption. */
-  begin?(manager: EntityManager, code: RedeemableCode): Promise<void>;
   /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
   store?(manager: EntityManager, code: RedeemedCode): Promise<void>;
 }
+
+/** The transfer tokens of a customer, without the challenge. An erasure ends them by the generation, and they expire. */
+const EXPORTED_TABLE: ExportedTable = {
+  name: 'one_time_code',
+  find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by,
+      consumed_network FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
+  times: ['expires_at', 'consumed_at'],
+  shown: ({ hash: _, ...row }) => row,
+};
 
 /**
  * Issues and redeems transfer tokens and authorization codes, which can be redeemed once
@@ -68,8 +76,12 @@ export class OneTimeCodes {
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
+    private readonly identities: Identities,
     private readonly revocationLimit: RevocationLimit,
-  ) {}
+    participants: CustomerDataParticipants,
+  ) {
+    participants.own.push({ tables: [EXPORTED_TABLE] });
+  }
 
   /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
   async issue(kind: CodeKind, content: CodeContent, ttlSeconds: number): Promise<string> {
@@ -144,8 +156,8 @@ export class OneTimeCodes {
   }
 
   /**
-   * The UPDATE decides. With steps that write, it is part of their transaction, so that the code and what it gives are
-   * stored together or not at all.
+   * The UPDATE decides. If the redemption writes more, the UPDATE is part of the transaction, so that the code and what it
+   * gives are stored together or not at all.
    */
   private async markRedeemed(
     hash: string,
@@ -158,10 +170,13 @@ export class OneTimeCodes {
     const statement = redeemStatement(condition);
     const { attempt } = code;
     const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt, ...parameters] as const;
-    if (!steps.store && !steps.mustBegin?.(code))
+    const isTransfer = row.kind === 'transfer';
+    if (!steps.store && !(isTransfer && this.identities.mustNoteToken(row.token_day)))
       return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
     return this.database.transaction(async (manager) => {
-      await steps.begin?.(manager, code);
+      // the first statement: an erasure, an end of sessions or a purge comes before it, or waits
+      if (isTransfer && !(await this.identities.noteTokenIn(manager, row.subject)))
+        throw OAuthError.invalidGrant('code: its customer was erased');
       if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
       await steps.store?.(manager, code);
       return true;

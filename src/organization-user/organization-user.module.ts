@@ -8,7 +8,7 @@ import { CustomerDataController } from './customer-data.controller.js';
 import { NamedCustomers } from './named-customers.js';
 import { OrganizationUserController } from './organization-user.controller.js';
 import { OrganizationUser } from './organization-user.entity.js';
-import { OrganizationUserParticipant } from './organization-user-participant.js';
+import { OrganizationUserData } from './organization-user-data.js';
 import { OrganizationUsers } from './organization-users.js';
 
 /** The users of organizations, by the organizations' own ids (protocol §5.7). */
@@ -21,7 +21,7 @@ import { OrganizationUsers } from './organization-users.js';
     TypeOrmModule.forFeature([OrganizationUser]),
   ],
   controllers: [CustomerDataController, OrganizationUserController],
-  providers: [NamedCustomers, OrganizationUsers, OrganizationUserParticipant],
+  providers: [NamedCustomers, OrganizationUsers, OrganizationUserData],
   exports: [NamedCustomers, OrganizationUsers],
 })
 export class OrganizationUserModule {}

@@ -1,14 +1,15 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
-import { BrowserCreation } from '../identity/browser-creation.js';
-import type { RecognizedBrowser } from '../identity/browser-recognition.js';
+import { BrowserRecognition, type RecognizedBrowser } from '../identity/browser-recognition.js';
+import { scopeOf } from '../identity/customer.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
-import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
-import { joinCustomer } from '../identity/customer-statements.js';
+import { INSERT_CUSTOMER, joinCustomer, newCustomerRow } from '../identity/customer-statements.js';
 import { Identities } from '../identity/identities.js';
-import { LastTokenDays } from '../identity/last-token-days.js';
-import { type SignedInBrowser, UserSignIns } from '../identity/sign-in.js';
+import { LinkLifetime } from '../identity/link-lifetime.js';
+import { auditLinked, newBrowser } from '../identity/new-browsers.js';
+import { NewCustomers } from '../identity/new-customers.js';
+import { linksAtSignIn, type SignedInBrowser, storeSignIn } from '../identity/sign-in.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -19,20 +20,19 @@ import { uuidv7 } from '../platform/uuid.js';
 import { OrganizationUser } from './organization-user.entity.js';
 import type { UserCustomer, UserRequest } from './user-request.js';
 
-/** The row of a user with the generation of its customer, or the row of a visitor without one. */
-type UserRow = EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by'> & { generation: number | null };
-type KnownUser = UserRow & { generation: number };
+/** The row of a user with the generation of its customer. */
+type UserRow = EntityRow<OrganizationUser, 'entity_id' | 'linked_by'> & { generation: number };
 
 /** The erasure of a customer deletes the row of its user in its first transaction. */
 const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
-  columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'customer.generation'],
+  columns: ['known.entity_id', 'known.linked_by', 'customer.generation'],
   from: `organization_user known ${joinCustomer('known.entity_id')}
     WHERE known.organization_id = ? AND known.user_hash = ?`,
   batch: true,
 });
 
-const FIND_VISITOR = selectStatement<[visitorId: string], UserRow>(
-  'SELECT entity_id, NULL AS user_hash, linked_by, NULL AS generation FROM organization_user WHERE entity_id = ?',
+const FIND_LINKED_BY = selectStatement<[visitorId: string], EntityRow<OrganizationUser, 'linked_by'>>(
+  'SELECT linked_by FROM organization_user WHERE entity_id = ?',
 );
 
 const INSERT_USER = insertIgnoreStatement({
@@ -56,9 +56,9 @@ interface ReadRequest {
   browser: RecognizedBrowser | undefined;
   /** The customer that this browser created itself, if the request asks to link it. */
   visitorId: string | undefined;
-  /** The rows of the user and of the visitor. */
-  rows: UserRow[];
-  known: KnownUser | undefined;
+  known: UserRow | undefined;
+  /** The request that linked the visitor to a user, if one did. */
+  visitorLinkedBy: string | undefined;
 }
 
 interface StoredUser {
@@ -77,12 +77,11 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
-    private readonly signIns: UserSignIns,
-    private readonly browsers: BrowserCreation,
+    private readonly recognition: BrowserRecognition,
+    private readonly lifetime: LinkLifetime,
     private readonly sessions: CustomerSessions,
-    private readonly links: CustomerBrowsers,
-    private readonly creation: CustomerCreation,
-    private readonly lastTokenDays: LastTokenDays,
+    private readonly browsers: CustomerBrowsers,
+    private readonly newCustomers: NewCustomers,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -94,13 +93,13 @@ export class OrganizationUsers {
   async customerOf(request: UserRequest): Promise<UserCustomer> {
     const { organizationId, signIn } = request;
     const userHash = userHashOf(organizationId, request.userId);
-    const takeLimit = this.creation.limitOfOne();
-    const browser = signIn && (await this.signIns.find(signIn.credentials, organizationId));
+    const takeLimit = this.newCustomers.limitOnce();
+    const browser = signIn && (await this.recognition.find(signIn.credentials, scopeOf(organizationId)));
     const visitorId = signIn?.link && browser?.customer?.origin === 'own' ? browser.customer.entityId : undefined;
     for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-      const rows = await this.rowsOf(organizationId, userHash, visitorId);
-      const known = rows.find(isKnownUser);
-      const read: ReadRequest = { request, userHash, browser, visitorId, rows, known };
+      const [known] = await this.database.select(FIND_USER, [organizationId, userHash]);
+      const [linked] = visitorId === undefined ? [] : await this.database.select(FIND_LINKED_BY, [visitorId]);
+      const read = { request, userHash, browser, visitorId, known, visitorLinkedBy: linked?.linked_by };
       let stored: StoredUser | undefined;
       try {
         stored = known && !signIn ? storedUser(known) : await this.store(read, takeLimit);
@@ -124,11 +123,6 @@ export class OrganizationUsers {
     return (await this.database.select(FIND_USER_OF, [entityId])).length > 0;
   }
 
-  private async rowsOf(organizationId: string, userHash: string, visitorId: string | undefined): Promise<UserRow[]> {
-    const ofUser = await this.database.select(FIND_USER, [organizationId, userHash]);
-    return visitorId === undefined ? ofUser : [...ofUser, ...(await this.database.select(FIND_VISITOR, [visitorId]))];
-  }
-
   /**
    * Creates the user, links the visitor and signs the browser in. The transaction changes the rows of the customers
    * first, so that `forget`, `end_sessions` and an erasure at the same time precede it or follow it.
@@ -136,20 +130,23 @@ export class OrganizationUsers {
    * @returns `undefined` if a parallel request has created the user, has linked the visitor or has erased the customer
    */
   private store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
-    const { request, userHash, browser, rows, known } = read;
+    const { request, userHash, known } = read;
     const { organizationId, attempt, creator, signIn } = request;
     // the customer of another user is never linked or reassigned, because users may share a browser
-    const freeId = rows.some(({ entity_id }) => entity_id === read.visitorId) ? undefined : read.visitorId;
-    const newId = uuidv7(this.clock.now());
+    const freeId = read.visitorLinkedBy === undefined ? read.visitorId : undefined;
+    const now = this.clock.now();
+    const newId = uuidv7(now);
+    const browser = newBrowser(read.browser, now);
+    const signedInUntil = this.lifetime.signedInUntil(organizationId, browser.today);
     return this.database.transaction(async (manager) => {
       const insert = async (entityId: string, hash: string | null, customerId: string) => {
-        const row = [entityId, organizationId, hash, customerId, attempt, new Date(this.clock.now())] as const;
+        const row = [entityId, organizationId, hash, customerId, attempt, new Date(now)] as const;
         return (await writeIn(manager, INSERT_USER, [...row])) > 0;
       };
       const customerIds = [known?.entity_id, freeId].filter((id) => id !== undefined).sort();
       for (const id of customerIds)
-        if (!(await this.lastTokenDays.noteIn(manager, id)) && id === known?.entity_id) return undefined;
-      const links = await this.signIns.linksOf(manager, browser, organizationId, known?.entity_id);
+        if (!(await this.identities.noteTokenIn(manager, id)) && id === known?.entity_id) return undefined;
+      const links = await linksAtSignIn(manager, browser, organizationId, known?.entity_id);
       const visitorId = links.leading.find((link) => link.entityId === freeId && link.origin === 'own')?.entityId;
       let linkedId: string | undefined;
       if (known) {
@@ -161,14 +158,16 @@ export class OrganizationUsers {
         if (visitorId) await this.sessions.endIn(manager, entityId, true);
         else {
           if (!signIn) takeLimit();
-          await this.identities.createIn(manager, entityId, organizationId, creator);
+          const row = newCustomerRow(entityId, scopeOf(organizationId), creator, now);
+          await writeIn(manager, INSERT_CUSTOMER, row);
         }
       }
-      const [user] = (await selectIn(manager, FIND_USER, [organizationId, userHash])).filter(isKnownUser);
+      const [user] = await selectIn(manager, FIND_USER, [organizationId, userHash]);
       if (!user) return undefined;
       const stored = { ...storedUser(user), linkedId };
+      if (!signIn) return stored;
       const customer = { ...stored, organizationId };
-      return signIn ? { ...stored, signedIn: await this.signIns.store(manager, browser, customer, links) } : stored;
+      return { ...stored, signedIn: await storeSignIn(manager, browser, customer, links, signedInUntil) };
     });
   }
 
@@ -180,43 +179,36 @@ export class OrganizationUsers {
     read: ReadRequest,
     { entityId, generation, linkedId, signedIn }: StoredUser,
   ): Promise<UserCustomer> {
-    const { request, visitorId, rows, known } = read;
+    const { request, visitorId, visitorLinkedBy, known } = read;
     const { organizationId, attempt, creator } = request;
     const created = !known || known.linked_by === attempt;
-    const isLinked = rows.some((row) => row.entity_id === visitorId && row.linked_by === attempt);
-    const auditedId = linkedId ?? (isLinked || entityId === visitorId ? visitorId : undefined);
+    const auditedId = linkedId ?? (visitorLinkedBy === attempt || entityId === visitorId ? visitorId : undefined);
     if (auditedId !== undefined && (created || auditedId !== entityId))
-      this.auditLink(entityId, auditedId, organizationId);
-    else if (created) this.creation.auditCreated(creator, entityId, organizationId);
+      this.audit.success('identity.linked', party('customer'), party('customer', entityId), {
+        organizationId,
+        details: { linked: auditedId },
+      });
+    else if (created) this.newCustomers.auditCreated(creator, entityId, organizationId);
     if (created && auditedId === entityId) await this.removeEndedLinks(entityId);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
     const { secret, createdId } = signedIn;
-    if (createdId !== undefined) this.browsers.auditLinked(createdId, customer, { sign_in: attempt });
+    if (createdId !== undefined) auditLinked(this.audit, createdId, customer, { sign_in: attempt });
     return { ...customer, credentials: { entityId, secret } };
   }
 
   /** An outage is logged only: the sign-in is stored, and the links of the visitor lead nowhere already. */
   private async removeEndedLinks(entityId: string): Promise<void> {
     try {
-      await this.links.endAll(entityId, true);
+      await this.browsers.endAll([entityId], true);
     } catch (error) {
       if (!(error instanceof ServiceUnavailableException)) throw error;
       this.logger.warn(`the ended links of customer ${entityId} are not removed: ${error.message}`);
     }
   }
-
-  private auditLink(id: string, linked: string, organizationId: string): void {
-    const more = { organizationId, details: { linked } };
-    this.audit.success('identity.linked', party('customer'), party('customer', id), more);
-  }
 }
 
-function isKnownUser(row: UserRow): row is KnownUser {
-  return row.user_hash !== null;
-}
-
-function storedUser({ entity_id: entityId, generation }: KnownUser): StoredUser {
+function storedUser({ entity_id: entityId, generation }: UserRow): StoredUser {
   return { entityId, generation };
 }
 

@@ -1,5 +1,4 @@
-import type { Customer } from '../identity/customer.js';
-import type { CustomerCreator } from '../identity/customer-creation.js';
+import type { Customer, CustomerCreator } from '../identity/customer.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity/identity-cookies.js';
 
 /** The browser that signs a user in (protocol §5.6). */

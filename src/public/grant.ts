@@ -7,8 +7,7 @@ export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../audit/audit-
 export { ExtensionAudit } from '../audit/extension-audit.js';
 export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../bearer/bearer.guard.js';
 export type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
-export type { Customer, IdentityScope } from '../identity/customer.js';
-export type { CustomerCreator } from '../identity/customer-creation.js';
+export type { Customer, CustomerCreator, IdentityScope } from '../identity/customer.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,

@@ -4,7 +4,7 @@ import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import type { Customer } from '../identity/customer.js';
-import { CustomerDevices, rootOf } from '../identity/customer-devices.js';
+import { CustomerDevices } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { RedeemedCode } from '../one-time-code/one-time-codes.js';
@@ -45,7 +45,7 @@ export class CustomerRefreshTokens {
    */
   async beginIn(manager: EntityManager, code: RedeemedCode): Promise<string> {
     await this.devices.makeRoom(manager, 'refresh family', code.subject, code.lineage);
-    return this.tokens.beginIn(manager, code.attempt, contentOf(code), { root: rootOf(code.lineage) });
+    return this.tokens.beginIn(manager, code.attempt, contentOf(code));
   }
 
   auditIssued(code: RedeemedTransfer): void {
@@ -60,7 +60,7 @@ export class CustomerRefreshTokens {
    */
   async refresh(refreshToken: string, client: ClientApplication): Promise<RefreshedCustomer> {
     const { clientId } = client;
-    const refreshing = { clientId, isAuthenticated: false, ownerKind: 'customer' } as const;
+    const refreshing = { clientId, isAuthenticated: false, audience: 'customer-api' } as const;
     const decide = (granted: RefreshContent) => this.currentCustomer(granted, client);
     const { access, family, refreshToken: successor } = await this.tokens.rotate(refreshToken, refreshing, decide);
     return { ...access, attempt: `${family}.${randomUUID()}`, refreshToken: successor };

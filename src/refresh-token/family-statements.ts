@@ -1,4 +1,4 @@
-import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import type { Audience, RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
@@ -17,8 +17,7 @@ export interface RefreshContent {
   lineage: TokenLineage;
 }
 
-/** The columns that say what a family gives, and with what it ends. */
-export const CONTENT_COLUMNS = [
+export const FAMILY_COLUMNS = [
   'id',
   'client_id',
   'agent_id',
@@ -26,13 +25,21 @@ export const CONTENT_COLUMNS = [
   'organization_id',
   'scope',
   'lineage',
-  'begun_at',
+  'root',
   'generation',
+  'begun_at',
+  'current_hash',
+  'previous_hash',
+  'successor_nonce',
+  'rotated_at',
+  'rotated_network',
+  'ended_at',
+  'expires_at',
 ] as const;
 
-type ContentRow = EntityRow<RefreshFamily, (typeof CONTENT_COLUMNS)[number]>;
+export type StoredFamily = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]>;
 
-export function contentOf(row: ContentRow): RefreshContent {
+export function contentOf(row: StoredFamily): RefreshContent {
   const { client_id: clientId, organization_id: organizationId, scope, agent_id, customer_id, generation } = row;
   const owner =
     customer_id === null
@@ -43,10 +50,15 @@ export function contentOf(row: ContentRow): RefreshContent {
 }
 
 /** The family as claims that the denylist can check, because a family ends with its owner, client and ancestors. */
-export function claimsOfFamily(row: ContentRow): RevocableClaims {
-  const { owner, clientId, lineage } = contentOf(row);
-  const aud = owner.kind === 'customer' ? 'customer-api' : 'agent-api';
-  return { jti: row.id, sub: owner.id, client_id: clientId, iat: timeOf(row.begun_at) / 1000, aud, ...lineage };
+export function claimsOfFamily(row: StoredFamily): RevocableClaims & { aud: Audience } {
+  const { owner, clientId: client_id, lineage } = contentOf(row);
+  const iat = timeOf(row.begun_at) / 1000;
+  return { jti: row.id, sub: owner.id, client_id, iat, aud: audienceOf(owner), ...lineage };
+}
+
+/** The API that the tokens of a family are for. */
+export function audienceOf({ kind }: RefreshContent['owner']): Audience {
+  return kind === 'customer' ? 'customer-api' : 'agent-api';
 }
 
 /** The audit event of a refresh token. */
@@ -64,17 +76,7 @@ export function refreshEvent(
 const MAX_ROTATIONS_PER_HOUR = 60;
 export const HOUR_MS = 3_600_000;
 
-const FAMILY_COLUMNS = [
-  ...CONTENT_COLUMNS,
-  'current_hash',
-  'previous_hash',
-  'successor_nonce',
-  'rotated_network',
-  'ended_at',
-  'expires_at',
-] as const;
-
-export type FamilyRow = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]> & {
+export type FamilyRow = StoredFamily & {
   /** Milliseconds since the last rotation, by the clock of the database. */
   rotated_for: number;
   /** Milliseconds since the first rotation that is counted, by the clock of the database. */

@@ -37,7 +37,7 @@ export class RefreshFamilyController {
   async end(@Param('entity_id') entityId: string, @Param('family_id') familyId: string): Promise<object> {
     const families = UUID.test(entityId) ? await this.families.list(entityId) : [];
     if (!families.some(({ id }) => id === familyId)) throw OAuthError.notFound();
-    await this.tokens.end({ id: familyId, ownerKind: 'customer' });
+    await this.tokens.end({ id: familyId, audience: 'customer-api' });
     this.audit.success('token.revoked', operatorActor(), party('token', familyId));
     return {};
   }

@@ -20,9 +20,13 @@ export class RefreshFamily {
   @Column('varchar', { name: 'client_id', length: 128 })
   clientId!: string;
 
-  /** The agent that granted access; `null` in a family of a customer. */
+  /** The agent that granted access, or the agent of this service that transferred the customer. */
   @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
   agentId!: string | null;
+
+  /** The generation of the agent at that time. */
+  @Column('integer', { name: 'agent_generation', nullable: true })
+  agentGeneration!: number | null;
 
   /** The customer that stays on a device; `null` in a family of an agent. */
   @Index('refresh_family_customer_id')

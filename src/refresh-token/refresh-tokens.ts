@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
+import { agentOf } from '../access-token/ended-statement.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
+import type { Audience } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
+import { rootOf } from '../identity/customer-devices.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -12,6 +15,7 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import {
+  audienceOf,
   claimsOfFamily,
   contentOf,
   END_FAMILY,
@@ -55,14 +59,14 @@ interface RefreshingClient {
   clientId: string;
   /** Whether the client has authenticated with its secret. */
   isAuthenticated: boolean;
-  /** The owners of the families that the endpoint serves. The token of another family is rejected and ends nothing. */
-  ownerKind: RefreshContent['owner']['kind'];
+  /** The API of the endpoint's tokens. The token of a family of the other API is rejected and ends nothing. */
+  audience: Audience;
 }
 
-/** A refresh family, and whose tokens end with it. */
+/** A refresh family, and the API of the tokens that end with it. */
 interface FamilyToEnd {
   id: string;
-  ownerKind: RefreshContent['owner']['kind'];
+  audience: Audience;
 }
 
 /** Long ago, so that the hour of the rotations begins with the first one. */
@@ -83,20 +87,21 @@ export class RefreshTokens {
   /**
    * Creates a family in a transaction and returns its first refresh token.
    *
-   * @param options `grantedAt`: when access was granted, in milliseconds since 1970. `root`: the first token of the chain
-   *   of transfers
+   * @param grantedAt when access was granted, in milliseconds since 1970
    */
   async beginIn(
     manager: EntityManager,
     id: string,
     { owner, clientId, organizationId, scope, lineage: { gen, ...lineage } }: RefreshContent,
-    { grantedAt = this.clock.now(), root }: { grantedAt?: number; root?: string | undefined },
+    grantedAt = this.clock.now(),
   ): Promise<string> {
+    const agent = agentOf({ ...lineage, gen, sub: owner.id, aud: audienceOf(owner) });
     const [familyKey, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
     await manager.insert(RefreshFamily, {
       ...{ id, familyHash: sha256(familyKey), currentHash: sha256(secret), clientId, organizationId, scope },
-      ...(owner.kind === 'customer' ? { customerId: owner.id } : { agentId: owner.id }),
-      ...{ lineage: JSON.stringify(lineage), root: root ?? null, generation: gen, begunAt: new Date(grantedAt) },
+      ...{ agentId: agent?.sub ?? null, agentGeneration: agent?.gen ?? null },
+      ...(owner.kind === 'customer' && { customerId: owner.id, root: rootOf({ gen, ...lineage }) ?? null }),
+      ...{ lineage: JSON.stringify(lineage), generation: gen, begunAt: new Date(grantedAt) },
       ...{ rotatedAt: new Date(this.clock.now()), countedSince: NOT_COUNTED, rotations: 0, expiresAt: this.expiry() },
     });
     const ancestors = [...new Set(lineage.ancestors)].map((ancestorId) => ({ familyId: id, ancestorId }));
@@ -134,7 +139,7 @@ export class RefreshTokens {
     const token = this.partsOf(refreshToken);
     const row = token && (await this.find(token));
     if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
-    return { id: row.id, ownerKind: contentOf(row).owner.kind };
+    return { id: row.id, audience: claimsOfFamily(row).aud };
   }
 
   /** Describes a refresh token for the operator; `undefined` if no family of such a token is stored. */
@@ -156,8 +161,8 @@ export class RefreshTokens {
    *
    * @param isInFeed whether resource servers that follow the feed learn of it
    */
-  async end({ id, ownerKind }: FamilyToEnd, isInFeed = true): Promise<void> {
-    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api', isInFeed);
+  async end({ id, audience }: FamilyToEnd, isInFeed = true): Promise<void> {
+    await this.denylist.revokeFamily(id, audience, isInFeed);
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
@@ -174,10 +179,10 @@ export class RefreshTokens {
     return row.current_hash === hash ? undefined : 'already_used';
   }
 
-  private async findUsable(token: TokenParts, { clientId, ownerKind }: RefreshingClient): Promise<FamilyRow> {
+  private async findUsable(token: TokenParts, { clientId, audience }: RefreshingClient): Promise<FamilyRow> {
     const row = await this.find(token);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
-    if (contentOf(row).owner.kind !== ownerKind) throw OAuthError.invalidGrant('refresh token: of another endpoint');
+    if (claimsOfFamily(row).aud !== audience) throw OAuthError.invalidGrant('refresh token: of another endpoint');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
@@ -208,8 +213,8 @@ export class RefreshTokens {
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
-    const ownerKind = contentOf(row).owner.kind;
-    await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocationLimit.admits());
+    const audience = claimsOfFamily(row).aud;
+    await this.end({ id: row.id, audience }, audience === 'agent-api' || this.revocationLimit.admits());
     this.audit.record(refreshEvent('replayed', row.id, contentOf(row)));
     throw OAuthError.invalidGrant('refresh token: used again');
   }

@@ -1,15 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
+import { lineageByTransfer } from '../access-token/token-lineage.js';
 import { CUSTOMERS_OWN, ownId, type Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
-import { LastTokenDays } from '../identity/last-token-days.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
-import { OneTimeCodes, type RedemptionSteps } from '../one-time-code/one-time-codes.js';
+import { OneTimeCodes, type RedeemedCode, type RedemptionSteps } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
@@ -27,15 +26,9 @@ export class TransferResponse {
 }
 
 /** The result of redeeming a transfer token. */
-export interface TransferredIdentity {
+type TransferredIdentity = Pick<RedeemedCode, 'organizationId' | 'groupId' | 'attempt' | 'lineage'> & {
   entityId: string;
-  organizationId: string;
-  groupId: string;
-  /** The id of the redemption. It becomes the `jti` of the new token, so that a replay can end that token. */
-  attempt: string;
-  /** The tokens that the new token descends from. */
-  lineage: TokenLineage;
-}
+};
 
 /** Lets another device get an access token of the same customer (protocol §4.4 and §4.5). */
 @Injectable()
@@ -46,7 +39,6 @@ export class Transfers {
     private readonly codes: OneTimeCodes,
     private readonly configuration: Configuration,
     private readonly limits: RateLimits,
-    private readonly lastTokenDays: LastTokenDays,
     private readonly denylist: Denylist,
   ) {}
 
@@ -88,20 +80,14 @@ export class Transfers {
     steps?: RedemptionSteps,
   ): Promise<TransferredIdentity> {
     const proof = { clientId: client.clientId, codeVerifier };
-    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, {
+    const redeemed = await this.codes.redeem('transfer', code, proof, {
       ...steps,
       prepare: async (redeemable) => {
         this.registry.organizationAdmitting(client, redeemable.organizationId);
         await steps?.prepare?.(redeemable);
       },
-      mustBegin: ({ tokenDay }) => this.lastTokenDays.mustNote(tokenDay),
-      // The first statement of the transaction: an erasure, an end of sessions or a purge comes before it, or waits.
-      begin: async (manager, { subject }) => {
-        if (!(await this.lastTokenDays.noteIn(manager, subject)))
-          throw OAuthError.invalidGrant('code: its customer was erased');
-      },
     });
-    const { organizationId, groupId, attempt, lineage } = redeemed;
+    const { subject: entityId, organizationId, groupId, attempt, lineage } = redeemed;
     return { entityId, organizationId, groupId, attempt, lineage };
   }
 

@@ -97,7 +97,7 @@ export class TokenPairEndpoint {
       // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
       store: async (manager, redeemed) => {
         const { attempt: id, grantedAt } = redeemed;
-        refreshToken = await this.refreshTokens.beginIn(manager, id, contentOf(redeemed), { grantedAt });
+        refreshToken = await this.refreshTokens.beginIn(manager, id, contentOf(redeemed), grantedAt);
       },
     });
     // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
@@ -113,7 +113,7 @@ export class TokenPairEndpoint {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
     // the controller has authenticated every client that has a secret
     const { clientId, secretHash } = client;
-    const refreshing = { clientId, isAuthenticated: secretHash !== null, ownerKind: 'agent' } as const;
+    const refreshing = { clientId, isAuthenticated: secretHash !== null, audience: 'agent-api' } as const;
     const decide = async (granted: RefreshContent) => narrowScope(await this.currentGrant(client, granted), scope);
     const { access, family, refreshToken } = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
     return this.tokenPairResponse(access, `${family}.${randomUUID()}`, refreshToken);

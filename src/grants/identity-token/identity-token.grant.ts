@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
-import { BrowserCreation, cookieOf } from '../../identity/browser-creation.js';
+import { Audit } from '../../audit/audit.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
+import { auditLinked, cookieOf } from '../../identity/new-browsers.js';
 import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText } from '../../oauth/parameters.js';
@@ -106,7 +107,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
     private readonly transfers: Transfers,
     private readonly remembering: Remember,
-    private readonly browsers: BrowserCreation,
+    private readonly audit: Audit,
     private readonly users: OrganizationUsers,
     private readonly cookies: IdentityCookies,
     private readonly refreshTokens: CustomerRefreshTokens,
@@ -141,7 +142,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     const { browser: created } = added as unknown as RememberedBrowser;
     const { entityId, attempt } = granted;
     for (const line of this.cookies.setCookieLines({ entityId, secret: cookieOf(created) })) browser.setCookie(line);
-    this.browsers.auditLinked(created.browserId, granted, { redemption: attempt });
+    auditLinked(this.audit, created.browserId, granted, { redemption: attempt });
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
 

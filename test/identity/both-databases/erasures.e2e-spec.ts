@@ -7,6 +7,7 @@ import { OrganizationUser } from '../../../src/organization-user/organization-us
 import { Database } from '../../../src/platform/database/database.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { CustomerDataParticipants, IdentityModule } from '../../../src/public/grant.js';
+import { CustomerFamilies } from '../../../src/refresh-token/customer-families.js';
 import { RefreshFamilyAncestor } from '../../../src/refresh-token/refresh-family.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -122,7 +123,14 @@ describe('protocol §5.8: after the erasure of a customer', () => {
       ...nulls,
       ...numbers,
     });
-    const ended = { organizationId: null, groupId: null, root: null, lineage: null };
+    const ended = {
+      organizationId: null,
+      groupId: null,
+      root: null,
+      lineage: null,
+      agentId: null,
+      agentGeneration: null,
+    };
     const rows = await service.rowsOf(BrowserLink).findBy({ entityId: entity_id });
     expect(rows).toEqual(links.map((link) => ({ ...link, ...ended })));
     await expectNoOrphans(service);
@@ -139,8 +147,8 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const named = { external_id: 'user-of-a-failed-erasure' };
     const { entity_id, access_token } = await tokenOf(named);
     const { refresh_token } = await stayOf(service, access_token);
-    const participants = service.application.get(CustomerDataParticipants);
-    vi.spyOn(participants, 'deleteOwnRows').mockRejectedValueOnce(new ServiceUnavailableException());
+    const families = service.application.get(CustomerFamilies);
+    vi.spyOn(families, 'deleteRows').mockRejectedValueOnce(new ServiceUnavailableException());
     expect((await service.erase(entity_id)).status).toBe(503);
 
     expect(await infoStatus(service, access_token)).toBe(401);

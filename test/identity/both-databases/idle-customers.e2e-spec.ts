@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { CustomerBrowsers } from '../../../src/identity/customer-browsers.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
 import { EndedLinks } from '../../../src/identity/ended-links.js';
@@ -357,14 +358,12 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await idsOfUnfinished()).toEqual([]);
   });
 
-  it('goes on with the other customers if the rows of one cannot be counted, and logs it', async () => {
-    const participants = service.application.get(CustomerDataParticipants);
+  it('goes on with the other customers if the rows of one cannot be deleted, and logs it', async () => {
+    const browsers = service.application.get(CustomerBrowsers);
     const unfinished = service.rowsOf(UnfinishedErasure);
     await unfinished.insert([{ entityId: uuidv7(1) }, { entityId: uuidv7(2) }]);
     const warn = vi.spyOn(Logger.prototype, 'warn');
-    vi.spyOn(participants, 'ownRows', 'get').mockImplementationOnce(() => {
-      throw new Error('no disk');
-    });
+    vi.spyOn(browsers, 'deleteRows').mockRejectedValueOnce(new Error('no disk'));
     await purge(service);
     expect(await unfinished.count()).toBe(1);
     expect(warn.mock.calls.join()).toContain('no disk');

@@ -315,7 +315,7 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
   });
 
   it.each<[string, (id: string) => Promise<unknown>]>([
-    ['a reuse', (id) => service.application.get(RefreshTokens).end({ id, ownerKind: 'customer' })],
+    ['a reuse', (id) => service.application.get(RefreshTokens).end({ id, audience: 'customer-api' })],
     ['a replay', (id) => service.application.get(Denylist).revokeFamily(id, 'customer-api')],
   ])('includes at most 100 families that %s has ended: a further device deletes the older ones', async (_, end) => {
     const { entity_id, access_token } = await stayOf(service);
