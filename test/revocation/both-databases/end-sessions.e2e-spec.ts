@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { signAgentToken } from '../../../packages/conformance-kit/src/agent-token.js';
 import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
-import { Database } from '../../../src/platform/database/database.js';
+import { CustomerBrowsers } from '../../../src/identity/customer-browsers.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -58,13 +58,10 @@ const newVisitor = async () => {
 /** The token of another customer, which does not conflict with customers outside of the group. */
 const tokenOfGroup = async (): Promise<string> => (await service.visit(undefined, {}, SALES)).body.access_token;
 
-/** Lets the first transaction commit and the second one fail. */
-function failSecondTransaction(): void {
-  const database = service.application.get(Database);
-  const transaction = database.transaction.bind(database);
-  vi.spyOn(database, 'transaction')
-    .mockImplementationOnce((work) => transaction(work) as never)
-    .mockRejectedValueOnce(new ServiceUnavailableException());
+/** Lets the removal of links fail once, after the transaction that ends the sessions. */
+function failRemovalOfLinks(): void {
+  const browsers = service.application.get(CustomerBrowsers);
+  vi.spyOn(browsers, 'endAll').mockRejectedValueOnce(new ServiceUnavailableException());
 }
 
 describe('protocol §4.14: who may end the sessions of a customer', () => {
@@ -268,7 +265,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
   it('has ended everything when its first transaction commits, also if the removal of the links fails, and can be repeated', async () => {
     const { entity_id, access_token, cookie: own } = await newVisitor();
     const pair = await rememberedPair(service, access_token);
-    failSecondTransaction();
+    failRemovalOfLinks();
     expect((await asOperator(entity_id, BROWSERS)).status).toBe(503);
     vi.restoreAllMocks();
     expect(await infoStatus(service, access_token)).toBe(401);
@@ -286,7 +283,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const known = await newVisitor();
     const { cookie } = known;
     const ofRival = await service.idOf(cookie, AT_RIVAL);
-    failSecondTransaction();
+    failRemovalOfLinks();
     await asOperator(known.entity_id, BROWSERS);
     vi.restoreAllMocks();
     const next = await service.visit(cookie);
