@@ -104,18 +104,6 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
         { status: 431, error: 'invalid_request', hint: /^HTTP: / },
       ],
     ])('%s', async (_what, send, expected) => expectError(await send(), expected));
-
-    it('an error on the management port', async () => {
-      const nowhere = await request(`${service.managementUrl}/nowhere`, {});
-      expectError(nowhere, { status: 404, error: 'not_found', hint: undefined });
-      const method = await request(`${service.managementUrl}/health/live`, { method: 'DELETE' });
-      expectError(method, { status: 405, error: 'method_not_allowed', hint: undefined });
-      expectError(await exchange(service.managementUrl, 'garbage\r\n\r\n'), {
-        status: 400,
-        error: 'invalid_request',
-        hint: /^HTTP: /,
-      });
-    });
   });
 
   it('a request with an unknown Expect header gets a normal response', async () => {
