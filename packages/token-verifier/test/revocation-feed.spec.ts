@@ -35,18 +35,6 @@ describe('the revocation feed', () => {
     await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.0&wait=4'));
   });
 
-  it('that was unavailable is followed again from the cursor, with pauses that become longer', async () => {
-    const verifier = await test.start();
-    const token = await test.token();
-    const unavailable: RequestListener = (_, response) => void response.writeHead(503).end();
-    test.issuer.feed.handler = unavailable;
-    test.issuer.feed.add(revoked('token-1'));
-    await eventually(() => expect(verifier.state.problem).toBe('error_response'));
-    test.issuer.feed.handler = undefined;
-    await eventually(() => expect(verifier.verify(token)).rejects.toMatchObject({ code: 'revoked' }));
-    expect(verifier.state).not.toHaveProperty('problem');
-  });
-
   it.each<[string, RequestListener, string]>([
     ['cannot be reached', (request) => void request.socket.destroy(), 'unreachable'],
     ['rejects the credentials', (_, response) => void response.writeHead(401).end(), 'rejected_credentials'],
