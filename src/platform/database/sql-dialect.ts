@@ -20,6 +20,7 @@ export function withIsoTimes<Row extends object>(row: Row, columns: (keyof Row &
 /** A value that a column of this service can hold. */
 export type SqlValue = string | number | boolean | Date | null;
 
+/** The SQL in which the databases differ. */
 export interface SqlDialect {
   /** The present time of the database, with milliseconds. All processes share it. */
   readonly now: string;
