@@ -1,4 +1,11 @@
-import { type QueryRunner, Table, type TableColumnOptions, type TableIndexOptions, type TableOptions } from 'typeorm';
+import {
+  type MigrationInterface,
+  type QueryRunner,
+  Table,
+  type TableColumnOptions,
+  type TableIndexOptions,
+  type TableOptions,
+} from 'typeorm';
 
 /** What a method of `Columns` takes to change the defaults of a column, such as `NULLABLE`. */
 type More = Partial<TableColumnOptions>;
@@ -71,4 +78,22 @@ function withoutQuotedCharsets(runner: QueryRunner): QueryRunner {
 /** Drops the tables that exist, in the `down` of a migration. */
 export async function dropTables(runner: QueryRunner, names: string[]): Promise<void> {
   for (const name of names) await runner.dropTable(name, true);
+}
+
+/** A migration that creates tables. */
+export abstract class CreateTables implements MigrationInterface {
+  /** The name under which the database records the migration. */
+  abstract readonly name: string;
+
+  /** The tables in the order of their creation. */
+  protected abstract tables(its: Columns): TableOptions[];
+
+  async up(runner: QueryRunner): Promise<void> {
+    await createTables(runner, this.tables(new Columns(runner)));
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    const names = this.tables(new Columns(runner)).map(({ name }) => name);
+    await dropTables(runner, names.reverse());
+  }
 }

@@ -1,0 +1,23 @@
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables } from './schema.js';
+
+/** The scopes that agents have granted to clients. */
+export class Consent1796000000006 extends CreateTables {
+  readonly name = 'Consent1796000000006';
+
+  protected tables(its: Columns): TableOptions[] {
+    return [
+      {
+        name: 'consent',
+        columns: [
+          its.key('agent_id', 36),
+          its.key('client_id', 128),
+          its.text('scope', 1000),
+          its.text('organization_id', 36),
+          its.text('password_fingerprint', 16),
+          its.time('given_at'),
+        ],
+      },
+    ];
+  }
+}

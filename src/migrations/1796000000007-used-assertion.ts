@@ -1,0 +1,17 @@
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex } from './schema.js';
+
+/** The assertions that were used. */
+export class UsedAssertion1796000000007 extends CreateTables {
+  readonly name = 'UsedAssertion1796000000007';
+
+  protected tables(its: Columns): TableOptions[] {
+    return [
+      {
+        name: 'used_assertion',
+        columns: [its.key('hash', 64), its.text('used_by', 36), its.time('expires_at')],
+        indices: expiryIndex('used_assertion'),
+      },
+    ];
+  }
+}
