@@ -152,7 +152,7 @@ function mutateAuthorization(request: FuzzRequest, world: World, random: Random)
 
 /** Sends mutated or foreign identity cookies. Returns a note about the mutation. */
 function mutateCookies(request: FuzzRequest, world: World, random: Random): string {
-  const own = world.pairs.pick(random) ?? { id: '01890000-0000-7000-8000-000000000000', secret: '0'.repeat(64) };
+  const own = world.pairs.pick(random) ?? { id: '01890000-0000-7000-8000-000000000000', secret: '0'.repeat(96) };
   const other = world.pairs.pick(random) ?? own;
   const line = ({ id, secret }: CookiePair) => `__svc_cid=${id}; __svc_cst=${secret}`;
   const flippedText = (text: string) => flippedBit(Buffer.from(text), random).toString('latin1');

@@ -123,7 +123,7 @@ function violationOfError(response: TestResponse, request?: FuzzRequest): string
 function secretsOf(request: FuzzRequest | undefined): string[] {
   if (!request) return SECRETS;
   const bearer = headerOf(request, 'authorization')?.split(' ')[1] ?? '';
-  const [, cookie = ''] = /__svc_cst=(\w{64})/.exec(headerOf(request, 'cookie') ?? '') ?? [];
+  const [, cookie = ''] = /__svc_cst=\w{32}(\w{64})/.exec(headerOf(request, 'cookie') ?? '') ?? [];
   return [...SECRETS, bearer, cookie].filter((secret) => secret.length > 20);
 }
 

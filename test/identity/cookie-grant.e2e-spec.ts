@@ -446,7 +446,7 @@ function expiresOf(line: string): number {
   return Date.parse(/Expires=([^;]+)/.exec(line)?.[1] ?? '') / 1000;
 }
 
-function pairWith(id: string, secret = '0'.repeat(64)): string {
+function pairWith(id: string, secret: string): string {
   return `__svc_cid=${id}; __svc_cst=${secret}`;
 }
 

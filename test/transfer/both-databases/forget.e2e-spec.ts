@@ -263,7 +263,7 @@ describe('protocol §4.13: forgetting a browser', () => {
   it.each([
     ['no cookies', undefined],
     ['garbage', '__svc_cid=x; __svc_cst=y'],
-    ['an unknown pair', `__svc_cid=01890000-0000-7000-8000-000000000000; __svc_cst=${'0'.repeat(64)}`],
+    ['an unknown pair', `__svc_cid=01890000-0000-7000-8000-000000000000; __svc_cst=${'0'.repeat(96)}`],
   ])('gives a request with %s the same response', async (_, cookie) => {
     const first = await service.visit();
     const [known, unknown] = [await forget(cookieHeader(first)), await forget(cookie)];
