@@ -65,7 +65,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const listeners = new Listeners(configuration, hooks, connections);
   let running: INestApplication | undefined;
   try {
-    // the management port opens first: a pod that waits for its database is alive and not ready
+    // the management port opens first: a pod that waits for its database is alive but not ready
     await listeners.listenForManagement();
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
     running = application;

@@ -31,7 +31,7 @@ const INSERT = insertIgnoreStatement({
   columns: ['kind', 'value', 'issued_before', 'expires_at', 'audience', 'published_until'],
 });
 
-/** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
+/** The revoked tokens. Each check reads the database, so that a revocation applies immediately in every process. */
 @Injectable()
 export class Denylist {
   constructor(

@@ -16,7 +16,7 @@ export interface EndedCondition {
 /** By the number of ids and the subjects that the conditions check. */
 const conditions = new Map<string, EndedCondition>();
 
-/** The condition that decides whether a token has ended, also for a statement that must not take effect then. */
+/** The condition that decides whether a token has ended, including for a statement that must not take effect then. */
 export function endedCondition(claims: RevocableClaims): { condition: EndedCondition; parameters: SqlValue[] } {
   const { sub, aud, gen = 0 } = claims;
   const agent = agentOf(claims);

@@ -15,7 +15,7 @@ const LEAD_SECONDS = 900;
 /** How long a process whose clock is behind may still sign with the old key. */
 const CLOCK_SKEW_SECONDS = 60;
 
-/** The state of a key. Of the keys that may sign, the newest signs. */
+/** The state of a key. Among the keys that may sign, the newest signs. */
 export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyState {
   if (!isAlive(key, now)) return 'expired';
   if (key.nbf > now) return 'upcoming';

@@ -82,7 +82,7 @@ export class RecordedValues implements OnModuleInit {
     this.longestCustomerTokenLife = Math.max(this.longestCustomerTokenLife, seconds);
   }
 
-  /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */
+  /** Seconds for which the revocation of an access token, or of a refresh family or client, must be retained. */
   async retentionSeconds(manager?: EntityManager): Promise<{ token: number; family: number }> {
     const recorded = valuesOf(manager ? await selectIn(manager, FIND_ALL, []) : await this.rows());
     const access = recorded.get('longest_access_token_life') ?? 0;

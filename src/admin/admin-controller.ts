@@ -12,7 +12,7 @@ import { type Observable, throwError, timeout } from 'rxjs';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 
-/** The longest wait of the operator for a response, its wait for the transactions of other operators included. */
+/** The longest wait of the operator for a response, including the wait for the transactions of other operators. */
 const ADMIN_TIMEOUT_MS = 10_000;
 
 /**

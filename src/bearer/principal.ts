@@ -73,7 +73,7 @@ export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPr
   return { ...party('agent', id), ...(isFromTrustedIssuer && { issuer: claims.iss }) };
 }
 
-/** @throws OAuthError `invalid_request` if the customer names another one */
+/** @throws OAuthError `invalid_request` if the customer names another customer */
 export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefined): string {
   if (namedId === undefined || namedId === entityId) return entityId;
   throw REQUEST_ERRORS.customerOfOther();

@@ -126,7 +126,7 @@ export class IntrospectionController {
   private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
     const { authorization } = request.headers;
     const isOperator = this.operator.match(authorization);
-    // a caller with wrong credentials in the header gets 401, also if its body is wrong
+    // a caller with wrong credentials in the header gets 401, even if its body is wrong
     if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
     const parameters = await readBody(request, { form: true });
     if (isOperator && parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();

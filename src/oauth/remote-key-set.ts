@@ -50,7 +50,7 @@ const FAILURE_PAUSE_MS = 1_000;
  * ```
  */
 export class RemoteKeySet {
-  // own code, because `createRemoteJWKSet` of jose does not use `Clock`, and fetches at once after a failed fetch
+  // own code, because `createRemoteJWKSet` of jose does not use `Clock`, and fetches immediately after a failed fetch
   private readonly url: string;
   private readonly now: () => number;
   private keys: FindKey | undefined;

@@ -4,7 +4,7 @@ import type { OneTimeCode } from './one-time-code.entity.js';
 
 /** The origin of a code, stored as JSON in the column `made_with`. */
 export interface StoredOrigin {
-  /** Of the bearer that created the code. */
+  /** The `jti` of the bearer that created the code. */
   jti: string;
   lineage: TokenLineage;
   /** Seconds since 1970. */

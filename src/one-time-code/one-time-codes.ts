@@ -24,7 +24,7 @@ import { assertProofMatches, type CodeProof } from './code-proof.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
 
-/** A second use from the same network within this time is a duplicate and not a replay (protocol §3.7). */
+/** A second use from the same network within this time is a duplicate, not a replay (protocol §3.7). */
 const DUPLICATE_WINDOW_MS = 2_000;
 
 /** The stored content of a code. */

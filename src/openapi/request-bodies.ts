@@ -79,7 +79,7 @@ export function grantRequestBody(route: Route, grants: RegisteredGrant[]): Schem
   return { required: true, content: contents(mediaFor(grants), withForm.length > 0 ? mediaFor(withForm) : undefined) };
 }
 
-/** The service reads JSON under each Content-Type, and also a form if `form` describes one. */
+/** The service reads JSON under each Content-Type. It also reads a form if `form` describes one. */
 function contents(json: Media, form: Media | undefined): Schema {
   const [first] = Object.values(json.examples ?? {});
   const value = first ? first.value : json.example;

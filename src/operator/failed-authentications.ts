@@ -26,8 +26,8 @@ interface Attempt {
 }
 
 /**
- * Audits failed authentications of the operator. The first attempt of a network gets an event at once. Further attempts
- * within a minute get one event together at its end, so that a flood cannot displace other audit events.
+ * Audits failed authentications of the operator. The first attempt of a network gets an event immediately. Further
+ * attempts within a minute get one event together at its end, so that a flood cannot displace other audit events.
  */
 @Injectable()
 export class FailedAuthentications implements OnApplicationBootstrap, OnApplicationShutdown {

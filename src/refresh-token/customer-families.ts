@@ -119,7 +119,7 @@ export class CustomerFamilies implements CustomerTables {
     for await (const _ of this.deleteFound(findSome, list));
   }
 
-  /** Returns those of 1 to 500 customers that have a family. */
+  /** Returns which of 1 to 500 customers have a family. */
   async mustRetain(customerIds: string[]): Promise<string[]> {
     const list = valueList(customerIds);
     const find = selectStatement<(string | Date)[], { customer_id: string }>(

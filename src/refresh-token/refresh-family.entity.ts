@@ -47,7 +47,7 @@ export class RefreshFamily {
   @Column('varchar', { length: 128, nullable: true })
   root!: string | null;
 
-  /** The generation of the agent, or that of the customer's transfer. */
+  /** The generation of the agent, or of the customer's transfer. */
   @Column('integer')
   generation!: number;
 

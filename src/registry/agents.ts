@@ -20,7 +20,7 @@ const findBy = (column: 'id' | 'email') =>
 const FIND_BY_ID = findBy('id');
 const FIND_BY_EMAIL = findBy('email');
 
-/** The agents of all organizations. Each use reads the database, so that a new password is valid at once. */
+/** The agents of all organizations. Each use reads the database, so that a new password is valid immediately. */
 @Injectable()
 export class Agents {
   constructor(

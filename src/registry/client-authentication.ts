@@ -87,7 +87,7 @@ export class ClientAuthentication {
   }
 
   /**
-   * Whether a hash is that of the current secret or of a replaced secret that is still valid. It is compared with all
+   * Whether a hash belongs to the current secret or to a replaced secret that is still valid. It is compared with all
    * secrets, so that the duration does not depend on which one matches.
    */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {

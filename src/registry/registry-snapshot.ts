@@ -83,7 +83,7 @@ function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value |
   else map.set(key, value);
 }
 
-/** The origins that the pages of each client come from, and those of all clients together. */
+/** The origins that the pages of each client come from, and the origins of all clients together. */
 class RegistryOrigins {
   private readonly byClient = new Map<string, readonly string[]>();
   /** The number of clients with each origin. */

@@ -45,7 +45,7 @@ export class StoredEntries {
   }
 }
 
-/** The keys of the entries, and of those of a resource that they refer to. */
+/** The keys of the entries, and of the entries of a resource that they refer to. */
 function concernedKeys(resource: RegistryResource, entriesOf: EntriesOf): Set<string> {
   const keys: unknown[] = entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry));
   for (const other of REGISTRY_RESOURCES) {

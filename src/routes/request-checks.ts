@@ -82,7 +82,7 @@ export abstract class CheckedRequest<Parameters extends ClientParameters = Clien
 
   constructor(readonly http: Request) {}
 
-  /** The requested organization, else that of the caller. */
+  /** The requested organization, else the organization of the caller. */
   get organizationId(): string | undefined {
     return this.parameters.organization_id ?? this.caller?.organizationId;
   }

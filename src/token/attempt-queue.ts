@@ -1,6 +1,6 @@
 import { AbandonedTaskError, QueueFullError } from '../platform/bounded-queue.js';
 
-/** Further requests of one key are rejected at once, because each waiting request takes memory and a connection. */
+/** Further requests of one key are rejected immediately, because each waiting request takes memory and a connection. */
 const MAX_WAITING_REQUESTS = 100;
 /** A caller gets a response even if the requests before its own do not end. */
 const MAX_WAIT_MS = 3_000;

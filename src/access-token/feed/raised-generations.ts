@@ -47,7 +47,7 @@ const STATEMENTS = {
 
 /**
  * Repeats raised generations in the table `revocation`, for the feed. The row is written in the transaction that raises
- * the generation, so that the feed misses none, also if the process dies. A customer without a raised generation has no
+ * the generation, so that the feed misses none, even if the process dies. A customer without a raised generation has no
  * row, so that creating a customer costs nothing.
  */
 @Injectable()

@@ -29,7 +29,7 @@ export class Consent {
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId!: string;
 
-  /** Of the agent's password when it consented. */
+  /** The fingerprint of the agent's password when the agent consented. */
   @Column('varchar', { name: 'password_fingerprint', length: 16 })
   passwordFingerprint!: string;
 

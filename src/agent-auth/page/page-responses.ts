@@ -24,7 +24,7 @@ export class PageResponses {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Sends the response to the client: by a redirect, or by postMessage to the window that opened the page. */
+  /** Sends the response to the client: as a redirect, or with postMessage to the window that opened the page. */
   send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;

@@ -47,10 +47,7 @@ export class SupersededRegistryFileError extends Error {
   }
 }
 
-/**
- * The hashes are as slow as that of a password: from a fast hash of a file, an attacker could guess the passwords in
- * it.
- */
+/** The hashes are as slow as a password's: from a fast hash of a file, an attacker could guess its passwords. */
 export async function contentOf({ text, secretsText }: RegistrySource, revision?: unknown): Promise<FileContent> {
   const texts = [JSON.stringify([text, secretsText]), text];
   const [contentHash = '', textHash = ''] = await Promise.all(texts.map((each) => slowHash(each, SALT)));
@@ -77,7 +74,7 @@ export class AppliedFiles {
 
   /**
    * Whether the registry of the database has the content of a file. The file was then applied last, without a warning,
-   * and the log shows that no operator has changed the registry by SQL since. Only the file can change its entries
+   * and the log shows that no operator has changed the registry with SQL since. Only the file can change its entries
    * (protocol §8.9).
    */
   async isInForce(source: RegistrySource): Promise<boolean> {

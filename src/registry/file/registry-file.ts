@@ -152,7 +152,7 @@ export class RegistryFile {
     return applied;
   }
 
-  /** @throws RegistryFileError with all violations, those of the checks against the database included */
+  /** @throws RegistryFileError with all violations, including violations of the checks against the database */
   private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries): Promise<void> {
     const found = await entryViolations({
       entriesOf,

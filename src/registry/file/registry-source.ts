@@ -56,7 +56,7 @@ export class RegistrySource {
 
   private async findSecretFiles(): Promise<string[]> {
     const { text } = this;
-    // YAML can hide a name by an escape with a backslash, and by nothing else
+    // YAML can hide a name only with an escape that begins with a backslash
     if (!text.includes('_file') && !text.includes('\\')) return [];
     // a text that is no YAML names no files; the error is reported when the file is applied
     return this.parse().then(secretFilesIn, () => []);

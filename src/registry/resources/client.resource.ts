@@ -97,7 +97,7 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     field: 'client_secret',
     column: 'secretHash',
     kind: RANDOM_SECRET,
-    // the operator chose the secret: the secret in use and all earlier ones end at once
+    // the operator chose the secret: the secret in use and all earlier secrets end immediately
     alsoSets: { previousSecrets: null },
     isRequired: false,
   },

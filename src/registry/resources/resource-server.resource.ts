@@ -36,7 +36,7 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
     kind: RANDOM_SECRET,
     isRequired: true,
   },
-  // always true, because the secret is required; the field is that of a client
+  // always true, because the secret is required; the field is the same as for a client
   responseFields: {
     rules: { has_secret: applyDecorators(IsBoolean(), ApiProperty('Always `true`.', true)) },
     of: () => ({ has_secret: true }),
