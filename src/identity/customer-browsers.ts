@@ -97,6 +97,10 @@ const EXPORTED_TABLES: ExportedTable[] = [
 @Injectable()
 export class CustomerBrowsers implements CustomerTables {
   readonly tables = EXPORTED_TABLES;
+  readonly deletedRows = [
+    'browser_customer WHERE entity_id = ? AND organization_id IS NOT NULL',
+    'link_ancestor WHERE entity_id = ?',
+  ];
 
   constructor(
     private readonly database: Database,

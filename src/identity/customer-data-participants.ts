@@ -79,6 +79,8 @@ export interface CustomerTables {
   tables: ExportedTable[];
   /** Deletes the rows of 1 to 500 erased customers, at most 1,000 by one statement. Absent if the rows expire. */
   deleteRows?(entityIds: string[]): Promise<void>;
+  /** The rows that `deleteRows` deletes, as the text after `FROM`. The parameter of each is the id of the customer. */
+  deletedRows?: string[];
   /** Deletes what identifies a customer, in the transaction of its erasure. */
   forgetIn?(manager: EntityManager, entityId: string): Promise<void>;
   mustRetain?: CustomerDataParticipant['mustRetain'];

@@ -10,7 +10,6 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { valueList } from '../platform/database/value-list.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerIdentity, UnfinishedErasure } from './customer-identity.entity.js';
-import { parametersOf } from './export-page.js';
 
 /** What an erased customer loses. */
 export const ERASED_COLUMNS = 'group_id = NULL, creator = NULL, last_token_day = NULL, created_at = NULL';
@@ -118,11 +117,11 @@ export class CustomerErasure {
 
   private async hasAtMostMaxRows(entityId: string): Promise<boolean> {
     let count = 0;
-    for (const table of this.participants.own.flatMap(({ tables, deleteRows }) => (deleteRows ? tables : []))) {
-      const countRows = selectStatement<string[], { row_count: number }>(
-        `SELECT COUNT(*) AS row_count FROM (${table.find} LIMIT ${MAX_ROWS_PER_REQUEST + 1}) found`,
+    for (const rows of this.participants.own.flatMap(({ deletedRows = [] }) => deletedRows)) {
+      const countRows = selectStatement<[entityId: string], { row_count: number }>(
+        `SELECT COUNT(*) AS row_count FROM (SELECT 1 FROM ${rows} LIMIT ${MAX_ROWS_PER_REQUEST + 1}) found`,
       );
-      count += Number((await this.database.select(countRows, parametersOf(table, entityId)))[0]?.row_count);
+      count += Number((await this.database.select(countRows, [entityId]))[0]?.row_count);
     }
     return count <= MAX_ROWS_PER_REQUEST;
   }

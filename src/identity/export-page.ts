@@ -37,7 +37,7 @@ interface Position {
 }
 
 /** The parameters of `find`. */
-export function parametersOf({ find }: ExportedTable, entityId: string): string[] {
+function parametersOf({ find }: ExportedTable, entityId: string): string[] {
   return Array<string>(find.split('?').length - 1).fill(entityId);
 }
 

@@ -24,6 +24,7 @@ export class OrganizationUserData implements CustomerTables {
       times: ['linked_at'],
     },
   ];
+  readonly deletedRows = ['organization_user WHERE entity_id = ?', 'organization_user WHERE customer_id = ?'];
 
   constructor(
     private readonly database: Database,

@@ -76,6 +76,11 @@ export class CustomerFamilies implements CustomerTables {
         WHERE family.customer_id = ? ORDER BY ancestor.family_id, ancestor.ancestor_id`,
     },
   ];
+  readonly deletedRows = [
+    'refresh_family WHERE customer_id = ?',
+    `refresh_family family JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id
+      WHERE family.customer_id = ?`,
+  ];
 
   constructor(
     private readonly database: Database,

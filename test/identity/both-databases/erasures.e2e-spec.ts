@@ -79,10 +79,12 @@ const erasureEvents = (id: string) =>
   service.audit.filter(({ event, subject }) => event === 'identity.erased' && subject?.id === id);
 
 /** Adds links of other browsers, until the customer has this number of links. */
-async function addLinks(entityId: string, count: number): Promise<void> {
+async function addLinks(entityId: string, count: number, organizationId: string | null = ACME): Promise<void> {
   const [link] = await liveLinksOf(entityId);
   const at = Date.now();
-  const copies = Array.from({ length: count - 1 }, () => ({ ...link, browserId: uuidv7(at), beganIn: uuidv7(at) }));
+  const copies = Array.from({ length: count - 1 }, () => ({
+    ...{ ...link, organizationId, browserId: uuidv7(at), beganIn: uuidv7(at) },
+  }));
   for (let from = 0; from < copies.length; from += 500)
     await service.rowsOf(BrowserLink).insert(copies.slice(from, from + 500));
 }
@@ -248,6 +250,15 @@ describe('protocol §4.16: the erasure of a customer by an agent', () => {
     expect(await service.idOf(cookieHeader(visitor))).not.toBe(entity_id);
     await purge(service);
     expect(await rowCounts()).toEqual([0, 0]);
+    expect(await unfinishedOf(entity_id)).toBe(0);
+  });
+
+  it('deletes the refresh family at once if more than 1,000 links lead nowhere, which no erasure deletes', async () => {
+    const { entity_id, access_token } = (await service.visit()).body;
+    await stayOf(service, access_token);
+    await addLinks(entity_id, MAX_ROWS + 2, null);
+    expect((await erase({ customer_id: entity_id })).status).toBe(200);
+    expect([await linkCount(entity_id), await familiesOf(service, entity_id)]).toEqual([0, []]);
     expect(await unfinishedOf(entity_id)).toBe(0);
   });
 
