@@ -61,8 +61,8 @@ export class CustomerErasure {
   }
 
   /**
-   * Deletes the data of customers in a purge. An error is logged only, and the next purge tries again with each customer
-   * alone.
+   * Deletes the data of customers in a purge: the rows of all of them together, or of each one alone if that fails. An
+   * error of one customer is logged only, and the next purge tries again.
    *
    * @param entityIds 1 to 500 ids
    */
@@ -71,16 +71,19 @@ export class CustomerErasure {
       step().catch(({ message }: Error) =>
         this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${message}`),
       );
-    await tryToDelete(entityIds.join(), async () => {
-      await this.deleteRows(entityIds);
-      const finished: string[] = [];
-      for (const entityId of entityIds)
-        await tryToDelete(entityId, async () => {
-          await this.participants.onErase(entityId);
-          finished.push(entityId);
-        });
-      if (finished.length > 0) await this.deleteUnfinished(finished);
-    });
+    const deletedTogether =
+      entityIds.length > 1 &&
+      (await this.deleteRows(entityIds)
+        .then(() => true)
+        .catch(() => false));
+    const finished: string[] = [];
+    for (const entityId of entityIds)
+      await tryToDelete(entityId, async () => {
+        if (!deletedTogether) await this.deleteRows([entityId]);
+        await this.participants.onErase(entityId);
+        finished.push(entityId);
+      });
+    if (finished.length > 0) await tryToDelete(finished.join(), () => this.deleteUnfinished(finished));
   }
 
   /** Finishes erasures that failed. @param size the number of customers that one statement reads */

@@ -371,6 +371,29 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await unfinished.count()).toBe(0);
   });
 
+  it('finishes the other customers of a step if the rows of one cannot be deleted', async () => {
+    const browsers = service.application.get(CustomerBrowsers);
+    const visits = [await newCustomer(service), await newCustomer(service), await newCustomer(service)];
+    const [failing, ...others] = visits.map(({ entity_id }) => entity_id) as [string, string, string];
+    service.passDays(IDLE_DAYS + 2);
+    const deleteRows = browsers.deleteRows.bind(browsers);
+    vi.spyOn(browsers, 'deleteRows').mockImplementation(async (ids) => {
+      if (ids.includes(failing)) throw new Error('no disk');
+      await deleteRows(ids);
+    });
+    const onErase = vi.spyOn(service.application.get(CustomerDataParticipants), 'onErase');
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    await purgeAgain();
+    const erased = onErase.mock.calls.map(([id]) => id);
+    expect(erased).toEqual(expect.arrayContaining(others));
+    expect(erased).not.toContain(failing);
+    expect(await service.rowsOf(UnfinishedErasure).find()).toEqual([{ entityId: failing }]);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining(`customer ${failing} is not deleted`)]]);
+    vi.restoreAllMocks();
+    await purge(service);
+    expect(await service.rowsOf(UnfinishedErasure).count()).toBe(0);
+  });
+
   it('reads the table once a day', async () => {
     await purgeAgain();
     const database = service.application.get(Database);
