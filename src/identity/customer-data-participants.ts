@@ -124,11 +124,17 @@ export class CustomerDataParticipants {
 
   /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */
   mustRetain(entityIds: string[]): Promise<string[]> {
-    return this.collect((each) => each.mustRetain?.(entityIds));
+    return this.collect(
+      (own) => own.mustRetain?.(entityIds),
+      (extension) => extension.mustRetain(entityIds),
+    );
   }
 
   linkedIds(entityId: string): Promise<string[]> {
-    return this.collect((each) => each.linkedIds?.(entityId));
+    return this.collect(
+      (own) => own.linkedIds?.(entityId),
+      (extension) => extension.linkedIds(entityId),
+    );
   }
 
   /**
@@ -170,11 +176,14 @@ export class CustomerDataParticipants {
     return sources;
   }
 
+  /** Fails if an extension in JavaScript omits the method, so that the purge deletes none of its customers. */
   private async collect(
-    idsOf: (each: CustomerDataParticipant | CustomerTables) => Promise<string[]> | undefined,
+    idsOfOwn: (own: CustomerTables) => Promise<string[]> | undefined,
+    idsOf: (extension: CustomerDataParticipant) => Promise<string[]>,
   ): Promise<string[]> {
     const ids: string[] = [];
-    for (const each of [...this.own, ...this.participants]) ids.push(...((await idsOf(each)) ?? []));
+    for (const own of this.own) ids.push(...((await idsOfOwn(own)) ?? []));
+    for (const extension of this.participants) ids.push(...(await idsOf(extension)));
     return ids;
   }
 }
