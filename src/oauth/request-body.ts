@@ -69,15 +69,19 @@ export function readText(request: IncomingMessage): Promise<string> {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
   return new Promise((resolve, reject) => {
-    let body = Buffer.alloc(0);
+    /** The first chunk, or a copy of all chunks: a list of them would take 6 MB for a body that is sent byte by byte. */
+    let body: Buffer = Buffer.alloc(0);
     let length = 0;
     const rejectIfBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));
     rejectIfBroken();
     request.once('broken', rejectIfBroken);
     request.on('data', (chunk: Buffer) => {
+      if (length === 0) body = chunk;
+      else if (length + chunk.length <= MAX_BODY_BYTES) {
+        if (body.length < MAX_BODY_BYTES) body = Buffer.concat([body], MAX_BODY_BYTES);
+        chunk.copy(body, length);
+      }
       length += chunk.length;
-      // one buffer: a list of chunks would take 6 MB for a body that is sent byte by byte
-      if (length <= MAX_BODY_BYTES) body = Buffer.concat([body, chunk]);
       if (length > MAX_DISCARDED_BYTES) {
         request.pause();
         reject(OAuthError.payloadTooLarge());
@@ -85,7 +89,8 @@ export function readText(request: IncomingMessage): Promise<string> {
     });
     request.once('end', () => {
       if (length > MAX_BODY_BYTES) return reject(OAuthError.payloadTooLarge());
-      if (isUtf8(body)) resolve(body.toString('utf8'));
+      const bytes = body.subarray(0, length);
+      if (isUtf8(bytes)) resolve(bytes.toString('utf8'));
       else reject(OAuthError.invalidMessage());
     });
     request.once('error', () => reject(OAuthError.invalidRequest('body: incomplete')));
