@@ -2,16 +2,16 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { writeIn } from '../../platform/database/in-transaction.js';
 import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import {
+  type BoundWrite,
+  bindWrite,
   type EntityRow,
   selectStatement,
   type WriteStatement,
   writeStatement,
 } from '../../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
-import { STATEMENTS_TIMEOUT_MS } from '../../platform/request-context/request-context.js';
 import { RecordedValues } from '../recorded-values.js';
 import type { Revocation } from '../revocation.entity.js';
 import { HISTORY } from './feed-history.js';
@@ -79,7 +79,7 @@ export const FIND_WAITING = selectStatement<[], WaitingRow>(SELECT_WAITING);
 export const FIND_UNPUBLISHED = selectStatement<[], WaitingRow>(({ skipLocked }) => SELECT_WAITING + skipLocked);
 
 /** Matches no row if another process has published since the position was read. */
-const RAISE_POSITION = writeStatement<
+export const RAISE_POSITION = writeStatement<
   [position: number, publisher: string, hasBacklog: boolean, rows: number, expectedPosition: number]
 >(`UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ?, entries = entries + ?
   WHERE id = 1 AND position = ?`);
@@ -87,12 +87,18 @@ const RAISE_POSITION = writeStatement<
 /**
  * Gives rows of one kind a position. Their `expires_at` in the feed is limited: in an entry of customers' tokens to the
  * first time, which is not later than the second one, in any other entry to the second one.
+ *
+ * The write matches no row if another process has published since the position was read. If the transaction is sent
+ * twice, the second one leaves the rows as the first one left them: a consumer may have read the position already, and
+ * the rows may have changed since.
  */
 const publishStatement = (values: string[]): WriteStatement =>
   writeStatement(`UPDATE revocation SET position = ?,
       published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
         WHEN expires_at > ? THEN ? ELSE expires_at END
-    WHERE kind = ? AND value IN (${placeholdersFor(values)})`);
+    WHERE kind = ? AND value IN (${placeholdersFor(values)})
+      AND (position IS NULL OR position < ?)
+      AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
 
 interface Publication {
   position: number;
@@ -119,16 +125,17 @@ export class PositionWriter {
     ];
     const position = Math.max(highest + 1, now);
     const hasBacklog = rows.length >= MAX_ROWS_PER_POSITION;
-    const isMine = await this.database.transaction(async (manager) => {
-      const raised = await writeIn(manager, RAISE_POSITION, [position, publisher, hasBacklog, rows.length, highest]);
-      if (raised === 0) return false;
-      const times = [customersUntil, customersUntil, othersUntil, othersUntil];
-      for (const kind of new Set(rows.map((row) => row.kind))) {
-        const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
-        await writeIn(manager, publishStatement(values), [position, ...times, kind, ...values]);
-      }
-      return true;
-    }, STATEMENTS_TIMEOUT_MS);
-    return isMine ? { position, rowCount: rows.length, hasBacklog } : undefined;
+    const times = [customersUntil, customersUntil, othersUntil, othersUntil];
+    const publishRows = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
+      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+      const parameters = [position, ...times, kind, ...values, position, position, publisher];
+      return { statement: publishStatement(values), parameters };
+    });
+    // slow transactions of requests must not delay a publication
+    const [raised] = await this.database.executeTogether([
+      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, rows.length, highest]),
+      ...publishRows,
+    ]);
+    return raised === 1 ? { position, rowCount: rows.length, hasBacklog } : undefined;
   }
 }

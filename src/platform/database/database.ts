@@ -109,13 +109,24 @@ export class Database {
   }
 
   /**
-   * Sends several writes of one caller in a transaction that they share with the writes of other callers. Each caller
-   * has its own deadline and attempts. The writes are sent again if the server has rolled them back, and once more after
-   * an outage. So they must have the same effect when they are sent twice.
+   * Sends several writes as one transaction, within the time of one statement. It does not wait for the transactions of
+   * `transaction`. The writes are sent again if the server has rolled them back, and once more after an outage. So they
+   * must have the same effect when they are sent twice.
+   *
+   * @returns the number of rows that each write matched
+   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
+   * @internal
+   */
+  executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    const statements = writes.map(({ statement }) => statement);
+    return this.executeShared(statements, () => this.sendTogether(writes));
+  }
+
+  /**
+   * The same for one of several callers whose writes are one transaction. Each caller has its own deadline and attempts.
    *
    * @param statements those of this caller
    * @param send adds the writes of this caller to the next transaction, which `sendTogether` sends
-   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
   async executeShared<Result>(statements: WriteStatement[], send: () => Promise<Result>): Promise<Result> {

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, PositionWriter } from '../../../src/access-token/feed/position-writer.js';
+import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
 import { FeedWaiters } from '../../../src/introspection/revocation-feed.js';
@@ -13,6 +12,7 @@ import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry, readFeed } from '../../support/revocation-feed.js';
+import { clientOf } from '../../support/statements.js';
 import { ACME, ACME_AGENT } from '../../support/test-registry.js';
 import {
   agentTokenPair,
@@ -54,17 +54,19 @@ const BOTH = { 'customer-server': true, 'agent-server': true, 'other-server': fa
 
 const newCustomerId = async () => claimsOf((await newCustomer(service)).access_token).sub as string;
 
+const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
+
 /** Runs `meanwhile` after the next publication, whose response then does not arrive. */
 function losePublication(meanwhile: () => Promise<unknown>): void {
-  const writer = service.application.get(PositionWriter, { strict: false });
-  const publish = writer.publish.bind(writer);
+  const client = clientOf(service);
+  const executeTogether = client.executeTogether.bind(client);
   let isLost = false;
-  vi.spyOn(writer, 'publish').mockImplementation(async (...parameters) => {
-    const publication = await publish(...parameters);
-    if (isLost || !publication) return publication;
+  vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
+    const results = await executeTogether(writes);
+    if (isLost || writes[0]?.statement !== RAISE_POSITION || results[0] !== 1) return results;
     isLost = true;
     await meanwhile();
-    throw new ServiceUnavailableException('the connection was lost');
+    return lost();
   });
 }
 
@@ -191,12 +193,15 @@ describe('a revocation in the feed', () => {
 });
 
 describe('a page of the feed', () => {
-  const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
   const untilIncomplete = () => expect.poll(async () => (await readFeed(service, '')).body.complete).toBe(false);
 
   it('is not complete while revocations wait because no process can publish them', async () => {
     const sub = await newCustomerId();
-    vi.spyOn(service.application.get(PositionWriter, { strict: false }), 'publish').mockImplementation(lost);
+    const client = clientOf(service);
+    const send = client.executeTogether.bind(client);
+    vi.spyOn(client, 'executeTogether').mockImplementation((writes) =>
+      writes[0]?.statement === RAISE_POSITION ? lost() : send(writes),
+    );
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
     await untilIncomplete();
     vi.restoreAllMocks();

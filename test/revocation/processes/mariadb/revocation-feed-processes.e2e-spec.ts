@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { RevocationPublisher } from '../../../../src/access-token/feed/revocation-publisher.js';
+import { Database } from '../../../../src/platform/database/database.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
 import { bearer } from '../../../support/authorization-headers.js';
 import { TOKEN } from '../../../support/cookie-grant.js';
@@ -94,6 +96,27 @@ describe('the revocation feed of two processes', () => {
     const isBehind = async () => expect(lagIn(await metricsOf(one))).toBeGreaterThan(1);
     await vi.waitFor(isBehind, { timeout: 60_000, interval: 200 });
     for (const service of [one, two]) publishAgain(service);
+  });
+});
+
+describe('the revocation feed of a process with few connections', () => {
+  const narrow = useService({ registry, environment: { DB_POOL_SIZE: '2' } });
+
+  it('has a revocation while slow transactions wait for each other', async () => {
+    const database = narrow.application.get(Database);
+    const consumer = new FeedConsumer([narrow]);
+    await consumer.catchUp();
+    let isSlow = true;
+    const transactions = times(3, async () => {
+      while (isSlow) await database.transaction(() => sleep(2_500));
+    });
+    try {
+      await consumer.find({ value: await endToken(narrow) });
+      await consumer.catchUp();
+    } finally {
+      isSlow = false;
+      await transactions;
+    }
   });
 });
 
