@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
-import { RevocationPublisher } from './access-token/feed/revocation-publisher.js';
 import { AppModule } from './app.module.js';
 import { AuditLog } from './audit/audit.js';
 import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
 import type { Extension } from './extension.js';
+import { FeedWaiters } from './introspection/revocation-feed.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/health.controller.js';
@@ -119,7 +119,7 @@ async function stopService(application: INestApplication, listeners: Listeners, 
   application.get(Readiness).stop();
   listeners.announceClose();
   await sleep(lingerMs);
-  application.get(RevocationPublisher, { strict: false }).stop(); // callers of the feed would wait for 25 s
+  application.get(FeedWaiters, { strict: false }).stop(); // callers of the feed would wait for 25 s
   await listeners.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);

@@ -50,13 +50,18 @@ export type WaitResult = 'changed' | 'ended';
 /** The requests that wait for new revocations. They hold no connection to the database. */
 @Injectable()
 export class FeedWaiters {
+  isStopped = false;
   /** Ends of the waits, the longest wait first. */
   private readonly ends = new Set<(result: WaitResult) => void>();
 
   constructor(publisher: RevocationPublisher) {
-    publisher.state.on('change', () => {
-      for (const end of [...this.ends]) end(publisher.isStopped ? 'ended' : 'changed');
-    });
+    publisher.state.on('change', () => this.endAll('changed'));
+  }
+
+  /** Ends the waits, because the process stops. A later request does not wait. */
+  stop(): void {
+    this.isStopped = true;
+    this.endAll('ended');
   }
 
   get count(): number {
@@ -83,6 +88,10 @@ export class FeedWaiters {
       disconnected.addEventListener('abort', leave, { once: true });
       this.ends.add(end);
     });
+  }
+
+  private endAll(result: WaitResult): void {
+    for (const end of [...this.ends]) end(result);
   }
 }
 
@@ -118,13 +127,13 @@ export class RevocationFeed {
       const page = await this.pages.read(start);
       const revocations = page.revocations.filter((each) => isVisibleIn(view, each));
       const remainingMs = waitUntil - performance.now();
-      isLast ||= remainingMs <= 0 || this.publisher.isStopped || disconnected.aborted;
+      isLast ||= remainingMs <= 0 || this.waiters.isStopped || disconnected.aborted;
       if (revocations.length > 0 || isLast) return { ...page, revocations };
       const hasMoved = !isSamePosition(page.end, start) || !isSamePosition(page.highest, this.publisher.state.highest);
       start = page.end;
       if (!hasMoved) isLast = (await this.waiters.wait(remainingMs, disconnected)) === 'ended';
       // the database connections close while the process stops; the caller continues at another process
-      if (this.publisher.isStopped) return { ...page, revocations, isComplete: false };
+      if (this.waiters.isStopped) return { ...page, revocations, isComplete: false };
     }
   }
 }

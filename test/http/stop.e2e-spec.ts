@@ -1,8 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { claimsOf } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { RawConnection } from '../support/raw-http.js';
+import { RawConnection, rawRequest } from '../support/raw-http.js';
+import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
+import { testRegistry } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
 
 /** How long a stop waits for requests. */
 const DRAIN_MS = 5_000;
@@ -25,4 +30,26 @@ it('a service that stops waits for the slow requests of both ports at the same t
   const stopMs = performance.now() - startMs;
   expect(stopMs).toBeGreaterThan(DRAIN_MS - 100);
   expect(stopMs).toBeLessThan(MAX_STOP_MS);
+});
+
+/** Sends a request without its last line, which `send('\r\n')` adds. */
+async function beginRequest(url: string, start: string, headers: Record<string, string>): Promise<RawConnection> {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return (await RawConnection.open(url)).send(rawRequest(start, '', lines).slice(0, -2));
+}
+
+it('a service that stops publishes the revocation of a request under way', async () => {
+  const service = await startTestService({ registry: { ...testRegistry(), resource_servers: FEED_SERVERS } });
+  const { access_token } = await newCustomer(service);
+  const ending = await beginRequest(service.url, `DELETE ${TOKEN}`, bearer(access_token));
+  const headers = basic('customer-server', FEED_SECRET);
+  const reading = await beginRequest(service.managementUrl, 'GET /oauth2/revocations', headers);
+  await sleep(500); // until the service reads the requests
+  const stopped = service.stop();
+  await sleep(100); // until it closes its ports
+  expect((await ending.send('\r\n').response()).status).toBe(200);
+  await sleep(3_000); // a publication takes at most 2 s (protocol §7.6)
+  const { body } = await reading.send('\r\n').response();
+  expect(body.revocations).toMatchObject([{ kind: 'jti', value: claimsOf(access_token).jti }]);
+  await stopped;
 });

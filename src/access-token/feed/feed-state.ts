@@ -4,7 +4,7 @@ import { type FeedPosition, isSamePosition } from './feed-history.js';
 /** One lower read may come from a node of a cluster that does not have the last transactions yet. */
 const MIN_LOWER_READ_COUNT = 2;
 
-/** The state of the feed, as this process last read or wrote it. The event `change` reports new positions and a stop. */
+/** The state of the feed, as this process last read or wrote it. The event `change` reports new positions. */
 export class FeedState extends EventEmitter<{ change: [] }> {
   /** The highest position; `undefined` before the first read. */
   highest: FeedPosition | undefined;

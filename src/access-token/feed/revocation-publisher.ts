@@ -45,13 +45,13 @@ const WORK = {
 @Injectable()
 export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
   readonly state = new FeedState();
-  isStopped = false;
   private readonly logger = new Logger('RevocationFeed');
   private readonly id = randomUUID();
   /** When the process last read the state of the feed, by `performance.now()`. */
   private readAt = performance.now();
   private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
   private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
@@ -87,15 +87,10 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.schedule();
   }
 
+  /** Ends the publication. The requests under way, which may revoke tokens, have ended before. */
   onModuleDestroy(): void {
-    this.stop();
-  }
-
-  /** Ends the publication, and the waits of the feed's callers. */
-  stop(): void {
     this.isStopped = true;
     clearTimeout(this.timer);
-    this.state.emit('change');
   }
 
   /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
