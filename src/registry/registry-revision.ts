@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Database } from '../platform/database/database.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import type { RegistryChange, RegistryRevision } from './registry-change.entity.js';
@@ -7,12 +8,15 @@ export type ChangedKeys = Map<string, Set<string>>;
 
 /** With more changes, reading the whole registry is not slower. Such a revision has no rows in the log. */
 export const MAX_CHANGES = 20_000;
+const ROWS_PER_PAGE = 500;
 
 /**
  * The purge deletes expired rows in portions, so that a revision may have only some of its rows. Rows that expire soon
  * are ignored too, because the purge may run meanwhile, on a host whose clock is ahead.
  */
 const EXPIRY_MARGIN_MS = 60_000;
+
+type Cursor = [revision: number, resource: string, entryKey: string];
 
 const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
   columns: ['revision'],
@@ -21,11 +25,12 @@ const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'
 });
 
 const READ_CHANGES = selectStatement<
-  [validAt: Date, after: number, until: number],
+  [validAt: Date, from: number, until: number, ...Cursor],
   EntityRow<RegistryChange, 'revision' | 'resource' | 'entry_key'>
 >(
   `SELECT revision, resource, entry_key FROM registry_change
-    WHERE expires_at > ? AND revision > ? AND revision <= ? LIMIT ${MAX_CHANGES + 1}`,
+    WHERE expires_at > ? AND revision BETWEEN ? AND ? AND (revision, resource, entry_key) > (?, ?, ?)
+    ORDER BY revision, resource, entry_key LIMIT ${ROWS_PER_PAGE}`,
 );
 
 /** The present revision of the registry in the database. */
@@ -44,11 +49,19 @@ export async function changesSince(
   until: number,
   now: number,
 ): Promise<ChangedKeys | undefined> {
-  const rows = await database.select(READ_CHANGES, [new Date(now + EXPIRY_MARGIN_MS), after, until]);
-  const revisions = new Set(rows.map(({ revision }) => revision));
-  if (rows.length > MAX_CHANGES || revisions.size < until - after) return undefined;
+  const validAt = new Date(now + EXPIRY_MARGIN_MS);
   const changed: ChangedKeys = new Map();
-  for (const { resource, entry_key } of rows)
-    changed.set(resource, (changed.get(resource) ?? new Set()).add(entry_key));
-  return changed;
+  const revisions = new Set<number>();
+  let count = 0;
+  for (let cursor: Cursor = [after + 1, '', '']; ; await nextTick()) {
+    const rows = await database.select(READ_CHANGES, [validAt, cursor[0], until, ...cursor]);
+    for (const { revision, resource, entry_key } of rows) {
+      revisions.add(revision);
+      changed.set(resource, (changed.get(resource) ?? new Set()).add(entry_key));
+      cursor = [revision, resource, entry_key];
+    }
+    count += rows.length;
+    if (count > MAX_CHANGES) return undefined;
+    if (rows.length < ROWS_PER_PAGE) return revisions.size === until - after ? changed : undefined;
+  }
 }

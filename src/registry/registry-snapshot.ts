@@ -9,6 +9,10 @@ import type { RegistryResource } from './resources/registry-resource.js';
 import { resourceServerResource } from './resources/resource-server.resource.js';
 import { pagesOf, type Reads, rowsWithKeys } from './row-pages.js';
 
+/** Longer texts are rarely equal. */
+const MAX_SHARED_CHARACTERS = 200;
+const MAX_SHARED_TEXTS = 1_000;
+
 /** The registry of one revision in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistrySnapshot {
   revision = -1;
@@ -57,11 +61,13 @@ async function differences<Entity extends ObjectLiteral>(
   const keys = changed && (changed.get(list) ?? new Set<string>());
   const found = new Map<string, Entity | undefined>();
   const missing = new Set(keys ?? known.keys());
+  const shared = new Map<string, unknown>();
   for await (const page of keys ? rowsWithKeys(reads, entity, column, keys) : pagesOf(reads, entity, column)) {
     for (const entry of page as Entity[]) {
       const key = String(entry[column]);
       missing.delete(key);
       if (isSame(entry, known.get(key))) continue;
+      freezeValues(entry, shared);
       found.set(key, entry);
       onDifference?.(entry);
     }
@@ -76,6 +82,19 @@ function isSame(one: ObjectLiteral, other: ObjectLiteral | undefined): boolean {
     const otherValue = other[property];
     return value === otherValue || (value instanceof Object && JSON.stringify(value) === JSON.stringify(otherValue));
   });
+}
+
+/**
+ * Freezes the lists and settings of an entry, because all requests share them. Equal short ones, such as lists of
+ * scopes, become one value, which takes less memory.
+ */
+function freezeValues(entry: ObjectLiteral, shared: Map<string, unknown>): void {
+  for (const [column, value] of Object.entries(entry)) {
+    if (!(value instanceof Object)) continue;
+    const text = JSON.stringify(value);
+    entry[column] = shared.get(text) ?? JSON.parse(text, (_key, part) => Object.freeze(part));
+    if (text.length <= MAX_SHARED_CHARACTERS && shared.size < MAX_SHARED_TEXTS) shared.set(text, entry[column]);
+  }
 }
 
 function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value | undefined): void {

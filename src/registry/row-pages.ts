@@ -2,6 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
 import { type EntityManager, type FindManyOptions, In, MoreThan, type ObjectLiteral } from 'typeorm';
 import type { Database } from '../platform/database/database.js';
+import { STATEMENT_TIMEOUT_MS } from '../platform/database/database-errors.js';
 import { PAGE_READ } from '../platform/database/retry-policy.js';
 import { portionsOf } from '../platform/database/value-list.js';
 
@@ -15,6 +16,13 @@ export function findRows<Row extends ObjectLiteral>(reads: Reads, entity: Type<R
   return 'read' in reads ? reads.read(entity, options) : reads.find(entity, options);
 }
 
+/** A page has the limit of a statement, so that a renewal of the registry ends soon while the database is frozen. */
+function findPage<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
+  return PAGE_READ.run(() =>
+    'read' in reads ? reads.readWithin(STATEMENT_TIMEOUT_MS, entity, options) : reads.find(entity, options),
+  );
+}
+
 /** All rows, or those that the registry file lists, in pages and in the order of a unique column. */
 export async function* pagesOf<Row extends ObjectLiteral>(
   reads: Reads,
@@ -25,7 +33,7 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };
     const order: object = { [column]: 'ASC' };
-    const page = await PAGE_READ.run(() => findRows(reads, entity, { where, order, take: ROWS_PER_PAGE }));
+    const page = await findPage(reads, entity, { where, order, take: ROWS_PER_PAGE });
     yield page;
     if (page.length < ROWS_PER_PAGE) return;
     after = String(page.at(-1)?.[column]);
@@ -41,7 +49,7 @@ export async function* rowsWithKeys<Row extends ObjectLiteral>(
 ): AsyncGenerator<Row[], void> {
   for (const portion of portionsOf([...keys], ROWS_PER_PAGE)) {
     const where: object = { [column]: In(portion) };
-    yield await PAGE_READ.run(() => findRows(reads, entity, { where }));
+    yield await findPage(reads, entity, { where });
     await nextTick();
   }
 }

@@ -151,6 +151,15 @@ export class Database {
     entity: EntityTarget<Entity>,
     options: FindManyOptions<Entity> = {},
   ): Promise<Entity[]> {
+    return this.readWithin(TABLE_TIMEOUT_MS, entity, options);
+  }
+
+  /** Like `read`, with another limit. @internal */
+  readWithin<Entity extends ObjectLiteral>(
+    timeoutMs: number,
+    entity: EntityTarget<Entity>,
+    options: FindManyOptions<Entity>,
+  ): Promise<Entity[]> {
     const { tableName } = this.dataSource.getMetadata(entity);
     return this.sendWithRetries(`SELECT … FROM ${tableName}`, async () => {
       const runner = this.dataSource.createQueryRunner();
@@ -158,7 +167,7 @@ export class Database {
       const connecting: Promise<{ destroy?(): void }> = runner.connect();
       try {
         const reading = connecting.then(() => runner.manager.find(entity, options));
-        const rows = await withTimeout(reading, TABLE_TIMEOUT_MS);
+        const rows = await withTimeout(reading, timeoutMs);
         await runner.release();
         return rows;
       } catch (error) {

@@ -1,10 +1,12 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { connectTo } from '../../support/database-connection.js';
 import { manage } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { applyRegistry } from '../../support/registry-files.js';
@@ -105,6 +107,14 @@ describe('the changes of the registry', () => {
     expect(registry().client(released?.client_id ?? '')?.ownedByFile).toBe(false);
   });
 
+  it('reach another process in several portions, if there are many', async () => {
+    const file = testRegistry();
+    const ids = Array.from({ length: 1_100 }, (_, index) => `portion-${index}`);
+    const clients = [...file.clients, ...ids.map((id) => client(id))];
+    expect(await readsAfter(() => applyRegistry(writer, { ...file, clients }))).toEqual(ONLY_CHANGES);
+    expect(ids.filter((id) => registry().client(id) === undefined)).toEqual([]);
+  });
+
   it('do not include a request of the admin API that fails', async () => {
     const before = await revision();
     expect(await admin('PATCH', 'clients/unknown', { name: 'Unknown' })).toBe(404);
@@ -112,6 +122,15 @@ describe('the changes of the registry', () => {
     expect(await create('invalid', { organization_id: '00000000-0000-4000-8000-000000000000' })).toBe(400);
     expect(await revision()).toBe(before);
   });
+});
+
+it('an extension cannot change the lists and settings of the registry in memory', async () => {
+  await readsAfter(() => create('listed', { scopes: ['b', 'a'] }));
+  const listed = registry().client('listed');
+  const acme = registry().organization(ACME);
+  expect(() => listed?.scopes.sort()).toThrow(TypeError);
+  expect(() => Object.assign(acme?.grants ?? {}, { changed: {} })).toThrow(TypeError);
+  expect(registry().client('listed')?.scopes).toEqual(['b', 'a']);
 });
 
 describe('a process reads the whole registry', () => {
@@ -148,11 +167,11 @@ describe('a process reads the whole registry', () => {
 it('a process that reads the registry repeats a page that was too slow twice', async () => {
   await create('slow-page');
   const sqlDatabase = reader.application.get(Database);
-  const read = sqlDatabase.read.bind(sqlDatabase);
+  const readWithin = sqlDatabase.readWithin.bind(sqlDatabase);
   let failures = 0;
-  const spy = vi.spyOn(sqlDatabase, 'read').mockImplementation(async (entity, options) => {
+  const spy = vi.spyOn(sqlDatabase, 'readWithin').mockImplementation(async (timeoutMs, entity, options) => {
     if (entity === ClientApplication && failures++ < 2) throw new ServiceUnavailableException('too slow');
-    return read(entity, options);
+    return readWithin(timeoutMs, entity, options);
   });
   await sql("UPDATE client_application SET name = 'Slow page' WHERE client_id = 'slow-page'");
   await sql('UPDATE registry_revision SET revision = revision + 1');
@@ -160,6 +179,21 @@ it('a process that reads the registry repeats a page that was too slow twice', a
   spy.mockRestore();
   expect(registry().client('slow-page')?.name).toBe('Slow page');
   expect(failures).toBeGreaterThan(2);
+});
+
+it.runIf(onMariadb)('a process whose page gets no response stops reading the registry within 10 s', async () => {
+  const locking = await connectTo(reader.database);
+  const lock = locking.createQueryRunner();
+  await sql('UPDATE registry_revision SET revision = revision + 1');
+  await lock.query('LOCK TABLES client_application WRITE');
+  try {
+    const begun = performance.now();
+    await expect(registry().renew()).rejects.toThrow(ServiceUnavailableException);
+    expect(performance.now() - begun).toBeLessThan(10_000); // a periodic renewal may have begun before
+  } finally {
+    await lock.release();
+    await locking.destroy();
+  }
 });
 
 it('the purge deletes the log of the registry after a day', async () => {
