@@ -10,6 +10,7 @@ import { Database } from '../../../src/platform/database/database.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { AppliedRegistryFile } from '../../../src/registry/applied-registry-file.entity.js';
 import { SupersededRegistryFileError } from '../../../src/registry/file/applied-files.js';
+import { RegistryTransactions } from '../../../src/registry/registry-transactions.js';
 import { askToken } from '../../support/agent-tokens.js';
 import { manage } from '../../support/management-api.js';
 import { registryFileOf, writeFileOf } from '../../support/registry-files.js';
@@ -27,13 +28,13 @@ const registry = (name: string, client_secret = OLD_SECRET, more: object = {}) =
   ...more,
 });
 
-/** Runs the work of another process right before the next transaction of a process. */
+/** Runs the work of another process right before the next transaction on the registry of a process. */
 function beforeNextTransaction({ application }: TestService, work: () => Promise<unknown>): void {
-  const database = application.get(Database);
-  const transaction = database.transaction.bind(database);
-  vi.spyOn(database, 'transaction').mockImplementationOnce(async (own) => {
+  const transactions = application.get(RegistryTransactions, { strict: false });
+  const run = transactions.run.bind(transactions);
+  vi.spyOn(transactions, 'run').mockImplementationOnce(async (...parameters) => {
     await work();
-    return transaction(own);
+    return run(...parameters);
   });
 }
 
