@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { Column, Entity, type EntityManager, PrimaryColumn } from 'typeorm';
 import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
@@ -52,6 +53,7 @@ export class RecordedValues implements OnModuleInit {
   constructor(
     private readonly database: Database,
     private readonly configuration: Configuration,
+    private readonly adapterHost: HttpAdapterHost,
   ) {}
 
   onModuleInit(): Promise<void> {
@@ -60,10 +62,12 @@ export class RecordedValues implements OnModuleInit {
 
   /** Called at the start, and for a restored database, whose backup may be older than a lifetime of this process. */
   async recordLifetimes(): Promise<void> {
-    const { CUSTOMER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
     // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
     // which a revocation must outlive too, have the same maximum.
     await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
+    // A command has no HTTP server and issues none of these tokens. Most commands do not read these variables.
+    if (!this.adapterHost.httpAdapter) return;
+    const { CUSTOMER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
     await this.raise('longest_refresh_token_life', REFRESH_TOKEN_TTL);
     await this.recordCustomerTokenLife(Math.max(CUSTOMER_TOKEN_TTL, this.longestCustomerTokenLife));
   }

@@ -2,7 +2,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
-import { runCli } from '../../support/processes.js';
+import { connectTo } from '../../support/database-connection.js';
+import { environmentOf, runCli } from '../../support/processes.js';
 import { writeRegistry } from '../../support/test-registry.js';
 
 describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
@@ -31,6 +32,31 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 30
   it('does not include agent-token and token explain, which use the keys and AUTH_URL', async () => {
     const explained = await runCli(['agent-token', '--email', 'x', '--client-id', 'x'], environment);
     expect(explained).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('AUTH_URL_FILE') });
+  });
+});
+
+describe('protocol §3.14: a command', { timeout: 300_000 }, () => {
+  it('does not raise the recorded lifetimes, which the service has configured shorter than the defaults', async () => {
+    const database = await createEmptyDatabase();
+    const environment = environmentOf(database);
+    await runCli(['migrate'], environment);
+    const connection = await connectTo(database);
+    const lifetimes = ['longest_customer_token_life', 'longest_refresh_token_life'];
+    for (const name of lifetimes) await connection.query('INSERT INTO recorded_value VALUES (?, 60)', [name]);
+    for (const command of ['purge', 'revocation-feed restart', 'registry export'])
+      expect(await runCli(command.split(' '), environment)).toMatchObject({ code: 0 });
+    // reads all variables, like token explain, and starts the application before it fails
+    const unknownAgent = await runCli(['agent-token', '--email', 'x', '--client-id', 'x'], environment);
+    expect(unknownAgent.stderr).toContain('unknown agent');
+    const rows: { name: string; value: number }[] = await connection.query('SELECT name, value FROM recorded_value');
+    const recorded = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+    // a revocation by a command must outlive the tokens of agent-token, even if the service has never run
+    expect(recorded).toMatchObject({
+      ...Object.fromEntries(lifetimes.map((name) => [name, 60])),
+      longest_access_token_life: 86_400,
+    });
+    await connection.destroy();
+    await database.remove();
   });
 });
 
