@@ -17,7 +17,10 @@ export type RecordedName =
   | 'longest_customer_token_life'
   | 'longest_refresh_token_life'
   | 'revocation_feed_history'
-  | 'idle_customers_purged_day';
+  | PassName;
+
+/** The passes of the purge that run once a day. */
+type PassName = 'idle_customers_purged_day' | 'idle_browsers_purged_day';
 
 @Entity('recorded_value')
 export class RecordedValue {
@@ -45,7 +48,7 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
 /** Covers requests under way and clocks that differ. */
 const RETENTION_MARGIN_SECONDS = 120;
 
-/** The longest lifetimes that were ever configured on this database, and the day of the last purge. */
+/** The longest lifetimes that were ever configured on this database, and the days of the last passes of the purge. */
 @Injectable()
 export class RecordedValues implements OnModuleInit {
   private longestCustomerTokenLife = 0;
@@ -102,13 +105,13 @@ export class RecordedValues implements OnModuleInit {
     return { customer: life + RETENTION_MARGIN_SECONDS, other: other + RETENTION_MARGIN_SECONDS };
   }
 
-  /** The last day on which the purge of idle customers was finished, in days since 1970 (UTC); 0 if there is none. */
-  async purgeDay(): Promise<number> {
-    return valuesOf(await this.rows()).get('idle_customers_purged_day') ?? 0;
+  /** The last day on which a pass of the purge was finished, in days since 1970 (UTC); 0 if there is none. */
+  async purgeDay(pass: PassName): Promise<number> {
+    return valuesOf(await this.rows()).get(pass) ?? 0;
   }
 
-  recordPurgeDay(day: number): Promise<void> {
-    return this.raise('idle_customers_purged_day', day);
+  recordPurgeDay(pass: PassName, day: number): Promise<void> {
+    return this.raise(pass, day);
   }
 
   private rows(): Promise<RecordedRow[]> {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { RecordedValues } from '../access-token/recorded-values.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
@@ -16,24 +17,30 @@ const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
 /**
  * Deletes browsers whose cookies have expired, with their links. Their customers are purged by `IdleCustomers`.
  *
- * Ids increase with time. The browsers that may be idle are therefore the first of the primary key.
+ * Ids increase with time. The browsers that may be idle are therefore the first of the primary key. Days decide, so one
+ * pass per day is enough.
  */
 @Injectable()
 export class IdleBrowsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly recorded: RecordedValues,
   ) {}
 
   /**
-   * Deletes in steps. The caller may stop after any step. A browser's secret is removed first and its row is deleted
-   * last, so that no request recognizes a partly deleted browser, and the next purge deletes the rest.
+   * Deletes in steps. The caller may stop after any step. Then the next purge repeats the pass, and deletes the rest of
+   * a partly deleted browser. A browser's secret is removed first and its row is deleted last, so that no request
+   * recognizes a partly deleted browser.
    *
    * @param size the number of rows that one statement reads or deletes
    * @returns the number of browsers that each step deleted
    */
   async *deleteInSteps(size: number): AsyncGenerator<number, void> {
-    const idleSince = this.clock.now() - IDLE_MS;
+    const now = this.clock.now();
+    const today = dayOf(now);
+    if ((await this.recorded.purgeDay('idle_browsers_purged_day')) === today) return;
+    const idleSince = now - IDLE_MS;
     const day = dayOf(idleSince);
     const before = uuidv7(idleSince);
     const findNext = selectStatement<
@@ -52,6 +59,7 @@ export class IdleBrowsers {
       for (const portion of portionsOf(unseen)) yield* this.deletePortion(portion, day, size);
       after = rows.length < size ? undefined : rows.at(-1)?.browser_id;
     }
+    await this.recorded.recordPurgeDay('idle_browsers_purged_day', today);
   }
 
   private async *deletePortion(browserIds: string[], day: number, size: number): AsyncGenerator<number, void> {

@@ -70,7 +70,7 @@ export class IdleCustomers {
     yield* this.erasure.finishInSteps(size);
     const now = this.clock.now() - CLOCK_MARGIN_MS;
     const today = dayOf(now);
-    if ((await this.recorded.purgeDay()) === today) return;
+    if ((await this.recorded.purgeDay('idle_customers_purged_day')) === today) return;
     const idleDays = await this.idleDays();
     const firstDayOf = (organizationId: string) => today - (idleDays.get(organizationId) ?? DEFAULT_IDLE_DAYS);
     const before = uuidv7(now - Math.min(DEFAULT_IDLE_DAYS, ...idleDays.values()) * DAY_MS);
@@ -85,7 +85,7 @@ export class IdleCustomers {
       for (const portion of portionsOf(idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, firstDayOf);
       after = rows.length < size ? undefined : rows.at(-1)?.entity_id;
     }
-    await this.recorded.recordPurgeDay(today);
+    await this.recorded.recordPurgeDay('idle_customers_purged_day', today);
   }
 
   /** The organizations in which a customer is idle earlier than by default. One that was deleted has the default. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, In } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
@@ -40,8 +40,9 @@ function registry(): ReturnType<typeof refreshingRegistry> {
 const service = useService({ registry: registry() });
 afterEach(() => forgetPass());
 
-/** Lets the purge of idle customers run again on the same day. */
-const forgetPass = () => service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
+/** Lets the purge of idle customers and browsers run again on the same day. */
+const forgetPass = () =>
+  service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_browsers_purged_day']) });
 const purgeAgain = async () => {
   await forgetPass();
   return purge(service);
@@ -407,11 +408,14 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await isPurged(entity_id)).toBe(true);
   });
 
-  it('reads the table once a day', async () => {
+  it.each([
+    ['customers', 'AS is_deletable'],
+    ['browsers', 'FROM browser WHERE browser_id >'],
+  ])('reads the table of %s once a day', async (_, text) => {
     await purgeAgain();
     const database = service.application.get(Database);
     const select = vi.spyOn(database, 'select');
-    const reads = () => select.mock.calls.filter(([each]) => sqlOf(database, each).includes('AS is_deletable')).length;
+    const reads = () => select.mock.calls.filter(([each]) => sqlOf(database, each).includes(text)).length;
     await purge(service);
     expect(reads()).toBe(0);
     service.passDays(1);
