@@ -25,6 +25,8 @@ const PAUSE_BETWEEN_DELETES_MS = 10;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
 const LEASE_DURATION_MS = 60_000;
+/** The tables whose rows a revocation ends only while it is stored. */
+const ENDED_BY_REVOCATIONS = ['browser_customer', 'refresh_family'];
 
 export type Purged = Record<string, number>;
 
@@ -67,19 +69,32 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     clearInterval(this.timer);
   }
 
-  /** Purges all tables. Returns `undefined` if another process is purging. */
+  /**
+   * Purges all tables, and goes on with the others if one fails. Returns `undefined` if another process is purging.
+   *
+   * @throws Error that names the tables that failed
+   */
   async run(): Promise<Purged | undefined> {
     if (!(await this.holdLease())) return undefined;
+    const failed: string[] = [];
     try {
       // One time for all steps: each revocation that this purge deletes has already ended its links and families.
       const now = new Date(this.clock.now());
       const purged: Purged = {};
       for (const [table, steps] of this.allSteps(now)) {
-        const { deleted, isFinished } = await this.runSteps(steps);
-        purged[table] = (purged[table] ?? 0) + deleted;
-        // The next purge continues. It must find the revocations whose links and families are not deleted yet.
-        if (!isFinished) break;
+        if (mustWait(table, failed)) continue;
+        try {
+          const { deleted, isFinished } = await this.runSteps(steps);
+          purged[table] = (purged[table] ?? 0) + deleted;
+          // The next purge continues. It must find the revocations whose links and families are not deleted yet.
+          if (!isFinished) break;
+        } catch (error) {
+          this.logger.warn(`the table ${table} cannot be purged: ${(error as Error).message}`);
+          failed.push(table);
+          if (!(await this.holdLease())) break; // throws if the database is unreachable
+        }
       }
+      if (failed.length > 0) throw new Error(`tables that cannot be purged: ${failed.join(', ')}`);
       return purged;
     } finally {
       await this.database.transaction((manager) => releaseLease(manager, this.lease));
@@ -135,4 +150,10 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
       this.logger.warn(`the purge failed; the next purge continues: ${(error as Error).message}`);
     }
   }
+}
+
+/** Whether a table must not be purged in this purge, because a step before it has failed. */
+function mustWait(table: string, failed: string[]): boolean {
+  const earlier = table === 'revocation' ? ENDED_BY_REVOCATIONS : [table];
+  return earlier.some((each) => failed.includes(each));
 }

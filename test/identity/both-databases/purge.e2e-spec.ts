@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral } from 'typeorm';
+import { Logger } from '@nestjs/common';
+import { DataSource, type EntityMetadata, type EntityTarget, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
@@ -7,12 +8,14 @@ import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js
 import { BrowserLink, KnownBrowser } from '../../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../../src/identity/customer-identity.entity.js';
+import { EndedLinks } from '../../../src/identity/ended-links.js';
 import { IdleBrowsers } from '../../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { type Purged } from '../../../src/purge/purge.js';
+import { CustomerFamilies } from '../../../src/refresh-token/customer-families.js';
 import { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
 import { RegistryChange } from '../../../src/registry/registry-change.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
@@ -48,7 +51,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   for (const entity of [...EXPIRING, CustomerIdentity, KnownBrowser, BrowserLink])
     await dataSource.getRepository(entity).clear();
-  await service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
+  await service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_browsers_purged_day']) });
   // A failed test can leave its lease.
   await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
 });
@@ -77,6 +80,62 @@ describe('the purge of expired rows', () => {
     expect(await purge(service)).toEqual(purgedRows(1_001));
     const { customer: _, browser: __, browser_customer: ___, refresh_family: ____, ...tables } = NO_ROWS;
     for (const table of Object.keys(tables)) expect(sizes[table]).toEqual([1_000, 1]);
+  });
+});
+
+describe('a table that cannot be purged', () => {
+  const error = new Error('an error of the database');
+  const countOf = (entity: EntityTarget<ObjectLiteral>) => dataSource.getRepository(entity).count();
+
+  it('does not stop the purge of the others: the log and the error of the command name the table', async () => {
+    await new TestBrowser(service).visit();
+    service.passDays(740);
+    for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
+    const execute = database.execute.bind(database);
+    vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
+      if (sqlOf(database, statement).includes('DELETE FROM one_time_code')) throw error;
+      return execute(statement, parameters);
+    });
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    await expect(runCommand(service, 'purge')).rejects.toThrow('tables that cannot be purged: one_time_code');
+    expect(warn.mock.calls.join()).toMatch(/one_time_code.*an error of the database/);
+    const counts = await Promise.all([...EXPIRING, KnownBrowser].map(countOf));
+    expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
+    expect(await identitiesOf(service).countBy({ createdAt: Not(IsNull()) })).toBe(0);
+    vi.restoreAllMocks();
+    expect((await purge(service))?.one_time_code).toBe(1);
+  });
+
+  it.each([
+    ['browser links', 'browser_customer', EndedLinks],
+    ['refresh families', 'refresh_family', CustomerFamilies],
+  ] as const)('leaves the revocations to the next purge if it has %s, which they end', async (_, table, provider) => {
+    for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
+    vi.spyOn(service.application.get<EndedLinks | CustomerFamilies>(provider), 'deleteInSteps').mockImplementation(
+      // biome-ignore lint/correctness/useYield: the first step fails
+      async function* () {
+        throw error;
+      },
+    );
+    await expect(runCommand(service, 'purge')).rejects.toThrow(`tables that cannot be purged: ${table}`);
+    expect(await countOf(Revocation)).toBe(1);
+    expect(await countOf(RefreshFamily)).toBe(table === 'refresh_family' ? 1 : 0);
+    expect(await countOf(UsedAssertion)).toBe(0);
+    vi.restoreAllMocks();
+    expect((await purge(service))?.revocation).toBe(1);
+  });
+
+  it('ends the purge if the database is unreachable, with one warning', async () => {
+    vi.spyOn(service.application.get(EndedLinks), 'deleteInSteps').mockImplementation(
+      // biome-ignore lint/correctness/useYield: the first step fails
+      async function* () {
+        vi.spyOn(database, 'transaction').mockRejectedValue(error);
+        throw error;
+      },
+    );
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    await expect(runCommand(service, 'purge')).rejects.toThrow(error);
+    expect(warn.mock.calls.filter(([message]) => /cannot be purged/.test(message))).toHaveLength(1);
   });
 });
 
