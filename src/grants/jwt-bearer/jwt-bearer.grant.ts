@@ -17,6 +17,7 @@ import {
   Optional,
   OrganizationUserModule,
   OrganizationUsers,
+  type UserRequest,
   type UserSignIn,
   UUID,
 } from '../../public/grant.js';
@@ -103,12 +104,13 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
     const attempt = randomUUID();
     await this.usedAssertions.use(user, organizationId, attempt);
-    const { entityId, groupId, generation, credentials } = await this.users.customerOf({
-      organizationId,
-      userId: user.userId,
-      signIn: body.remember && this.signInOf(browser, body),
-      attempt,
-      creator: 'organization',
+    const signIn = body.remember && this.signInOf(browser, body);
+    const request: UserRequest = { organizationId, userId: user.userId, signIn, attempt, creator: 'organization' };
+    const { entityId, groupId, generation, credentials } = await this.users.customerOf(request).catch(async (error) => {
+      // the limit of new customers can only be taken after the use, because a known user does not count
+      if (error instanceof OAuthError && error.status === 429)
+        await this.usedAssertions.giveBack(user, organizationId, attempt);
+      throw error;
     });
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);
     return { entityId, organizationId, groupId, generation, attempt };

@@ -1,6 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Database, Expires, insertIgnoreStatement, OAuthError, selectStatement, sha256 } from '../../public/grant.js';
+import {
+  Database,
+  Expires,
+  insertIgnoreStatement,
+  OAuthError,
+  selectStatement,
+  sha256,
+  writeStatement,
+} from '../../public/grant.js';
 import type { ProvenUser } from './assertions.js';
 
 /** An assertion that was used. The row expires 30 s after the assertion. */
@@ -31,6 +39,10 @@ const FIND_OWN = selectStatement<[hash: string, attempt: string], unknown>({
   batch: true,
 });
 
+const DELETE_OWN = writeStatement<[hash: string, attempt: string]>(
+  'DELETE FROM used_assertion WHERE hash = ? AND used_by = ?',
+);
+
 /** Ensures that an assertion is used only once (RFC 7523 §5.2). */
 @Injectable()
 export class UsedAssertions {
@@ -46,11 +58,20 @@ export class UsedAssertions {
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
-  async use({ issuer, jti, expires }: ProvenUser, organizationId: string, attempt: string): Promise<void> {
-    const hash = sha256(JSON.stringify([organizationId, issuer, jti]));
-    const expiresAt = new Date((expires + RETENTION_MARGIN_SECONDS) * 1000);
+  async use(user: ProvenUser, organizationId: string, attempt: string): Promise<void> {
+    const hash = hashOf(user, organizationId);
+    const expiresAt = new Date((user.expires + RETENTION_MARGIN_SECONDS) * 1000);
     if ((await this.database.executeIdempotent(INSERT, [hash, attempt, expiresAt])) > 0) return;
     if ((await this.database.select(FIND_OWN, [hash, attempt])).length === 0)
       throw OAuthError.invalidGrant('assertion: used before');
   }
+
+  /** Makes an assertion usable again after an attempt that gave nothing. */
+  async giveBack(user: ProvenUser, organizationId: string, attempt: string): Promise<void> {
+    await this.database.executeIdempotent(DELETE_OWN, [hashOf(user, organizationId), attempt]);
+  }
+}
+
+function hashOf({ issuer, jti }: ProvenUser, organizationId: string): string {
+  return sha256(JSON.stringify([organizationId, issuer, jti]));
 }

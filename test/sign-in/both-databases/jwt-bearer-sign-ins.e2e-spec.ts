@@ -12,7 +12,7 @@ import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
 import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { times } from '../../support/races.js';
@@ -204,6 +204,21 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
     browser.cookie = (await signedIn(newUser())).cookie;
     expect(await statementsOf(service, () => browser.visit())).toEqual(['SELECT']);
     if (onMariadb) await expectKeysOnly(service, browser);
+  });
+});
+
+describe('protocol §4.7: a new user without remember', () => {
+  it('beyond the limit of new customers gets 429, which leaves the assertion usable once', async () => {
+    const registry = registryWithSignIn({ [ACME]: acme.settings() });
+    const limited = await serviceOfTest({ registry, environment: { RATE_LIMIT: 'identities=1/60' } });
+    beginWindow(limited);
+    const [first, second] = await times(2, () => acme.assert(limited.clock.now(), { sub: newUser() }));
+    expect((await signIn(limited, first as string)).status).toBe(200);
+    const send = () => signIn(limited, second as string);
+    for (let round = 0; round < 2; round++) expectLimited(await send());
+    limited.clock.advance({ seconds: 60 });
+    expect((await send()).status).toBe(200);
+    expectInvalidGrant(await send());
   });
 });
 
