@@ -4,7 +4,12 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
+import {
+  insertIgnoreStatement,
+  selectStatement,
+  type WriteStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import { endedCondition, endingRowsStatement, reasonOf } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
@@ -30,6 +35,11 @@ const INSERT = insertIgnoreStatement({
   into: Revocation,
   columns: ['kind', 'value', 'issued_before', 'expires_at', 'audience', 'published_until'],
 });
+
+const FIND_KEPT_OUT = selectStatement<[family: string], unknown>(
+  `SELECT 1 FROM revocation
+    WHERE kind = 'family' AND value = ? AND position IS NULL AND published_until IS NOT NULL`,
+);
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies immediately in every process. */
 @Injectable()
@@ -91,6 +101,11 @@ export class Denylist {
     });
   }
 
+  /** Whether a family has ended without an entry of the feed, because the limit of revocations was reached. */
+  async isKeptOutOfFeed(family: string): Promise<boolean> {
+    return (await this.database.select(FIND_KEPT_OUT, [family])).length > 0;
+  }
+
   /** Ends the tokens that were issued to a client so far, in the transaction that deletes the client. */
   async revokeClient(clientId: string, manager?: EntityManager): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
@@ -106,10 +121,13 @@ export class Denylist {
       manager ? writeIn(manager, statement, parameters) : this.database.executeIdempotent(statement, parameters);
     const now = this.clock.now();
     const expiresAt = new Date(now + retentionSeconds * 1000);
-    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value])) > 0;
+    const update = () => write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value]);
+    if (isInFeed && (await update()) > 0) return;
     // the publisher takes only rows without `published_until`
     const publishedUntil = isInFeed ? null : new Date(now);
-    if (!isUpdated) await write(INSERT, [kind, value, issuedBefore, expiresAt, audience, publishedUntil]);
+    const inserted = await write(INSERT, [kind, value, issuedBefore, expiresAt, audience, publishedUntil]);
+    // a parallel revocation may have inserted the row, and kept it out of the feed
+    if (isInFeed && inserted === 0) await update();
   }
 }
 

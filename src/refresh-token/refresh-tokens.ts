@@ -184,11 +184,18 @@ export class RefreshTokens {
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (claimsOfFamily(row).aud !== audience) throw OAuthError.invalidGrant('refresh token: of another endpoint');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
-    if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
+    if (row.ended_at !== null) return this.rejectEnded(row.id, audience);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     if (await this.denylist.hasEnded(claimsOfFamily(row)))
       throw OAuthError.invalidGrant('refresh token: its family has ended');
     return row;
+  }
+
+  /** Adds the feed entry if the family ended beyond the limit. Otherwise the use takes nothing from the limit. */
+  private async rejectEnded(id: string, audience: Audience): Promise<never> {
+    if ((await this.denylist.isKeptOutOfFeed(id)) && this.revocationLimit.admits())
+      await this.denylist.revokeFamily(id, audience);
+    throw OAuthError.invalidGrant('refresh token: its family has ended');
   }
 
   /** A parallel use of the same token gets the same successor. */

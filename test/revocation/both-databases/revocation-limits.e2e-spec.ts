@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Denylist } from '../../../src/access-token/denylist.js';
 import { DEFAULT_LIMITS } from '../../../src/platform/configuration/rate-limit-rule.js';
+import { Database } from '../../../src/platform/database/database.js';
 import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -26,6 +28,7 @@ import {
 import { ADMIN_TOKEN, serviceOfTest, type UsedService } from '../../support/use-service.js';
 
 const HOME = { 'x-forwarded-for': '203.0.113.7' };
+const FURTHER = { 'x-forwarded-for': '192.0.2.1' };
 const ELSEWHERE = { 'x-forwarded-for': '198.51.100.1' };
 
 /** Two grants of the clients of the registry: `remember` with both values. */
@@ -210,17 +213,61 @@ describe('a second use beyond the limit of revocations', () => {
     expect(await isInFeed(service, familyOf(first.access_token))).toBe(false);
   });
 
-  it('of a customer’s refresh token ends the family without an entry, which the operator can add', async () => {
+  type Use = (service: UsedService, first: string, next: string) => Promise<unknown>;
+  it.each<[string, Use]>([
+    ['the operator', (service, _, next) => service.admin('POST', '/oauth2/revoke', { token: next })],
+    ['a reuse from a network within its limit', (service, first) => refreshCustomer(service, first, {}, HOME)],
+    ['a use of the last token from such a network', (service, _, next) => refreshCustomer(service, next, {}, HOME)],
+    [
+      'a reuse in the next window',
+      (service, first) => {
+        nextWindow(service);
+        return refreshCustomer(service, first, {}, ELSEWHERE);
+      },
+    ],
+  ])('of a customer’s refresh token ends the family without an entry, which %s adds', async (_, add) => {
     const service = await usedUp();
     const first = await stayOf(service, undefined, {}, HOME);
     const next = (await refreshCustomer(service, first.refresh_token, {}, HOME)).body;
     await ageRotation(service, first.refresh_token, 31);
-    expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, ELSEWHERE));
-    expectInvalidGrant(await refreshCustomer(service, next.refresh_token, {}, HOME));
+    for (const { refresh_token } of [first, first, next])
+      expectInvalidGrant(await refreshCustomer(service, refresh_token, {}, ELSEWHERE));
     expect(await infoStatus(service, next.access_token)).toBe(401);
     expect(await isInFeed(service, familyOf(next.access_token))).toBe(false);
-    await service.admin('POST', '/oauth2/revoke', { token: next.refresh_token });
-    await new FeedConsumer([service]).find({ value: familyOf(next.access_token) });
+    await add(service, first.refresh_token, next.refresh_token);
+    expect(await isInFeed(service, familyOf(next.access_token))).toBe(true);
+  });
+
+  it('of a customer’s refresh token counts once for each entry, however often it is repeated', async () => {
+    const service = await usedUp();
+    const { refresh_token } = await stayOf(service, undefined, {}, HOME);
+    await refreshCustomer(service, refresh_token, {}, HOME);
+    await ageRotation(service, refresh_token, 31);
+    nextWindow(service);
+    expect((await endToken(service, (await newCustomer(service)).access_token, ELSEWHERE)).status).toBe(200);
+    const reuse = async (headers: object) =>
+      expectInvalidGrant(await refreshCustomer(service, refresh_token, {}, headers));
+    await reuse(ELSEWHERE);
+    for (let round = 0; round < 3; round++) await reuse(HOME);
+    nextWindow(service);
+    await reuse(HOME);
+    expect((await endToken(service, (await newCustomer(service)).access_token)).status).toBe(200);
+  });
+
+  it('within the limit adds the entry although a parallel one beyond the limit stores the row first', async () => {
+    const service = await usedUp();
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await redeem(service, code, {}, HOME)).body;
+    service.clock.advance({ seconds: 3 });
+    const database = service.application.get(Database);
+    const executeIdempotent = database.executeIdempotent.bind(database) as Database['executeIdempotent'];
+    vi.spyOn(database, 'executeIdempotent').mockImplementationOnce(async (statement, parameters) => {
+      const updated = await executeIdempotent(statement, parameters);
+      await service.application.get(Denylist).revokeFamily(familyOf(access_token), 'customer-api', false);
+      return updated;
+    });
+    expectInvalidGrant(await redeem(service, code, {}, FURTHER));
+    expect(await isInFeed(service, familyOf(access_token))).toBe(true);
   });
 
   it('takes from the limit while it is not reached', async () => {
