@@ -2,7 +2,7 @@ import { HttpCode, Module, Post, type Type } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OWN_ORGANIZATION, SILENT_SITE, SITE, UNLISTED_SITE } from '../../packages/conformance-kit/src/kit-registry.js';
-import { routeRegistry } from '../../packages/conformance-kit/src/routes/route-registry.js';
+import { startTestService, type TestService } from '../../packages/conformance-kit/src/test-service.js';
 import {
   ApiRoute,
   ClientRequest,
@@ -14,7 +14,6 @@ import {
   PublicController,
 } from '../../src/public/grant.js';
 import { expectError } from '../support/expect-error.js';
-import { startTestService, type TestService } from '../support/test-service.js';
 
 const ROUTE = '/v2/customer/letter';
 
@@ -51,8 +50,7 @@ function moduleWith(options: { grant?: string }): Type {
 describe('a route that declares its grant', () => {
   let service: TestService;
   beforeAll(async () => {
-    const modules = [moduleWith({ grant: 'letter' })];
-    service = await startTestService({ modules, registry: routeRegistry({ modules, callers: [], valid: () => ({}) }) });
+    service = await startTestService({ modules: [moduleWith({ grant: 'letter' })] });
   });
   afterAll(() => service?.stop());
 

@@ -40,7 +40,7 @@ export const UNLISTED_CLIENT: RouteRule = {
   title: 'refuses a client that may not use the grant of the extension',
   async check(context) {
     const { checksClient, grant } = context.route.parameters;
-    if (checksClient === undefined || context.kit.callers.length > 0) return;
+    if (checksClient === undefined) return;
     const solution = "add { grant: '…' } to @ClientRequest, or declare anyClient: true in the test";
     if (grant === undefined) throw new Error(`declares no grant; ${solution}`);
     const expected = { error: 'unauthorized_client', hint: /^client_id: may not use the grant / };

@@ -2,6 +2,7 @@ import { DiscoveryService } from '@nestjs/core';
 import { declaredProperties, routesOf } from 'customer-authorization-service/testing-host';
 import { request } from '../http-client.js';
 import { ORIGIN } from '../kit-registry.js';
+import { propertiesOf } from '../openapi-properties.js';
 import type { RouteRule, RouteTestContext } from './route-test-context.js';
 
 const EVIL_ORIGIN = 'https://evil.example';
@@ -67,13 +68,4 @@ export const routeHttpRules: RouteRule[] = [
 function methodsOf({ environment, route }: RouteTestContext): string[] {
   const all = routesOf(environment.service.application.get(DiscoveryService, { strict: false }));
   return all.filter(({ path }) => path === route.path).map(({ method }) => method.toUpperCase());
-}
-
-/** The names of all properties in a part of the document, with those of the components that it refers to. */
-function propertiesOf(part: unknown, components: Record<string, unknown>): string[] {
-  if (typeof part !== 'object' || part === null) return [];
-  const { $ref, properties = {} } = part as { $ref?: string; properties?: object };
-  const component = $ref === undefined ? undefined : components[$ref.split('/').at(-1) ?? ''];
-  const parts = [...Object.values(part), component];
-  return [...Object.keys(properties), ...parts.flatMap((each) => propertiesOf(each, components))];
 }

@@ -1,11 +1,16 @@
 import type { Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
+import type { Extension } from 'customer-authorization-service';
 import { declaredProperties, GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import { kitRegistry } from '../kit-registry.js';
-import type { RouteKit } from './route-kit.js';
+
+type Modules = Pick<Extension, 'modules'>;
 
 /** The registry of the kit, whose clients may use all grants of the extension. */
-export function routeRegistry({ settings = {}, ...kit }: RouteKit) {
+export function routeRegistry({
+  settings = {},
+  ...kit
+}: Modules & { settings?: { client?: object; organization?: object } }) {
   const grants = grantsOf(kit);
   /** Each grant gets the fields that its class declares. */
   const ofGrants = (entry: object = {}) =>
@@ -25,7 +30,7 @@ export function routeRegistry({ settings = {}, ...kit }: RouteKit) {
 }
 
 /** The grants that the modules of the extension provide. */
-export function grantsOf({ modules = [] }: Pick<RouteKit, 'modules'>): GrantMetadata[] {
+export function grantsOf({ modules = [] }: Modules): GrantMetadata[] {
   const providers = modules.flatMap((each): unknown[] => {
     const { module, providers = [] } = 'module' in each ? each : { module: each };
     return [...(Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? []), ...providers];

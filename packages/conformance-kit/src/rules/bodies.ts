@@ -83,7 +83,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
     await forEach(textsOf(body, declaredProperties(body.body)), async (name) => {
       for (const start of ['x', `${right[name] ?? 'x'}`]) {
         const value = start.padEnd(HUGE_VALUE_CHARACTERS, 'x');
-        await about(`${name}; give it a @MaxLength()`, () =>
+        await about(`${name}; give it a @MaxLength(), or a pattern from ^ to $`, () =>
           context.refuses({ status: [400, 404] }, { body: (own) => ({ ...own, [name]: value }) }),
         );
       }

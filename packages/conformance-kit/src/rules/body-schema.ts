@@ -54,7 +54,10 @@ export function assertBounded(bodySchema: BodySchema, parameters: Parameters): v
       const longer = value.slice(0, at) + character.repeat(HUGE_COUNT) + value.slice(at + 1);
       return isAccepted(body, { ...parameters, [name]: longer });
     });
-    if (isEndless) throw new Error(`${name}: its rules accept ${HUGE_COUNT} characters; give it a @MaxLength()`);
+    if (isEndless)
+      throw new Error(
+        `${name}: its rules accept ${HUGE_COUNT} characters; give it a @MaxLength(), or a pattern from ^ to $`,
+      );
   }
 }
 

@@ -12,6 +12,7 @@ import {
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
   SILENT_SITE,
+  SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
 import type { Rule, RuleSet } from '../rule.js';
@@ -85,13 +86,16 @@ const ORGANIZATION_RULES: Rule[] = [
       }),
   },
   {
-    title: 'gives a public client no token of another organization than the requested one',
+    title: 'gives no token of another organization than the requested one',
     async check(context) {
       // the grant may reject the request, because its proof may be valid for another client only
       await context.send(await context.body({ client_id: PUBLIC_SITE }));
-      const own = context.kit.boundToClient ? await proofOfPublicClient(context) : undefined;
+      const { boundToClient } = context.kit;
+      if (boundToClient === undefined) return;
+      const own = await proofFor(boundToClient ? PUBLIC_CLIENT : OWN_CLIENT, context);
       if (!own) return;
-      const common = { client_id: PUBLIC_SITE, organization_id: FOREIGN_ORGANIZATION };
+      const client_id = boundToClient ? PUBLIC_SITE : FOREIGN_SITE;
+      const common = { client_id, organization_id: FOREIGN_ORGANIZATION };
       const { status } = await context.send({ ...context.withCommon(own), ...common });
       if (status === 200)
         throw new Error('a token for a proof of another organization; store the organization with the proof');
@@ -99,14 +103,15 @@ const ORGANIZATION_RULES: Rule[] = [
   },
 ];
 
+const OWN_CLIENT = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
+const PUBLIC_CLIENT = { ...OWN_CLIENT, clientId: PUBLIC_SITE, origin: PUBLIC_ORIGIN };
+
 /**
- * A proof that `valid` creates for a public client in an organization; `undefined` if it creates none for a public
- * client. If `valid` reads no organization, or only returns it as `organization_id`, the proof may be for every
- * organization.
+ * A proof that `valid` creates for a client in an organization; `undefined` if it creates none for this client. If
+ * `valid` reads no organization, or only returns it as `organization_id`, the proof may be for every organization.
  */
-async function proofOfPublicClient(context: GrantTestContext): Promise<object | undefined> {
+async function proofFor(client: typeof OWN_CLIENT, context: GrantTestContext): Promise<object | undefined> {
   const { service } = context.environment;
-  const client = { clientId: PUBLIC_SITE, organizationId: OWN_ORGANIZATION, origin: PUBLIC_ORIGIN };
   let readsOrganization = false;
   const environment = new Proxy(new KitEnvironment(service, client), {
     get(target, name) {

@@ -8,6 +8,8 @@ import { fromSecureRandom, unguessable } from './proof-values.js';
 import { guess, rightValueWinsRace, winsMostRaces } from './wrong-guesses.js';
 
 const LIMIT = 'create it with randomSecret(), or limit the guesses';
+const countAll = (parameter: string) =>
+  `declare \`attempts\`, without ${parameter} in \`per\`, or count each guess in the row of the proof`;
 const COUNT_FIRST = 'count each guess before you compare its value';
 
 /** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
@@ -34,7 +36,9 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
         await guess(context, service, parameters, guessable);
         const { status } = await context.send(parameters, { url: service.url });
         if (status === 200)
-          throw new Error(`${parameter}: the right value gets a token after ${limit} wrong guesses at the same time`);
+          throw new Error(
+            `${parameter}: the right value gets a token after ${limit} wrong guesses at the same time; ${countAll(parameter)}`,
+          );
       });
       if (await winsMostRaces(guessable, () => winsRace(context, guessable)))
         throw new Error(`${parameter}: the right value gets a token among many wrong ones; ${COUNT_FIRST}`);

@@ -39,7 +39,8 @@ export async function guess(
     remaining = responses.filter(({ body }) => body.error === 'invalid_request').length;
   }
   if (remaining === 0) return;
-  const solution = 'return values that the grant accepts by `wrong` of `guessable`';
+  const solution =
+    'throw invalidGrant for a wrong value, or return values that the grant accepts by `wrong` of `guessable`';
   throw new Error(
     `${parameter}: the grant answers wrong values with invalid_request, so they are no guesses; ${solution}`,
   );

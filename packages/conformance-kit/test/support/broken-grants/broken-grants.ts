@@ -68,6 +68,7 @@ const VOUCHER_FORM: VoucherForm = {
   alphabet: '0123456789',
   length: 6,
   hasHandle: true,
+  boundToClient: true,
   attempts: { per: ['network'], limit: '3/600' },
   lifetimeSeconds: 300,
 };
@@ -155,7 +156,7 @@ const singleUse = { valid: newTicket, singleUse: true };
 const FIELDS = 'exactly the declared fields';
 const STRANGE = 'to unusual texts';
 const TWICE = '20 concurrent requests';
-const PUBLIC = 'gives a public client no token';
+const OWN_ORGANIZATION_ONLY = 'gives no token of another organization';
 const FOREIGN = 'to a customer of another organization';
 const ENDED = 'after the bearer token that created';
 const DISCLOSES = 'no secret of a request in its';
@@ -242,15 +243,21 @@ const ROWS: Row[] = [
   ],
   [
     'gives a public client a foreign customer',
-    PUBLIC,
+    OWN_ORGANIZATION_ONLY,
     /^a token of the organization .*; requested: /,
     ofForeignOrganization,
   ],
   [
     'gives a public client a token elsewhere',
-    PUBLIC,
+    OWN_ORGANIZATION_ONLY,
     ELSEWHERE,
     voucherGrant(VOUCHER_FORM, 'ignores the organization'),
+  ],
+  [
+    'gives a client of another organization a token elsewhere',
+    OWN_ORGANIZATION_ONLY,
+    ELSEWHERE,
+    voucherGrant({ ...VOUCHER_FORM, boundToClient: false }, 'ignores the organization'),
   ],
   ['gives a token for any customer', FOREIGN, /^entity_id is no customer of the organization/, ofAnyCustomer],
   ['reveals that a customer is of another organization', FOREIGN, REVEALED, revealingCustomers],

@@ -22,6 +22,7 @@ const ROWS: Row[] = [
   ],
   ['counts guesses by the spelling of the id', 'another spelling', /^pass with a trailing space: gets a token after 3/],
   ['stores the id in plain text', PLAIN, /^pass\.pass: has a proof in plain text; store its sha256/],
+  ['stores a number in plain text', PLAIN, /^pass\.pass: has a proof in plain text; store its sha256/],
   ['stores a hash of the code alone', PLAIN, /^pass\.code: has the hash of a short proof, which trying all values/],
   ['creates the id with Math.random', 'Math.random()', /^pass: repeats when Math\.random\(\) repeats its numbers/],
   ['prints a secret of its route', 'while a proof is created', /^the log discloses [0-9a-f]{64}: sent: /],

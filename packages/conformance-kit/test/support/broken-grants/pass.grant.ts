@@ -45,6 +45,7 @@ export type PassMistake =
   | 'counts guesses after the comparison'
   | 'deletes the pass without reading the count'
   | 'stores the id in plain text'
+  | 'stores a number in plain text'
   | 'stores a hash of the code alone'
   | 'creates the id with Math.random'
   | 'creates a short id'
@@ -76,6 +77,11 @@ class PassBody extends GrantBody {
 class SpacedPassBody extends PassBody {
   @Matches(/^[\w-]{6,64} ?$/)
   override pass!: string;
+}
+
+class PassList {
+  @IsString({ each: true })
+  pass!: string[];
 }
 
 class PassLink {
@@ -173,17 +179,23 @@ const INSERT = insertStatement({
 const WITH_CODE = selectStatement<[pass: string, code: string], { pass: string }>(
   'SELECT pass FROM pass WHERE pass = ? AND code = ?',
 );
+const IDS = selectStatement<[], { pass: string }>('SELECT pass FROM pass');
 const DELETE_PASS = writeStatement<[pass: string]>('DELETE FROM pass WHERE pass = ?');
 const DELETE = writeStatement<[customer: string]>('DELETE FROM pass WHERE customer = ?');
 
 const repeatedDigits = (digit: () => number) => Array.from({ length: 40 }, digit).join('');
 
-/** A pass is an id and a code of six digits. It belongs to a client and a customer, and is used once. */
-export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & { modules: Type[] } {
+/**
+ * A pass is an id and a code of six digits. It belongs to a client and a customer, and is used once.
+ *
+ * @param isListed whether the id is a number, which a route lists
+ */
+export function passGrant(mistake?: PassMistake, isListed = false): { grant: Type } & GrantKit & { modules: Type[] } {
   const hasNotes = mistake === 'has no @Expires';
   const isSpaced = mistake === 'counts guesses by the spelling of the id';
   const attemptsBySpelling = new Map<string, number>();
-  const stored = mistake === 'stores the id in plain text' ? (id: string) => id : sha256;
+  const hasNumber = isListed || mistake === 'stores a number in plain text';
+  const stored = hasNumber || mistake === 'stores the id in plain text' ? (id: string) => id : sha256;
   const codeHash = (pass: string, code: string) =>
     sha256(mistake === 'stores a hash of the code alone' ? code : `${pass}:${code}`);
   const encoded = (entityId: string) =>
@@ -227,6 +239,7 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
     linkedIds = async () => [];
 
     private newId(): string {
+      if (hasNumber) return String(randomInt(10_000_000_000, 100_000_000_000));
       if (mistake === 'creates a short id') return String(randomInt(100_000, 1_000_000));
       if (mistake === 'creates the id with Math.random') return repeatedDigits(() => Math.floor(Math.random() * 10));
       return randomSecret('base64url');
@@ -322,9 +335,20 @@ export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & {
     }
   }
 
+  @PublicController('pass_list')
+  class PassListController {
+    constructor(private readonly database: Database) {}
+
+    @Get()
+    @ApiRoute({ summary: 'List the passes', response: PassList })
+    async list(): Promise<PassList> {
+      return { pass: (await this.database.select(IDS, [])).map(({ pass }) => pass) };
+    }
+  }
+
   @Module({
     imports: [IdentityModule, TypeOrmModule.forFeature(hasNotes ? [Pass, PassNote] : [Pass])],
-    controllers: [PassLinkController],
+    controllers: isListed ? [PassLinkController, PassListController] : [PassLinkController],
     providers: [Passes, PassGrant],
   })
   class PassModule {}

@@ -24,6 +24,8 @@ export interface VoucherForm {
   length: number;
   /** Whether a long handle accompanies the code. Otherwise the code alone names the voucher. */
   hasHandle: boolean;
+  /** Whether only the client that the voucher was created for gets a token. */
+  boundToClient: boolean;
   attempts: AttemptLimit<VoucherBody>;
   lifetimeSeconds: number;
 }
@@ -53,6 +55,7 @@ export function randomVoucherForm(random: Random): VoucherForm {
     alphabet,
     length,
     hasHandle: mustHaveHandle || random.chance(0.5),
+    boundToClient: random.chance(0.5),
     attempts: { per, limit: `${WRONG_CODE_COUNT}/${random.pick([2, 10, 60, 600])}` },
     lifetimeSeconds: random.pick([30, 300, 86_400]),
   };
@@ -69,7 +72,7 @@ export function voucherGrant(
   form: VoucherForm,
   mistake?: 'ignores the organization',
 ): { grant: Type; modules: Type[] } & GrantKit {
-  const { alphabet, length, hasHandle, attempts, lifetimeSeconds } = form;
+  const { alphabet, length, hasHandle, boundToClient, attempts, lifetimeSeconds } = form;
   const vouchers = new Map<string, Voucher>();
   const keyOf = ({ handle = '', code }: { handle?: string; code: string }) => `${handle}:${code}`;
   const newCode = () => Array.from({ length }, () => alphabet[Math.floor(secureRandom() * alphabet.length)]).join('');
@@ -89,7 +92,8 @@ export function voucherGrant(
 
     async grant({ body, client }: GrantRequest<FormBody>): Promise<GrantResult> {
       const voucher = vouchers.get(keyOf(body));
-      if (!voucher || voucher.clientId !== client.clientId) throw OAuthError.invalidGrant('no such voucher');
+      const isForeign = boundToClient && voucher?.clientId !== client.clientId;
+      if (!voucher || isForeign) throw OAuthError.invalidGrant('no such voucher');
       if (voucher.organizationId !== body.organization_id && !mistake) throw OAuthError.invalidGrant('elsewhere');
       if (voucher.expiresAt <= this.clock.now()) throw OAuthError.invalidGrant('expired');
       if (!vouchers.delete(keyOf(body))) throw OAuthError.invalidGrant('used');
@@ -110,7 +114,7 @@ export function voucherGrant(
       return voucher;
     },
     singleUse: true,
-    boundToClient: true,
+    boundToClient,
     lifetime: lifetimeSeconds,
     endsWithCaller: false,
     endsWithSessions: false,

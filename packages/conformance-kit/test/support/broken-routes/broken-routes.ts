@@ -57,6 +57,7 @@ const withoutEnds: Interception = {
 };
 
 const SHORT = 'short enough to guess';
+const UNLISTED = 'may not use the grant';
 const OTHERS = 'what belongs to another organization';
 const KEPT_APART = 'shows and changes nothing';
 const NOT_STORED = 'no guessable value in plain text';
@@ -88,6 +89,7 @@ const ENDLESS = /^email: its rules accept 10000 characters; give it a @MaxLength
 const FOREIGN_CODE = /^(code|claim): of another organization 200\nunknown 400 invalid_request \w+: unknown\nlook it up/;
 const FOREIGN_CUSTOMER = /^for another organization's customer 200\nfor no customer 200\n.*Identities\.find/;
 const SAME_BADGE = /^redeem: returns the same parameters for two requests; take them from the request or its response/;
+const NO_GRANT = /^declares no grant; add \{ grant: '…' \} to @ClientRequest/;
 const NO_REDEEM = /^redeem: return the parameters of the token request, or declare `redeem: false`/;
 const NO_RESENDS = /^email: declare how many requests for the same text succeed as `resends: …`/;
 const NO_ACTS_ON = /^actsOn: declare 'own organization', \{ customer: … \}/;
@@ -141,12 +143,13 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
   ...having(LINK, linkRoute, [
     ['requires no scope', 'without its scope', /^not refused with 403/],
     ['does not look up the customer', 'refuses a customer of another', FOREIGN_CUSTOMER],
+    ['names no grant', UNLISTED, NO_GRANT],
     ['takes from no limit', 'takes from each limit', /^kit_links: no request takes from this limit/],
   ]),
   ...having(MAIL, mailRoute, [
     ['limits only the network', RESENDS, REFUSED_AGAIN],
     ['sends before it takes from the limit', RESENDS, CALLS_FIRST],
-    ['names no grant', 'may not use the grant', /^declares no grant; add \{ grant: '…' \} to @ClientRequest/],
+    ['names no grant', UNLISTED, NO_GRANT],
     ['says whether an address is known', 'that nobody has', TELLS],
     ['accepts an address of any length', 'of 10,000 characters', ENDLESS],
   ]),

@@ -7,6 +7,10 @@ import {
   BearerGuard,
   Caller,
   ClientRequest,
+  type Grant,
+  GrantBody,
+  type GrantResult,
+  GrantType,
   Identities,
   IdentityModule,
   Limits,
@@ -29,6 +33,7 @@ export type LinkMistake =
   | 'requires no scope'
   | 'does not check the client in its body'
   | 'does not look up the customer'
+  | 'names no grant'
   | 'takes from no limit';
 
 class LinkBody {
@@ -45,6 +50,11 @@ class LinkResponse {
   url!: string;
 }
 
+@GrantType('kit_link', { body: GrantBody })
+class LinkGrant implements Grant {
+  grant = async (): Promise<GrantResult> => Promise.reject(OAuthError.invalidGrant('no link'));
+}
+
 /** Admits agents with any scope. */
 class AnyAgentGuard extends BearerGuard {
   override admit(principal: Principal): AgentPrincipal {
@@ -55,7 +65,8 @@ class AnyAgentGuard extends BearerGuard {
 /** An agent creates a link for a customer. */
 export function linkRoute(mistake?: LinkMistake): RouteKit {
   const isUnchecked = mistake === 'does not check the client in its body';
-  const BodyOf = (isUnchecked ? ValidatedBody : ClientRequest) as typeof ValidatedBody;
+  const options = mistake === 'names no grant' ? {} : { grant: 'kit_link' };
+  const Body = isUnchecked ? ValidatedBody(LinkBody) : ClientRequest(LinkBody, options);
   const guard = mistake === 'requires no scope' ? (AnyAgentGuard as ReturnType<typeof AgentGuard>) : AgentGuard(SCOPE);
 
   @PublicController('v2/customer/kit_link')
@@ -68,10 +79,7 @@ export function linkRoute(mistake?: LinkMistake): RouteKit {
     @Post()
     @ApiRoute({ summary: 'Create a link for a customer', response: LinkResponse, errorStatuses: [429] })
     @HttpCode(200)
-    async create(
-      @Caller(guard) { organizationId }: AgentPrincipal,
-      @BodyOf(LinkBody) request: LinkBody,
-    ): Promise<LinkResponse> {
+    async create(@Caller(guard) { organizationId }: AgentPrincipal, @Body request: LinkBody): Promise<LinkResponse> {
       const { entity_id: entityId } = isUnchecked ? request : (request as unknown as ClientRequest<LinkBody>).body;
       if (mistake !== 'takes from no limit') this.limits.take('kit_links', `${organizationId} ${entityId}`);
       const customer = await this.identities.find(entityId, organizationId);
@@ -81,7 +89,7 @@ export function linkRoute(mistake?: LinkMistake): RouteKit {
     }
   }
 
-  @Module({ imports: [IdentityModule], controllers: [LinkController] })
+  @Module({ imports: [IdentityModule], controllers: [LinkController], providers: [LinkGrant] })
   class LinkModule {}
 
   return {
@@ -90,6 +98,7 @@ export function linkRoute(mistake?: LinkMistake): RouteKit {
     callers: ['agent'],
     actsOn: { customer: 'entity_id' },
     agentScope: SCOPE,
+    redeem: false,
     valid: async ({ clientId, newCustomer }) => ({
       body: { client_id: clientId, entity_id: (await newCustomer()).entityId },
     }),
