@@ -90,6 +90,7 @@ async function beginMove(computer: Page, phone: Page): Promise<void> {
   const link = computer.locator('#link', { hasText: '#room=' });
   await link.waitFor();
   expect(await computer.locator('#code svg').count()).toBe(1);
+  await phone.goto('about:blank'); // a link that differs in its fragment only would not load the page again
   await phone.goto(await link.innerText());
   await phone.getByRole('button', { name: 'Continue' }).click();
   await computer.getByText('Does your phone show').waitFor();
