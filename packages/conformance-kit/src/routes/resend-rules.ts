@@ -70,7 +70,7 @@ async function workOf(context: RouteTestContext, sent: SentRequest) {
 const ADDRESS = /^(\+\d{6,15}$|[^@\s]+@)/;
 
 const SAYS_NOTHING_OF_AN_ADDRESS: RouteRule = {
-  title: 'responds to an address that nobody has as to that of a valid request',
+  title: 'gives an unknown address the same response as a known one',
   async check(context) {
     const [sent, other] = [await context.valid(), await context.valid()];
     const names = textsOfCaller(context, parametersOf(sent));
@@ -83,8 +83,8 @@ const SAYS_NOTHING_OF_AN_ADDRESS: RouteRule = {
     const ofKnown = formOf(await context.send(sent));
     const ofUnknown = formOf(await context.send(withText(other, name, unknown)));
     if (ofKnown === ofUnknown) return;
-    const solution = 'respond alike, and send nothing to an address that nobody has';
-    throw new Error(`${name}: of a valid request ${ofKnown}\nthat nobody has ${ofUnknown}\n${solution}`);
+    const solution = 'respond alike, and send nothing to an unknown address';
+    throw new Error(`${name}: a known address gets ${ofKnown}\nan unknown address gets ${ofUnknown}\n${solution}`);
   },
 };
 

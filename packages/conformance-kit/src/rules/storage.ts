@@ -12,7 +12,7 @@ import { estimatedBits } from '../text-guesses.js';
 /** The names of columns with the time at which a row expires. */
 const EXPIRY_COLUMN = /^(expires|expiry|expiration|valid_until|valid_to)(_|$)/;
 
-/** A longer text is a handle, which nobody lists. */
+/** Routes do not list a longer text, because it is a handle. */
 const MAX_IDENTIFIER_BITS = 64;
 
 /** The rows that the grant stores. */

@@ -84,7 +84,7 @@ const asSite = (clientId: string) => sending((text) => text.replace(clientId, SI
 
 const REFUSED_AGAIN = /^one request more; take from a limit for this text by `Limits.take`.*: not refused with 429/;
 const CALLS_FIRST = /^calls Mailer\.send for a request that it refuses with 429; take from a limit for this text/;
-const TELLS = /^email: of a valid request 200, known: true\nthat nobody has 200, known: false\nrespond alike/;
+const TELLS = /^email: a known address gets 200, known: true\nan unknown address gets 200, known: false\nrespond alike/;
 const ENDLESS = /^email: its rules accept 10000 characters; give it a @MaxLength\(\)/;
 const FOREIGN_CODE = /^(code|claim): of another organization 200\nunknown 400 invalid_request \w+: unknown\nlook it up/;
 const FOREIGN_CUSTOMER = /^for another organization's customer 200\nfor no customer 200\n.*Identities\.find/;
@@ -150,7 +150,7 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     ['limits only the network', RESENDS, REFUSED_AGAIN],
     ['sends before it takes from the limit', RESENDS, CALLS_FIRST],
     ['names no grant', UNLISTED, NO_GRANT],
-    ['says whether an address is known', 'that nobody has', TELLS],
+    ['says whether an address is known', 'an unknown address', TELLS],
     ['accepts an address of any length', 'of 10,000 characters', ENDLESS],
   ]),
   ...having(BADGE, badgeRoute, [['forgets the caller', ENDS, /^not refused with invalid_grant; store `descent\(\)`/]]),
