@@ -15,7 +15,6 @@ import { AgentBrowser, BACKEND_CALLBACK, codeOf, FORM } from '../support/authori
 import { TOKEN } from '../support/cookie-grant.js';
 import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidClient, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { times } from '../support/races.js';
 import { applyRegistry } from '../support/registry-files.js';
 import {
   ACME,
@@ -25,13 +24,13 @@ import {
   BACKEND_SECRET,
   RIVAL,
   testRegistry,
+  UNKNOWN_CUSTOMER,
 } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import { ageRedemption, ageRotation } from '../support/transfers.js';
-import { DAY_SECONDS, serviceOfTest, useService } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const OF_SITE = { client_id: ACME_SITE, client_secret: undefined };
-const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const ENDPOINT = '/v2/token';
 /** Another application of the same organization. Its secret must be encoded in Basic credentials. */
 const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü" and more characters of it' };
@@ -244,49 +243,6 @@ describe('a refresh', () => {
     });
   });
 
-  it('works without a time limit as long as no pause is longer than 30 days', async () => {
-    let token = (await pair()).refresh_token;
-    for (let n = 0; n < 3; n++) {
-      service.clock.advance({ seconds: 30 * DAY_SECONDS - 10 });
-      token = (await refresh(service, token)).body.refresh_token;
-    }
-    service.clock.advance({ seconds: 30 * DAY_SECONDS + 1 });
-    expectInvalidGrant(await refresh(service, token));
-  });
-
-  it('that is repeated after 119 s gets the same successor', async () => {
-    const token = (await pair()).refresh_token;
-    const lost = await refresh(service, token);
-    await ageRotation(service, token, 119);
-    const again = await refresh(service, token);
-    expect(again.status).toBe(200);
-    expect(again.body.refresh_token).toBe(lost.body.refresh_token);
-    expect(again.body.access_token).not.toBe(lost.body.access_token);
-    expect((await refresh(service, again.body.refresh_token)).status).toBe(200);
-  });
-
-  it('that is repeated after two minutes revokes the family and its access tokens', async () => {
-    const first = await pair();
-    const next = await refresh(service, first.refresh_token);
-    await ageRotation(service, first.refresh_token, 121);
-    expectInvalidGrant(await refresh(service, first.refresh_token));
-    expectInvalidGrant(await refresh(service, next.body.refresh_token));
-    expect(await isValid(first.access_token)).toBe(false);
-    expect(await isValid(next.body.access_token)).toBe(false);
-  });
-
-  it('that is sent twenty times in parallel gets one successor, in each response', async () => {
-    const token = (await pair()).refresh_token;
-    const responses = await times(20, () => refresh(service, token));
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
-    expect(new Set(responses.map(({ body }) => body.refresh_token)).size).toBe(1);
-    const [id] = String(claimsOf(responses[0]?.body.access_token).jti).split('.');
-    expect(await families().findOneBy({ id: `${id}` })).toMatchObject({ endedAt: null, rotations: 1 });
-    const next = await refresh(service, responses[0]?.body.refresh_token);
-    expect(next.status).toBe(200);
-    expect(await isValid(next.body.access_token)).toBe(true);
-  });
-
   it('by another client is refused and revokes nothing', async () => {
     const token = (await pair()).refresh_token;
     expectInvalidGrant(await refresh(service, token, { ...OTHER }));
@@ -299,31 +255,27 @@ describe('a refresh', () => {
   });
 });
 
-describe('DELETE /v2/token', () => {
-  it('revokes only the bearer token, not its refresh family or another access token of the family', async () => {
-    const first = await pair();
-    const next = (await refresh(service, first.refresh_token)).body;
-    const unrelated = await pair();
-    const response = await service.send('DELETE', ENDPOINT, bearer(next.access_token));
-    expect(response).toMatchObject({ status: 200, body: {} });
-    expect([await isValid(first.access_token), await isValid(next.access_token)]).toEqual([true, false]);
-    expect((await service.send('DELETE', ENDPOINT, bearer(first.access_token))).status).toBe(200);
-    const again = await refresh(service, next.refresh_token);
-    expect(await isValid(again.body.access_token)).toBe(true);
-    expect(await isValid(unrelated.access_token)).toBe(true);
-    expect((await refresh(service, unrelated.refresh_token)).status).toBe(200);
-  });
+it('DELETE /v2/token revokes only the bearer token, not its refresh family or another access token of the family', async () => {
+  const first = await pair();
+  const next = (await refresh(service, first.refresh_token)).body;
+  const unrelated = await pair();
+  const response = await service.send('DELETE', ENDPOINT, bearer(next.access_token));
+  expect(response).toMatchObject({ status: 200, body: {} });
+  expect([await isValid(first.access_token), await isValid(next.access_token)]).toEqual([true, false]);
+  expect((await service.send('DELETE', ENDPOINT, bearer(first.access_token))).status).toBe(200);
+  const again = await refresh(service, next.refresh_token);
+  expect(await isValid(again.body.access_token)).toBe(true);
+  expect(await isValid(unrelated.access_token)).toBe(true);
+  expect((await refresh(service, unrelated.refresh_token)).status).toBe(200);
 });
 
-describe('POST /v2/token', () => {
-  it.each(['client_credentials', 'cookie', '__proto__'])(
-    'refuses the grant_type %s as unsupported',
-    async (grant_type) => {
-      const response = await askToken(service, { grant_type });
-      expectError(response, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
-    },
-  );
-});
+it.each(['client_credentials', 'cookie', '__proto__'])(
+  'POST /v2/token refuses the grant_type %s as unsupported',
+  async (grant_type) => {
+    const response = await askToken(service, { grant_type });
+    expectError(response, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
+  },
+);
 
 it('the lifetimes of agent tokens can be configured', async () => {
   const environment = { AGENT_TOKEN_TTL: '61', AUTHORIZATION_CODE_TTL: '20', REFRESH_TOKEN_TTL: '30' };
@@ -341,7 +293,7 @@ it('the lifetimes of agent tokens can be configured', async () => {
 
 /** True if the bearer token is valid for an agent: the request then fails only because the customer is unknown. */
 async function isValid(token: string): Promise<boolean> {
-  const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: UNKNOWN_CUSTOMER_ID }), bearer(token));
+  const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: UNKNOWN_CUSTOMER }), bearer(token));
   expect([400, 401]).toContain(status);
   return status === 400;
 }

@@ -200,16 +200,14 @@ it('the response to an application is written in ASCII if the registered redirec
   expect(response.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
 });
 
-describe('the response to a server or native application', () => {
-  it('has only a code, the state and iss in the query', async () => {
-    const response = await signedIn.open({ ...FOR_CODE, state: 's' });
-    expect(redirected(response)).toEqual({
-      target: BACKEND_CALLBACK,
-      mode: '?',
-      parameters: { code: expect.stringMatching(/^dev:[\w-]{43}$/), state: 's', iss: ISS },
-    });
-    expect(redirected(await signedIn.open(FOR_CODE)).parameters).toEqual({ code: expect.anything(), iss: ISS });
+it('the response to a server or native application has only a code, the state and iss in the query', async () => {
+  const response = await signedIn.open({ ...FOR_CODE, state: 's' });
+  expect(redirected(response)).toEqual({
+    target: BACKEND_CALLBACK,
+    mode: '?',
+    parameters: { code: expect.stringMatching(/^dev:[\w-]{43}$/), state: 's', iss: ISS },
   });
+  expect(redirected(await signedIn.open(FOR_CODE)).parameters).toEqual({ code: expect.anything(), iss: ISS });
 });
 
 describe('the prompt parameter', () => {

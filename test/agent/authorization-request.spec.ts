@@ -138,14 +138,12 @@ describe('a request to the authorization page', () => {
   });
 });
 
-describe('the response to an application', () => {
-  it('describes an error in the characters that RFC 6749 allows', () => {
-    for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
-      const { error_description } = errorParameters({ error, hint: '' });
-      expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
-      expect(error_description).not.toBe(error);
-    }
-  });
+it('the response to an application describes an error in the characters that RFC 6749 allows', () => {
+  for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
+    const { error_description } = errorParameters({ error, hint: '' });
+    expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+    expect(error_description).not.toBe(error);
+  }
 });
 
 const CLIENT = ['customers:own', 'agents:read', 'reports:read'];

@@ -4,7 +4,7 @@ import { containsSecret } from '../../packages/conformance-kit/src/secret-search
 import { basic, bearer } from '../support/authorization-headers.js';
 import { FORM } from '../support/authorization-page.js';
 import { manage } from '../support/management-api.js';
-import { ACME_BACKEND, BACKEND_SECRET, testRegistry } from '../support/test-registry.js';
+import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET, testRegistry } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 import { ADMIN_TOKEN, useService } from '../support/use-service.js';
@@ -35,6 +35,7 @@ function requestsOf({ client_id, secret }: (typeof ROUTES)[number], token: strin
     { status: 401, text: form({ client_secret: WRONG_SECRET }), headers: AS_FORM },
     { status: 401, text: json({ client_id: 'unknown' }), headers: {} },
     { status: 401, text: json({ client_id: secret }), headers: {} },
+    { status: 401, text: json({ client_id: ACME_SITE }), headers: {} }, // a client without a secret
     { status: 400, text: json({ token: '' }), headers: {} },
     { status: 400, text: json({ token: { secret } }), headers: {} },
     { status: 400, text: json({}).slice(0, -1), headers: {} },

@@ -185,14 +185,12 @@ describe('a client that still sends when it gets its error response', () => {
   });
 });
 
-describe('a client that does not read its responses', () => {
-  it('loses its connection after the reading timeout', async () => {
-    const connection = (await RawConnection.open(service.managementUrl, HALF_OPEN)).stopReading();
-    const requests = setInterval(() => connection.send('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'), 5);
-    await sleep(500);
-    await expectDestroyed(connection, LIMITS.readingTimeoutMs + LIMITS.lingerMs + 5_000);
-    clearInterval(requests);
-  });
+it('a client that does not read its responses loses its connection after the reading timeout', async () => {
+  const connection = (await RawConnection.open(service.managementUrl, HALF_OPEN)).stopReading();
+  const requests = setInterval(() => connection.send('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'), 5);
+  await sleep(500);
+  await expectDestroyed(connection, LIMITS.readingTimeoutMs + LIMITS.lingerMs + 5_000);
+  clearInterval(requests);
 });
 
 describe('an error response that ends the connection', () => {

@@ -161,35 +161,6 @@ describe('a bounded queue', () => {
     expect(queue.waiting).toBe(0);
   });
 
-  it('rejects a task if the queue is full, and accepts a task again when there is room', async () => {
-    const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
-    const [first, second, third] = [controlledTask(), controlledTask(), controlledTask()];
-    const results = [queue.run(first.run), queue.run(second.run)];
-    await expect(queue.run(third.run)).rejects.toThrow(QueueFullError);
-    first.resolve('');
-    await results[0];
-    results.push(queue.run(third.run));
-    second.resolve('');
-    third.resolve('third');
-    expect(await results[2]).toBe('third');
-  });
-
-  it('never runs a task that was abandoned while it waited, and frees its position in the queue', async () => {
-    const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
-    const [first, second, third] = [controlledTask(), controlledTask(), controlledTask()];
-    const controller = new AbortController();
-    const running = queue.run(first.run);
-    const abandoned = queue.run(second.run, controller.signal);
-    controller.abort();
-    await expect(abandoned).rejects.toThrow(AbandonedTaskError);
-    const next = queue.run(third.run);
-    first.resolve('');
-    third.resolve('third');
-    await running;
-    expect(await next).toBe('third');
-    expect(second.state.started).toBe(false);
-  });
-
   it('does not start a task that was abandoned before it arrived, and lets a running task end', async () => {
     const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 0 });
     await expect(queue.run(async () => 'never', AbortSignal.abort())).rejects.toThrow(AbandonedTaskError);

@@ -9,7 +9,7 @@ import { beginWindow, shareCounts, untilConnected, untilExchanged } from '../sup
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { delaySelects } from '../support/statements.js';
-import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
+import { ACME, ACME_AGENT, PUBLIC_SITE, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
 import type { TestService } from '../support/test-service.js';
 import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
 import { serviceOfTest, type UsedService } from '../support/use-service.js';
@@ -193,7 +193,7 @@ describe('identity_transfer', () => {
   it('does not count an unknown customer_id, or the exchange of a transfer token', async () => {
     const service = await limited('transfers=1/3600');
     const agent = await issueAgentToken(service);
-    const unknown = { bearer_type: 'agent', customer_id: '01890000-0000-7000-8000-000000000000' };
+    const unknown = { bearer_type: 'agent', customer_id: UNKNOWN_CUSTOMER };
     for (let n = 0; n < 3; n++) expect((await transfer(service, agent, unknown)).status).toBe(400);
     expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
     const { body } = await transfer(service, (await madeCustomer(service)).access_token);

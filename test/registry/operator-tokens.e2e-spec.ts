@@ -21,36 +21,34 @@ const service = useService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, 
 
 const lastEvent = () => service.audit.at(-1);
 
-describe('a named admin token', () => {
-  it('is the actor of each change in the audit, and a token without a name has none', async () => {
-    const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
-    for (const [name, token] of Object.entries(tokens)) {
-      const actor = { kind: 'operator', ...(name && { id: name }) };
-      const admin = (method: string, path: string, body?: object) =>
-        manage(service, method, `/admin/${path}`, bearer(token), body);
-      const client = { client_id: 'of-an-operator', name: 'X', client_type: 'server', organization_id: ACME };
-      const expectActor = (event: string) => {
-        expect(lastEvent()?.event).toBe(event);
-        expect(lastEvent()?.actor).toEqual(actor);
-      };
-      expect((await admin('POST', 'clients', client)).status).toBe(201);
-      expectActor('registry.changed');
-      await admin('POST', 'clients/of-an-operator/secret');
-      expectActor('registry.changed');
-      await admin('DELETE', 'clients/of-an-operator');
-      expectActor('registry.changed');
-      const response = await service.post(TOKEN, cookieBody());
-      const { body } = response;
-      await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: body.access_token });
-      expectActor('token.revoked');
-      const { browserId } = partsOf(secretOf(response));
-      await admin('DELETE', `identities/${body.entity_id}/browsers/${browserId}`);
-      expectActor('browser.ended');
-      await admin('DELETE', `identities/${body.entity_id}`);
-      expectActor('identity.erased');
-      expect(JSON.stringify(service.audit)).not.toContain(token);
-    }
-  });
+it('a named admin token is the actor of each change in the audit, and a token without a name has none', async () => {
+  const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
+  for (const [name, token] of Object.entries(tokens)) {
+    const actor = { kind: 'operator', ...(name && { id: name }) };
+    const admin = (method: string, path: string, body?: object) =>
+      manage(service, method, `/admin/${path}`, bearer(token), body);
+    const client = { client_id: 'of-an-operator', name: 'X', client_type: 'server', organization_id: ACME };
+    const expectActor = (event: string) => {
+      expect(lastEvent()?.event).toBe(event);
+      expect(lastEvent()?.actor).toEqual(actor);
+    };
+    expect((await admin('POST', 'clients', client)).status).toBe(201);
+    expectActor('registry.changed');
+    await admin('POST', 'clients/of-an-operator/secret');
+    expectActor('registry.changed');
+    await admin('DELETE', 'clients/of-an-operator');
+    expectActor('registry.changed');
+    const response = await service.post(TOKEN, cookieBody());
+    const { body } = response;
+    await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: body.access_token });
+    expectActor('token.revoked');
+    const { browserId } = partsOf(secretOf(response));
+    await admin('DELETE', `identities/${body.entity_id}/browsers/${browserId}`);
+    expectActor('browser.ended');
+    await admin('DELETE', `identities/${body.entity_id}`);
+    expectActor('identity.erased');
+    expect(JSON.stringify(service.audit)).not.toContain(token);
+  }
 });
 
 describe('a failed authentication of the operator', () => {

@@ -1,13 +1,11 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { describeGrant } from 'conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
-import { REQUESTS_PER_RACE, race } from '../../packages/conformance-kit/src/race.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertions.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import {
   AUTH_URL,
-  bearerBody,
   PUBLIC_SIGN_IN,
   RIVAL_SIGN_IN,
   registryWithSignIn,
@@ -15,9 +13,7 @@ import {
   SignInSystem,
   signIn,
 } from '../support/assertion-issuer.js';
-import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
-import { successfulOf } from '../support/races.js';
 import {
   acme,
   assert,
@@ -35,7 +31,6 @@ import {
 } from '../support/sign-in-services.js';
 import type { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
-import { infoStatus } from '../support/transfers.js';
 import { serviceOfTest } from '../support/use-service.js';
 
 /** The sign-in system of the organizations in the conformance kit. */
@@ -231,16 +226,6 @@ describe('the single use of an assertion', () => {
     const assertion = await KIT.assert(alike.clock.now(), claims);
     expect((await signIn(alike, assertion)).status).toBe(200);
     expectInvalidGrant(await signIn(alike, assertion));
-  });
-
-  it(`holds in a race of ${REQUESTS_PER_RACE} requests to two processes`, async () => {
-    for (let round = 0; round < 2; round++) {
-      const text = JSON.stringify(bearerBody(await assert({ sub: newUser() })));
-      const responses = await race([service, other], TOKEN, text);
-      expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(REQUESTS_PER_RACE - 1).fill(400)]);
-      const [winner] = successfulOf(responses);
-      expect(await infoStatus(service, winner?.body.access_token)).toBe(200);
-    }
   });
 
   it('is recorded without the text of the user id or the jti', async () => {

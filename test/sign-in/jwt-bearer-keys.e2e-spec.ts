@@ -54,26 +54,22 @@ describe('keys at a jwks_uri', () => {
   });
 });
 
-describe('keys in the registry', () => {
-  it('are the only keys that verify assertions, and cause no request to the issuer', async () => {
-    const { issuer } = acme.settings();
-    await start({ [ACME]: { issuer, jwks: acme.jwks } });
-    expect((await send()).status).toBe(200);
-    const unlistedKey = await acme.issuer.addKey();
-    expectInvalidGrant(await send({}, unlistedKey));
-    expectInvalidGrant(await send({ kid: keyAt(0).kid }, unlistedKey));
-    expect(acme.issuer.requests).toBe(0);
-  });
+it('keys in the registry are the only keys that verify assertions, and cause no request to the issuer', async () => {
+  const { issuer } = acme.settings();
+  await start({ [ACME]: { issuer, jwks: acme.jwks } });
+  expect((await send()).status).toBe(200);
+  const unlistedKey = await acme.issuer.addKey();
+  expectInvalidGrant(await send({}, unlistedKey));
+  expectInvalidGrant(await send({ kid: keyAt(0).kid }, unlistedKey));
+  expect(acme.issuer.requests).toBe(0);
 });
 
-describe('the audience of an assertion', () => {
-  it('must be one of those in the registry if the registry has any', async () => {
-    await start({ [ACME]: acme.settings({ audience: ['urn:acme:chat'] }) });
-    const sendTo = async (aud: unknown) => signIn(service, await acme.assert(service.clock.now(), { aud }));
-    expect((await sendTo('urn:acme:chat')).status).toBe(200);
-    expect((await sendTo(['x', 'urn:acme:chat'])).status).toBe(200);
-    for (const aud of ['https://auth.example', 'urn:acme:chat ', ['x']]) expectInvalidGrant(await sendTo(aud));
-  });
+it('the audience of an assertion must be one of those in the registry if the registry has any', async () => {
+  await start({ [ACME]: acme.settings({ audience: ['urn:acme:chat'] }) });
+  const sendTo = async (aud: unknown) => signIn(service, await acme.assert(service.clock.now(), { aud }));
+  expect((await sendTo('urn:acme:chat')).status).toBe(200);
+  expect((await sendTo(['x', 'urn:acme:chat'])).status).toBe(200);
+  for (const aud of ['https://auth.example', 'urn:acme:chat ', ['x']]) expectInvalidGrant(await sendTo(aud));
 });
 
 describe('the sign-in settings in the registry', () => {

@@ -23,6 +23,10 @@ export const CLOSED = 'c2d3f1a4-3f57-4c1c-9a53-2f0a8f4b9e33';
 
 /** A public client. All organizations except CLOSED admit it. */
 export const PUBLIC_SITE = 'public-site';
+/** The parameters with which a browser of ACME visits the other organization. */
+export const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+/** A customer that does not exist. */
+export const UNKNOWN_CUSTOMER = '01890000-0000-7000-8000-000000000000';
 export const PUBLIC_ORIGIN = 'https://widget.example';
 
 export const ACME_AGENT = { email: 'agent@acme.example', password: 'correct horse battery staple' };

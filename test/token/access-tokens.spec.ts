@@ -88,16 +88,14 @@ describe('an altered access token is rejected', () => {
 
   it('if any character is changed', () => {
     for (let at = 0; at < token.length; at++) expectRejected(replaced(token, at, nextInBase64(token[at])));
+    // several last characters decode to the same bytes
+    for (const last of BASE64URL.replace(token.at(-1) as string, '')) expectRejected(token.slice(0, -1) + last);
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), (at, other) => {
         fc.pre(token[at] !== other);
         expectRejected(replaced(token, at, other));
       }),
     );
-  });
-
-  it('if its last character differs, even if both decode to the same bytes', () => {
-    for (const last of BASE64URL.replace(token.at(-1) as string, '')) expectRejected(token.slice(0, -1) + last);
   });
 
   it('if it is cut off at any position', () => {
@@ -225,29 +223,9 @@ describe('signing keys', () => {
     },
   );
 
-  it('with nbf in the future are published and verify tokens, and sign from nbf on', () => {
-    const service = withKeys([key, next]);
-    expect(kids(service)).toEqual([next.kid, key.kid]);
+  it('verify tokens before their nbf, because the clock of another process may be ahead', () => {
     const ahead = signed({ ...issuedHeader, kid: next.kid }, ISSUED_CLAIMS, privateKeyOf(next));
-    expect(claimsOf(service.tokens, ahead)).toEqual(ISSUED_CLAIMS);
-    setClock(NOW_SECONDS + 99);
-    const token = service.tokens.issue(CLAIMS, TTL_SECONDS);
-    expect(kidOf(token)).toBe(key.kid);
-    setClock(NOW_SECONDS + 100);
-    expect(kidOf(service.tokens.issue(CLAIMS, TTL_SECONDS))).toBe(next.kid);
-    expect(claimsOf(service.tokens, token).sub).toBe('customer');
-  });
-
-  it('are not published and neither verify nor sign from their exp on', () => {
-    const service = withKeys([old, { ...key, exp: NOW_SECONDS + 50 }]);
-    const token = service.tokens.issue(CLAIMS, TTL_SECONDS);
-    setClock(NOW_SECONDS + 49);
-    expect(claimsOf(service.tokens, token).sub).toBe('customer');
-    expect(kids(service)).toEqual([key.kid, old.kid]);
-    setClock(NOW_SECONDS + 50);
-    expectRejected(token, service.tokens);
-    expect(kids(service)).toEqual([old.kid]);
-    expect(kidOf(service.tokens.issue(CLAIMS, TTL_SECONDS))).toBe(old.kid);
+    expect(claimsOf(withKeys([key, next]).tokens, ahead)).toEqual(ISSUED_CLAIMS);
   });
 
   it.each([
@@ -363,18 +341,16 @@ describe('the memory of verified tokens', () => {
   });
 });
 
-describe('a signature from node:crypto', () => {
-  it('keeps its two numbers when it is converted, for numbers of any size', () => {
-    const number = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
-    const small = fc.bigInt({ min: 1n, max: 2n ** 20n });
-    fc.assert(
-      fc.property(fc.oneof(number, small), fc.oneof(number, small), (r, s) => {
-        const raw = rawSignature(derOf(r, s)).toString('hex');
-        expect([BigInt(`0x${raw.slice(0, 64)}`), BigInt(`0x${raw.slice(64)}`)]).toEqual([r, s]);
-        expect(derSignature(rawSignature(derOf(r, s)))).toEqual(derOf(r, s));
-      }),
-    );
-  });
+it('a signature from node:crypto keeps its two numbers when it is converted, for numbers of any size', () => {
+  const number = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
+  const small = fc.bigInt({ min: 1n, max: 2n ** 20n });
+  fc.assert(
+    fc.property(fc.oneof(number, small), fc.oneof(number, small), (r, s) => {
+      const raw = rawSignature(derOf(r, s)).toString('hex');
+      expect([BigInt(`0x${raw.slice(0, 64)}`), BigInt(`0x${raw.slice(64)}`)]).toEqual([r, s]);
+      expect(derSignature(rawSignature(derOf(r, s)))).toEqual(derOf(r, s));
+    }),
+  );
 });
 
 it('docs/observability.md lists every reason why a token is inactive, with its meaning', () => {
@@ -399,8 +375,7 @@ function withKeys(keys: object[], environment: Record<string, string> = {}) {
   const path = join(folder, `${Math.random()}.json`);
   writeFileSync(path, JSON.stringify({ keys }));
   const configuration = loadConfiguration({ AUTH_URL: ISSUER, SIGNING_KEYS_FILE: path, ...environment });
-  const signing = signingKeys(configuration);
-  return { tokens: new AccessTokens(configuration, signing, clock), keys: signing };
+  return { tokens: new AccessTokens(configuration, signingKeys(configuration), clock) };
 }
 
 function expectRejected(token: string, by: AccessTokens = tokens, reason: unknown = expect.any(String)): void {
@@ -459,10 +434,6 @@ function publicHalf({ kty, crv, x, y, kid, alg, use }: Jwk) {
 
 function setOf(jwk: object): string {
   return JSON.stringify({ keys: [jwk] });
-}
-
-function kids({ keys }: { keys: SigningKeys }): string[] {
-  return keys.publicKeySet().keys.map(({ kid }) => kid);
 }
 
 function kidOf(token: string): string {

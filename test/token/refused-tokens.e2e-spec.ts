@@ -147,6 +147,11 @@ const SIGNED: [InactiveReason, () => Promise<string>][] = [
   ],
 ];
 
+const HINTS: Record<string, RegExp> = {
+  no_region: /^token: the region prefix is missing/,
+  percent_encoded: /^token: replace %3A by a colon$/,
+};
+
 /** Texts that are not signed by a key of the service. */
 const UNSIGNED: [InactiveReason, () => Promise<string>][] = [
   ['malformed', async () => 'dev:MARKED.MARKED'],
@@ -183,7 +188,7 @@ describe('a token that is not valid', () => {
     const token = await invalid();
     const asBearer = await callInfo(token);
     const forServer = await introspect(token, GATEWAY);
-    const hint = ['no_region', 'percent_encoded'].includes(reason) && { error_hint: expect.any(String) };
+    const hint = HINTS[reason] && { error_hint: expect.stringMatching(HINTS[reason]) };
     expect(forServer.response.body).toEqual({ active: false, ...hint });
     const forOperator = await introspect(token, OPERATOR);
     expect(forOperator.response.body).toEqual({ active: false, inactive_reason: reason, ...hint });
@@ -215,18 +220,16 @@ describe('a token that is not valid', () => {
   });
 });
 
-describe('the log line of a valid token', () => {
-  it('has the ids of the bearer token and the client of the request, or the resource server of an introspection', async () => {
-    const token = await issueAgentToken(service);
-    const { jti, sub } = claimsOf(token);
-    const granted = await logged((headers) =>
-      service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), { ...bearer(token), ...headers }),
-    );
-    const introspected = await introspect(token, GATEWAY);
-    expect(granted.line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, client_id: ACME_BACKEND });
-    expect(introspected.line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, resource_server: 'gateway' });
-    for (const { line } of [granted, introspected]) expect(line).not.toHaveProperty('reason');
-  });
+it('the log line of a valid token has the ids of the bearer token and the client of the request, or the resource server of an introspection', async () => {
+  const token = await issueAgentToken(service);
+  const { jti, sub } = claimsOf(token);
+  const granted = await logged((headers) =>
+    service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), { ...bearer(token), ...headers }),
+  );
+  const introspected = await introspect(token, GATEWAY);
+  expect(granted.line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, client_id: ACME_BACKEND });
+  expect(introspected.line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, resource_server: 'gateway' });
+  for (const { line } of [granted, introspected]) expect(line).not.toHaveProperty('reason');
 });
 
 describe('the log line of a revocation', () => {

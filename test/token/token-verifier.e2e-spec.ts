@@ -1,19 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TokenVerifier } from 'token-verifier';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
 import { type PrivateJwk } from '../../src/access-token/key-set.js';
 import { agentTokenBody, claimsOf, newAgent } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET } from '../support/revocation-feed.js';
 import { decisionOf, registryWithServers, verifierOf } from '../support/service-verifier.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { ACME } from '../support/test-registry.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
@@ -45,15 +43,6 @@ const descendantOf = async (token: string): Promise<string> =>
 const customerTokenOf = async (agentToken: string): Promise<string> =>
   (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).body.access_token;
 
-async function newClient(): Promise<{ path: string; clientId: string }> {
-  const clientId = `site-${randomUUID()}`;
-  const entry = { client_id: clientId, name: 'New', client_type: 'web', organization_id: ACME };
-  expect(
-    (await service.admin('POST', '/admin/clients', { ...entry, redirect_uris: ['https://acme.example/chat/'] })).status,
-  ).toBe(201);
-  return { path: `/admin/clients/${clientId}`, clientId };
-}
-
 /** The tokens that an event ends, and the tokens that it does not end. */
 interface Case {
   ended: string[];
@@ -63,17 +52,6 @@ interface Case {
 }
 
 const CASES: Record<string, () => Promise<Case>> = {
-  'its holder ends it': async () => {
-    const { access_token } = await newCustomer(service);
-    const descendant = await descendantOf(access_token);
-    const furtherDescendant = await descendantOf(descendant);
-    return {
-      ended: [descendant, furtherDescendant],
-      valid: [access_token],
-      event: () => service.send('DELETE', TOKEN, bearer(descendant)),
-      reasons: ['revoked', 'ancestor_revoked'],
-    };
-  },
   'an agent’s token ends, from which it descends': async () => {
     const agentToken = await issueAgentToken(service);
     const ofAgent = await customerTokenOf(agentToken);
@@ -95,29 +73,17 @@ const CASES: Record<string, () => Promise<Case>> = {
       reasons: ['agent_generation', 'agent_generation', 'agent_generation'],
     };
   },
-  'its client is deleted': async () => {
-    const { path, clientId } = await newClient();
-    const { body } = await service.post(TOKEN, cookieBody({ client_id: clientId }));
-    return {
-      ended: [body.access_token],
-      valid: [(await newCustomer(service)).access_token],
-      event: () => service.admin('DELETE', path),
-      reasons: ['client_revoked'],
-    };
-  },
 };
 
-describe('token-verifier rejects a token, as the service does, after', () => {
-  it.each(Object.entries(CASES))('%s', async (_, prepare) => {
-    const { ended, valid, event, reasons } = await prepare();
-    expect(await Promise.all([...ended, ...valid].map(decision))).toEqual([...ended, ...valid].map(() => 'valid'));
-    expect((await event()).status).toBeLessThan(300);
-    expect(await Promise.all(ended.map(isActive))).toEqual(ended.map(() => false));
-    await vi.waitFor(async () => expect(await Promise.all(ended.map(decision))).not.toContain('valid'), 30_000);
-    expect(await Promise.all(ended.map(decision))).toEqual(reasons);
-    expect(await Promise.all(valid.map(decision))).toEqual(valid.map(() => 'valid'));
-    expect(await Promise.all(valid.map(isActive))).toEqual(valid.map(() => true));
-  });
+it.each(Object.entries(CASES))('token-verifier rejects a token, as the service does, after %s', async (_, prepare) => {
+  const { ended, valid, event, reasons } = await prepare();
+  expect(await Promise.all([...ended, ...valid].map(decision))).toEqual([...ended, ...valid].map(() => 'valid'));
+  expect((await event()).status).toBeLessThan(300);
+  expect(await Promise.all(ended.map(isActive))).toEqual(ended.map(() => false));
+  await vi.waitFor(async () => expect(await Promise.all(ended.map(decision))).not.toContain('valid'), 30_000);
+  expect(await Promise.all(ended.map(decision))).toEqual(reasons);
+  expect(await Promise.all(valid.map(decision))).toEqual(valid.map(() => 'valid'));
+  expect(await Promise.all(valid.map(isActive))).toEqual(valid.map(() => true));
 });
 
 /** A verifier of the test that reads the feed through a proxy. */
@@ -149,36 +115,32 @@ async function changeKeys(change: (set: { keys: PrivateJwk[] }) => { keys: Priva
   return set.keys;
 }
 
-describe('token-verifier, while the feed is away', () => {
-  it('accepts tokens for maxAgeSeconds, then none under reject, and knows what it missed when the feed is back', async () => {
-    const feed = await startTcpProxy(service.managementUrl);
-    const [verifier, token, ended] = [await startVerifier(feed), await newToken(), await newToken()];
-    await feed.cut();
-    await end(ended);
-    expect(await decisionOf(verifier, token)).toBe('valid');
-    service.clock.advance({ seconds: 61 });
-    for (const each of [token, ended]) expect(await decisionOf(verifier, each)).toBe('revocations_stale');
-    const state = { revocations: 'stale', problem: 'unreachable' };
-    await eventually(async () => expect(verifier.state).toMatchObject(state)); // The next request may be 200 ms away.
-    await feed.restore();
-    await eventually(async () => expect(await decisionOf(verifier, token)).toBe('valid'));
-    await eventually(async () => expect(await decisionOf(verifier, ended)).toBe('revoked'));
-  });
+it('token-verifier, while the feed is away, accepts tokens for maxAgeSeconds, then none under reject, and knows what it missed when the feed is back', async () => {
+  const feed = await startTcpProxy(service.managementUrl);
+  const [verifier, token, ended] = [await startVerifier(feed), await newToken(), await newToken()];
+  await feed.cut();
+  await end(ended);
+  expect(await decisionOf(verifier, token)).toBe('valid');
+  service.clock.advance({ seconds: 61 });
+  for (const each of [token, ended]) expect(await decisionOf(verifier, each)).toBe('revocations_stale');
+  const state = { revocations: 'stale', problem: 'unreachable' };
+  await eventually(async () => expect(verifier.state).toMatchObject(state)); // The next request may be 200 ms away.
+  await feed.restore();
+  await eventually(async () => expect(await decisionOf(verifier, token)).toBe('valid'));
+  await eventually(async () => expect(await decisionOf(verifier, ended)).toBe('revoked'));
 });
 
-describe('token-verifier, when the keys', () => {
-  it('are rotated, accepts the tokens of the new key, and no token of a removed key', async () => {
-    const verifier = await startVerifier(await startTcpProxy(service.managementUrl), 'accept');
-    const old = await newToken();
-    expect(await decisionOf(verifier, old)).toBe('valid');
-    const [added, previous] = await changeKeys((set) => rotated(set, service.clock.seconds(), 28_800));
-    service.clock.advance({ seconds: Number(added?.nbf) - service.clock.seconds() });
-    const token = await newToken();
-    expect(await decisionOf(verifier, token)).toBe('valid');
-    expect(await decisionOf(verifier, old)).toBe('valid');
-    await changeKeys((set) => withoutKey(set, `${previous?.kid}`, service.clock.seconds()));
-    service.clock.advance({ seconds: 300 });
-    await eventually(async () => expect(await decisionOf(verifier, old)).toBe('unknown_key'));
-    expect(await decisionOf(verifier, token)).toBe('valid');
-  });
+it('token-verifier, when the keys are rotated, accepts the tokens of the new key, and no token of a removed key', async () => {
+  const verifier = await startVerifier(await startTcpProxy(service.managementUrl), 'accept');
+  const old = await newToken();
+  expect(await decisionOf(verifier, old)).toBe('valid');
+  const [added, previous] = await changeKeys((set) => rotated(set, service.clock.seconds(), 28_800));
+  service.clock.advance({ seconds: Number(added?.nbf) - service.clock.seconds() });
+  const token = await newToken();
+  expect(await decisionOf(verifier, token)).toBe('valid');
+  expect(await decisionOf(verifier, old)).toBe('valid');
+  await changeKeys((set) => withoutKey(set, `${previous?.kid}`, service.clock.seconds()));
+  service.clock.advance({ seconds: 300 });
+  await eventually(async () => expect(await decisionOf(verifier, old)).toBe('unknown_key'));
+  expect(await decisionOf(verifier, token)).toBe('valid');
 });

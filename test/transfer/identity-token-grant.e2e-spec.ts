@@ -4,17 +4,16 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { agentTokenBody, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshingRegistry, stay } from '../support/customer-refresh.js';
 import { expectInvalidGrant, expectInvalidToken } from '../support/expect-error.js';
-import { identitiesOf } from '../support/identities.js';
-import { issueAgentToken, purge } from '../support/operator-commands.js';
+import { purge } from '../support/operator-commands.js';
 import { moveOf } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { clientOf } from '../support/statements.js';
-import { ACME, ACME_BACKEND, ACME_NATIVE, ACME_SITE, PUBLIC_SITE } from '../support/test-registry.js';
+import { ACME_BACKEND, ACME_NATIVE, ACME_SITE, PUBLIC_SITE } from '../support/test-registry.js';
 import {
   agentTokenPair,
   ageRedemption,
@@ -28,7 +27,7 @@ import {
   transferBody,
   transferToken,
 } from '../support/transfers.js';
-import { serviceOfTest, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const HOUR_SECONDS = 3_600;
 
@@ -60,44 +59,6 @@ describeGrant(IdentityTokenGrant, {
 });
 
 describe('protocol §4.5: the exchange of a transfer token', () => {
-  it('responds with exactly the fields of protocol §4.9 for the same customer, and sets no cookie', async () => {
-    const before = await identitiesOf(service).find({ where: { entityId: customer.entity_id } });
-    const { status, body, cookies } = await exchange(await transfer());
-    expect(status).toBe(200);
-    expect(body).toEqual({
-      access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
-      client_id: ACME_SITE,
-      entity_id: customer.entity_id,
-      expires_in: 28_800,
-      token_type: 'Bearer',
-    });
-    expect(cookies).toEqual([]);
-    expect(await identitiesOf(service).find({ where: { entityId: customer.entity_id } })).toEqual(before);
-  });
-
-  it('issues a token of the customer’s organization, also if an agent created the transfer token', async () => {
-    for (const code of [await transfer(), await transferByAgent(await issueAgentToken(service))]) {
-      const { access_token } = (await exchange(code)).body;
-      const { sub, aud, client_id, organization_id, ...more } = claimsOf(access_token);
-      expect({ sub, aud, client_id, organization_id }).toEqual({
-        sub: customer.entity_id,
-        aud: 'customer-api',
-        client_id: ACME_SITE,
-        organization_id: ACME,
-      });
-      expect(more).toMatchObject({ gen: 0, transfers: 1, ancestors: [expect.any(String)] });
-      const info = await service.send('GET', INFO, bearer(access_token));
-      expect(info).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
-    }
-  });
-
-  it('requires the client that the transfer named, private or public', async () => {
-    for (const client_id of [ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE]) {
-      const code = await transfer({ client_id });
-      expect(await exchange(code, { client_id })).toMatchObject({ status: 200, body: { client_id } });
-    }
-  });
-
   it('needs no Authorization header and no cookies, and ignores them, also those of another customer', async () => {
     const other = await service.visit();
     for (const headers of [
@@ -105,7 +66,9 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
       { cookie: cookieHeader(other), ...bearer(other.body.access_token) },
     ]) {
       const response = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
-      expect(response).toMatchObject({ status: 200, cookies: [], body: { entity_id: customer.entity_id } });
+      expect(response).toMatchObject({ status: 200, cookies: [] });
+      const fields = { client_id: ACME_SITE, entity_id: customer.entity_id, expires_in: 28_800, token_type: 'Bearer' };
+      expect(response.body).toEqual({ access_token: expect.any(String), ...fields });
     }
   });
 
@@ -214,15 +177,6 @@ describe('a redeemed transfer token', () => {
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 
-  it('revokes the token if the replay reaches another process', async () => {
-    const other = await serviceOfTest({ registry, database: service.database });
-    const code = await transfer();
-    const { access_token } = (await exchange(code)).body;
-    await ageRedemption(service, code, 3);
-    for (let use = 0; use < 2; use++) expectInvalidGrant(await redeem(other, code));
-    expect(await infoStatus(service, access_token)).toBe(401);
-  });
-
   it('revokes the token if the replay comes after the transfer token would have expired', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
@@ -250,7 +204,9 @@ describe('a transfer token is invalid', () => {
     const code = await transferToken(service, later.access_token);
     service.clock.advance({ seconds: 600 });
     expect(await infoStatus(service, later.access_token)).toBe(401);
-    expect(await exchange(code)).toMatchObject({ status: 200, body: { entity_id: later.entity_id } });
+    const { body } = await exchange(code);
+    expect(body.entity_id).toBe(later.entity_id);
+    expect(await infoStatus(service, body.access_token)).toBe(200);
   });
 
   it('for its whole lifetime, also after the denylist entry of the revoked token was purged', async () => {

@@ -99,27 +99,19 @@ describe('the consent of an agent to a public application', () => {
   }
   const asksForConsent = async (browser: AgentBrowser) => isConsentPage(await browser.open(FOR_PUBLIC));
 
-  it('ends when the agent moves to another organization', async () => {
+  it.each<[string, { organization_id?: string; password?: string }]>([
+    ['moves to another organization', { organization_id: RIVAL }],
+    ['gets a new password', { password: 'a new pass phrase' }],
+  ])('ends when the agent %s, and stays ended after the change back', async (_, change) => {
     await allow(await signedIn(), FOR_PUBLIC);
     expect(await asksForConsent(await signedIn())).toBe(false);
-    await changeAgent({ organization_id: RIVAL });
-    const browser = await signedIn();
+    await changeAgent(change);
+    const browser = await signedIn({ ...ACME_AGENT, ...(change.password && { password: change.password }) });
     expect(await asksForConsent(browser)).toBe(true);
     await allow(browser, FOR_PUBLIC);
     expect(await asksForConsent(browser)).toBe(false);
-    await changeAgent({ organization_id: ACME });
-    expect(await asksForConsent(await signedIn()), 'after the move back').toBe(true);
-  });
-
-  it('ends when the agent gets a new password', async () => {
-    await allow(await signedIn(), FOR_PUBLIC);
-    expect(await asksForConsent(await signedIn())).toBe(false);
-    await changeAgent({ password: 'a new pass phrase' });
-    const browser = await signedIn({ ...ACME_AGENT, password: 'a new pass phrase' });
-    expect(await asksForConsent(browser)).toBe(true);
-    await allow(browser, FOR_PUBLIC);
-    await changeAgent({ password: ACME_AGENT.password });
-    expect(await asksForConsent(await signedIn()), 'with the old password again').toBe(true);
+    await changeAgent({ organization_id: ACME, password: ACME_AGENT.password });
+    expect(await asksForConsent(await signedIn())).toBe(true);
   });
 
   it('stays valid when only the scopes of the agent change', async () => {

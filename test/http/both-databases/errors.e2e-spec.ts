@@ -69,42 +69,39 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   const token = (more: object) => service.post(TOKEN, cookieBody(more));
   const raw = (bytes: string) => exchange(service.url, bytes);
 
-  describe('every error has the common shape, in both vocabularies, with the request id of its header, for', () => {
-    it.each<[string, () => Promise<TestResponse>, Parameters<typeof expectError>[1]]>([
-      [
-        'a missing parameter',
-        () => token({ response_type: undefined }),
-        { status: 400, error: 'invalid_request', description: MALFORMED, hint: 'response_type: required' },
-      ],
-      [
-        'a client that may not use the grant',
-        () => token({ client_id: ACME_NO_COOKIES }),
-        { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^grant_type: / },
-      ],
-      ['an unknown route', () => service.send('GET', '/nowhere'), { status: 404, error: 'not_found', hint: undefined }],
-      [
-        'a wrong method',
-        () => service.send('GET', TOKEN),
-        { status: 405, error: 'method_not_allowed', hint: undefined },
-      ],
-      ['no HTTP', () => raw('MARKED garbage\r\n\r\n'), { status: 400, error: 'invalid_request', hint: /^HTTP: / }],
-      [
-        'an invalid header',
-        () => raw('GET / HTTP/1.1\r\nHost: auth.example\r\nno colon\r\n\r\n'),
-        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
-      ],
-      [
-        'TLS to a port without TLS',
-        () => raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
-        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
-      ],
-      [
-        'a URL beyond 16 KiB',
-        () => raw(rawRequest(`GET /${'x'.repeat(17_000)}`)),
-        { status: 431, error: 'invalid_request', hint: /^HTTP: / },
-      ],
-    ])('%s', async (_what, send, expected) => expectError(await send(), expected));
-  });
+  it.each<[string, () => Promise<TestResponse>, Parameters<typeof expectError>[1]]>([
+    [
+      'a missing parameter',
+      () => token({ response_type: undefined }),
+      { status: 400, error: 'invalid_request', description: MALFORMED, hint: 'response_type: required' },
+    ],
+    [
+      'a client that may not use the grant',
+      () => token({ client_id: ACME_NO_COOKIES }),
+      { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^grant_type: / },
+    ],
+    ['an unknown route', () => service.send('GET', '/nowhere'), { status: 404, error: 'not_found', hint: undefined }],
+    ['a wrong method', () => service.send('GET', TOKEN), { status: 405, error: 'method_not_allowed', hint: undefined }],
+    ['no HTTP', () => raw('MARKED garbage\r\n\r\n'), { status: 400, error: 'invalid_request', hint: /^HTTP: / }],
+    [
+      'an invalid header',
+      () => raw('GET / HTTP/1.1\r\nHost: auth.example\r\nno colon\r\n\r\n'),
+      { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+    ],
+    [
+      'TLS to a port without TLS',
+      () => raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
+      { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+    ],
+    [
+      'a URL beyond 16 KiB',
+      () => raw(rawRequest(`GET /${'x'.repeat(17_000)}`)),
+      { status: 431, error: 'invalid_request', hint: /^HTTP: / },
+    ],
+  ])(
+    'every error has the common shape, in both vocabularies, with the request id of its header, for %s',
+    async (_what, send, expected) => expectError(await send(), expected),
+  );
 
   it('a request with an unknown Expect header gets a normal response', async () => {
     const response = await raw(rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), ['Expect: the-unexpected']));

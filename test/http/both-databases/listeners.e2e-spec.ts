@@ -165,17 +165,16 @@ describe('protocol §1.5: separate ports for administration and metrics', () => 
   });
 });
 
-describe('protocol §1.5: without separate ports', () => {
-  it('the management port serves administration and metrics, and no further port is open', async () => {
-    const service = await serviceOfTest({ environment: { ADMIN_TOKEN } });
-    for (const path of ['/admin/clients', '/metrics'])
-      expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
-    expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
-  });
+it('protocol §1.5: without separate ports, the management port serves administration and metrics, and no further port is open', async () => {
+  const service = await serviceOfTest({ environment: { ADMIN_TOKEN } });
+  for (const path of ['/admin/clients', '/metrics'])
+    expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
+  expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
 });
 
-describe('protocol §2.2: the metrics of a process that waits for its migrations', () => {
-  it.each(['MANAGEMENT_PORT', 'METRICS_PORT'])('can be read on %s', async (name) => {
+it.each(['MANAGEMENT_PORT', 'METRICS_PORT'])(
+  'protocol §2.2: the metrics of a process that waits for its migrations can be read on %s',
+  async (name) => {
     const database = await createEmptyDatabase();
     const port = await freePort();
     const starting = startTestService({ database, environment: { MIGRATE_ON_START: 'false', [name]: String(port) } });
@@ -196,5 +195,5 @@ describe('protocol §2.2: the metrics of a process that waits for its migrations
       await (await starting).stop();
       await database.remove();
     }
-  });
-});
+  },
+);

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../../support/expect-error.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../../support/raw-http.js';
 import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
@@ -33,17 +33,6 @@ describe('protocol §2.4: the request body', () => {
   ])('is read as JSON also with Content-Type %s', async (type) => {
     const { status } = await service.post(TOKEN, VALID_BODY, { 'content-type': type });
     expect(status).toBe(200);
-  });
-
-  it('is read as JSON without any Content-Type', async () => {
-    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [VALID_BODY]);
-    expect(status).toBe(200);
-  });
-
-  it('that is not UTF-8 is rejected with `Invalid message`', async () => {
-    const start = withMembers('"note":"').slice(0, -1);
-    const response = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from([0x80]), '"}']);
-    expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
   });
 
   it('is read with Content-Encoding identity, and with no other', async () => {

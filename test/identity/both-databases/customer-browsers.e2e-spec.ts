@@ -8,12 +8,10 @@ import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { secretOf } from '../../support/identities.js';
 import { linksOf, rememberedPair, rememberingRegistry } from '../../support/remember.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
+import { ACME, ACME_SITE, AT_RIVAL } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
-
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 const service = useService({ registry: rememberingRegistry() });
 

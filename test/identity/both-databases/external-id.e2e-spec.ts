@@ -165,11 +165,12 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
   });
 });
 
-describe('a transaction that fails while it creates the customer of an external_id', () => {
-  it.each([
-    ['because the process dies: the next call creates one customer', DEATH, 500],
-    ['because the database is away: the call itself creates one customer', OUTAGE, 200],
-  ])('at whichever statement, %s', async (_, error, status) => {
+it.each([
+  ['because the process dies: the next call creates one customer', DEATH, 500],
+  ['because the database is away: the call itself creates one customer', OUTAGE, 200],
+])(
+  'a transaction that fails at whichever statement while it creates the customer of an external_id, %s',
+  async (_, error, status) => {
     const errors = await failAtEachStatement(service, error, async (hasFailed) => {
       const id = newUser();
       const before = await identitiesOf(service).count();
@@ -182,8 +183,8 @@ describe('a transaction that fails while it creates the customer of an external_
       expect(await identitiesOf(service).count()).toBe(before + 1);
     });
     expect(errors).toBe(2 * USER_STATEMENT_COUNT);
-  });
-});
+  },
+);
 
 describe('protocol §9.2: GET /admin/identities', () => {
   it('finds the customer with an external_id of an organization', async () => {

@@ -21,13 +21,12 @@ import { identitiesOf } from '../../support/identities.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember, rememberedPair } from '../../support/remember.js';
 import { sqlOf, statementsOf } from '../../support/statements.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../../support/test-registry.js';
+import { ACME, ACME_SITE, AT_RIVAL, PUBLIC_SITE } from '../../support/test-registry.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 function registry(): ReturnType<typeof refreshingRegistry> {
   const all = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
@@ -461,17 +460,15 @@ describe('a token that is requested while its customer is purged', () => {
   });
 });
 
-describe('the day of the last token', () => {
-  it('costs one UPDATE for the first token of a day by an agent, and none for a customer of an agent', async () => {
-    const agent = bearer(await issueAgentToken(service));
-    const { entity_id } = await newCustomer(service);
-    const ofAgent = (await service.post(TOKEN, agentTokenBody(), agent)).body.entity_id;
-    service.passDays(0.9);
-    service.passDays(0.2);
-    const fresh = bearer(await issueAgentToken(service));
-    const send = (id: string) => service.post(TOKEN, agentTokenBody({ entity_id: id }), fresh);
-    expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT', 'UPDATE']);
-    expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT']);
-    expect(await statementsOf(service, () => send(ofAgent))).toEqual(['SELECT', 'SELECT']);
-  });
+it('the day of the last token costs one UPDATE for the first token of a day by an agent, and none for a customer of an agent', async () => {
+  const agent = bearer(await issueAgentToken(service));
+  const { entity_id } = await newCustomer(service);
+  const ofAgent = (await service.post(TOKEN, agentTokenBody(), agent)).body.entity_id;
+  service.passDays(0.9);
+  service.passDays(0.2);
+  const fresh = bearer(await issueAgentToken(service));
+  const send = (id: string) => service.post(TOKEN, agentTokenBody({ entity_id: id }), fresh);
+  expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT', 'UPDATE']);
+  expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT']);
+  expect(await statementsOf(service, () => send(ofAgent))).toEqual(['SELECT', 'SELECT']);
 });

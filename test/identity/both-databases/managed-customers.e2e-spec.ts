@@ -21,23 +21,21 @@ import {
   ACME_BACKEND,
   ACME_ORIGIN,
   ACME_SITE,
-  PUBLIC_SITE,
-  RIVAL,
+  AT_RIVAL,
   RIVAL_AGENT,
   RIVAL_ORIGIN,
   RIVAL_SITE,
+  UNKNOWN_CUSTOMER,
 } from '../../support/test-registry.js';
 import { expectSameResponse, infoStatus, newCustomer, transferToken } from '../../support/transfers.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const TIME = expect.stringMatching(ISO_TIME);
-const UNKNOWN = '01890000-0000-7000-8000-000000000000';
 const NARROW_AGENT = { email: 'narrow@acme.example', name: 'Narrow', password: 'narrow pass phrase' };
 const ROUTES = [EXPORT, ERASE, END_SESSIONS];
 const BOTH_SCOPES = 'customers:own customers:manage';
 const MANAGING_ISSUER = 'https://managing.example';
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 /** The number of rows of the grant's table about one customer. */
 const tickets = new Map<string, number>();
@@ -202,7 +200,7 @@ describe('protocol §9.2: the export of a customer', () => {
     expectInvalidRequest(await exportOf(entity_id, '?next=x'), /^next: unknown parameter$/);
     expectInvalidRequest(await send(EXPORT, { customer_id: entity_id, after: 7 }), /^after: must be a string/);
     await service.erase(entity_id);
-    for (const id of [entity_id, UNKNOWN, 'x'])
+    for (const id of [entity_id, UNKNOWN_CUSTOMER, 'x'])
       expectError(await exportOf(id), { status: 404, error: 'not_found', hint: undefined });
   });
 });
@@ -249,7 +247,7 @@ describe('protocol §4.14 and §4.16: an agent', () => {
     const { entity_id, access_token } = await userOf(`user-of-rival${path}`, rival, RIVAL_SITE);
     const before = [await identitiesOf(service).count(), service.audit.length];
     for (const [foreign, unknown] of [
-      [{ customer_id: entity_id }, { customer_id: UNKNOWN }],
+      [{ customer_id: entity_id }, { customer_id: UNKNOWN_CUSTOMER }],
       [{ external_id: `user-of-rival${path}` }, { external_id: 'unknown-user' }],
     ] as const) {
       await expectSameResponse(
@@ -271,7 +269,7 @@ describe('protocol §4.14 and §4.16: an agent', () => {
       expect((await send(ERASE, { customer_id: entity_id })).status).toBe(200);
       await expectSameResponse(
         (headers) => send(path, { customer_id: entity_id }, agent, headers),
-        (headers) => send(path, { customer_id: UNKNOWN }, agent, headers),
+        (headers) => send(path, { customer_id: UNKNOWN_CUSTOMER }, agent, headers),
       );
     },
   );
@@ -385,7 +383,7 @@ describe('protocol §2.8 and §2.14: export and erase', () => {
     const { entity_id, access_token } = await newCustomer(limited);
     const token = await managerToken(limited);
     const sendLimited = (path: string, customer_id: string) => manageCustomer(limited, path, token, { customer_id });
-    for (const path of [EXPORT, ERASE]) expect((await sendLimited(path, UNKNOWN)).status).toBe(400);
+    for (const path of [EXPORT, ERASE]) expect((await sendLimited(path, UNKNOWN_CUSTOMER)).status).toBe(400);
     for (const path of [EXPORT, ERASE]) expectLimited(await sendLimited(path, entity_id));
     expect(await infoStatus(limited, access_token)).toBe(200);
   });

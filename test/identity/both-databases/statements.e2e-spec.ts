@@ -100,16 +100,17 @@ describe('parallel requests', () => {
   });
 });
 
-describe('protocol §5.3: a returning customer', () => {
-  it.runIf(onMariadb)('is read by keys only, also in a batch and by a link from a transfer', async () => {
+it.runIf(onMariadb)(
+  'protocol §5.3: a returning customer is read by keys only, also in a batch and by a link from a transfer',
+  async () => {
     const browser = new TestBrowser(service);
     const { access_token } = (await browser.visit()).body;
     const device = new TestBrowser(service);
     device.cookie = await rememberedPair(service, access_token);
     await expectKeysOnly(service, browser);
     await expectKeysOnly(service, device);
-  });
-});
+  },
+);
 
 describe('the database', () => {
   it('returns integer expressions as numbers with each column type that a server gives them', async () => {

@@ -386,15 +386,13 @@ describe('an entry of the feed for customers’ tokens', () => {
   });
 });
 
-describe('a returning customer of a client with a longer lifetime', () => {
-  it('costs one SELECT after the lifetime was recorded', async () => {
-    const service = await start();
-    const first = await service.post(TOKEN, cookieBody({ client_id: LONG }));
-    const cookie = cookieHeader(first);
-    const again = () => service.post(TOKEN, cookieBody({ client_id: LONG }), { cookie });
-    const writes = vi.spyOn(clientOf(service), 'write');
-    expect(await statementsOf(service, again)).toEqual(['SELECT']);
-    const { dialect } = clientOf(service);
-    expect(writes.mock.calls.filter(([each]) => each.text(dialect).includes('recorded_value'))).toEqual([]);
-  });
+it('a returning customer of a client with a longer lifetime costs one SELECT after the lifetime was recorded', async () => {
+  const service = await start();
+  const first = await service.post(TOKEN, cookieBody({ client_id: LONG }));
+  const cookie = cookieHeader(first);
+  const again = () => service.post(TOKEN, cookieBody({ client_id: LONG }), { cookie });
+  const writes = vi.spyOn(clientOf(service), 'write');
+  expect(await statementsOf(service, again)).toEqual(['SELECT']);
+  const { dialect } = clientOf(service);
+  expect(writes.mock.calls.filter(([each]) => each.text(dialect).includes('recorded_value'))).toEqual([]);
 });

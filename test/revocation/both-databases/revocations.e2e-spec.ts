@@ -170,31 +170,29 @@ describe('lifetimes that are lowered after tokens were issued', () => {
   });
 });
 
-describe('a token of a deleted client', () => {
-  it('is refused, also if a process that did not know of the deletion issued it', async () => {
-    const service = await serviceOfTest();
-    const other = await serviceOfTest({ database: service.database });
-    const client = { client_id: 'short-lived', name: 'Short-lived', client_type: 'web', organization_id: ACME };
-    expect((await service.admin('POST', '/admin/clients', client)).status).toBe(201);
-    const requestToken = async () => {
-      const { status, body } = await other.visit(undefined, { client_id: client.client_id });
-      return status === 200 ? (body.access_token as string) : undefined;
-    };
-    // renews the registry of the other process once, then makes its renewals wait
-    const registry = other.application.get(Registry, { strict: false });
-    const renew = registry.renew.bind(registry);
-    let letRenew = () => {};
-    const isReleased = new Promise<void>((resolve) => {
-      letRenew = resolve;
-    });
-    vi.spyOn(registry, 'renew').mockImplementation(() => isReleased.then(renew));
-    await renew();
-    expect((await service.admin('DELETE', `/admin/clients/${client.client_id}`)).status).toBe(200);
-    const first = await requestToken();
-    expect(first).toBeDefined();
-    letRenew();
-    const tokens = [first as string];
-    for (let token = await requestToken(); token; token = await requestToken()) tokens.push(token);
-    for (const token of [tokens[0], tokens.at(-1)]) expect(await infoStatus(other, token as string)).toBe(401);
+it('a token of a deleted client is refused, also if a process that did not know of the deletion issued it', async () => {
+  const service = await serviceOfTest();
+  const other = await serviceOfTest({ database: service.database });
+  const client = { client_id: 'short-lived', name: 'Short-lived', client_type: 'web', organization_id: ACME };
+  expect((await service.admin('POST', '/admin/clients', client)).status).toBe(201);
+  const requestToken = async () => {
+    const { status, body } = await other.visit(undefined, { client_id: client.client_id });
+    return status === 200 ? (body.access_token as string) : undefined;
+  };
+  // renews the registry of the other process once, then makes its renewals wait
+  const registry = other.application.get(Registry, { strict: false });
+  const renew = registry.renew.bind(registry);
+  let letRenew = () => {};
+  const isReleased = new Promise<void>((resolve) => {
+    letRenew = resolve;
   });
+  vi.spyOn(registry, 'renew').mockImplementation(() => isReleased.then(renew));
+  await renew();
+  expect((await service.admin('DELETE', `/admin/clients/${client.client_id}`)).status).toBe(200);
+  const first = await requestToken();
+  expect(first).toBeDefined();
+  letRenew();
+  const tokens = [first as string];
+  for (let token = await requestToken(); token; token = await requestToken()) tokens.push(token);
+  for (const token of [tokens[0], tokens.at(-1)]) expect(await infoStatus(other, token as string)).toBe(401);
 });

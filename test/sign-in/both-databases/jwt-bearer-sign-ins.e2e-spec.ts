@@ -207,19 +207,17 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
   });
 });
 
-describe('protocol §4.7: a new user without remember', () => {
-  it('beyond the limit of new customers gets 429, which leaves the assertion usable once', async () => {
-    const registry = registryWithSignIn({ [ACME]: acme.settings() });
-    const limited = await serviceOfTest({ registry, environment: { RATE_LIMIT: 'identities=1/60' } });
-    beginWindow(limited);
-    const [first, second] = await times(2, () => acme.assert(limited.clock.now(), { sub: newUser() }));
-    expect((await signIn(limited, first as string)).status).toBe(200);
-    const send = () => signIn(limited, second as string);
-    for (let round = 0; round < 2; round++) expectLimited(await send());
-    limited.clock.advance({ seconds: 60 });
-    expect((await send()).status).toBe(200);
-    expectInvalidGrant(await send());
-  });
+it('protocol §4.7: a new user without remember, beyond the limit of new customers, gets 429, which leaves the assertion usable once', async () => {
+  const registry = registryWithSignIn({ [ACME]: acme.settings() });
+  const limited = await serviceOfTest({ registry, environment: { RATE_LIMIT: 'identities=1/60' } });
+  beginWindow(limited);
+  const [first, second] = await times(2, () => acme.assert(limited.clock.now(), { sub: newUser() }));
+  expect((await signIn(limited, first as string)).status).toBe(200);
+  const send = () => signIn(limited, second as string);
+  for (let round = 0; round < 2; round++) expectLimited(await send());
+  limited.clock.advance({ seconds: 60 });
+  expect((await send()).status).toBe(200);
+  expectInvalidGrant(await send());
 });
 
 describe('protocol §4.7: a new user who links the browser', () => {
@@ -397,16 +395,13 @@ describe('protocol §4.7: sign_in_days', () => {
   });
 });
 
-describe('protocol §4.14: end_sessions of a user', () => {
-  it('with browsers: true and a customer token needs the pair of a sign-in, and not that of a transfer', async () => {
-    const user = await signedIn(newUser());
-    const device = await moved(user.token);
-    const ends = (cookie?: string) => endSessions(service, user.token, { browsers: true }, fromPage(cookie));
-    for (const cookie of [undefined, cookieHeader(device)])
-      expectInvalidRequest(await ends(cookie), /^browsers: needs/);
-    expect((await ends(user.cookie)).status).toBe(200);
-    expect(await service.idOf(user.cookie)).not.toBe(user.entityId);
-  });
+it('protocol §4.14: end_sessions with browsers: true and the customer token of a user needs the pair of a sign-in, and not that of a transfer', async () => {
+  const user = await signedIn(newUser());
+  const device = await moved(user.token);
+  const ends = (cookie?: string) => endSessions(service, user.token, { browsers: true }, fromPage(cookie));
+  for (const cookie of [undefined, cookieHeader(device)]) expectInvalidRequest(await ends(cookie), /^browsers: needs/);
+  expect((await ends(user.cookie)).status).toBe(200);
+  expect(await service.idOf(user.cookie)).not.toBe(user.entityId);
 });
 
 describe('a sign-in at the same time as', () => {

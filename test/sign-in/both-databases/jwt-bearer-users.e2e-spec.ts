@@ -221,33 +221,19 @@ describe('a user of the JWT bearer grant', () => {
   });
 });
 
-describe('the erasure of a user’s customer', () => {
-  it('deletes the user’s record, and the next sign-in creates a new customer', async () => {
-    const sub = newUser();
-    const { entity_id, access_token } = (await signInAs(sub)).body;
-    expect((await service.erase(entity_id)).status).toBe(200);
-    expect(await service.rowsOf(OrganizationUser).countBy({ customerId: entity_id })).toBe(0);
-    expect(await infoStatus(service, access_token)).toBe(401);
-    const again = (await signInAs(sub)).body;
-    expect(again.entity_id).not.toBe(entity_id);
-    expect(await infoStatus(service, again.access_token)).toBe(200);
-    expect((await signInAs(sub)).body.entity_id).toBe(again.entity_id);
+it('the erasure of a user’s customer also takes the customer from a user who was linked during the erasure', async () => {
+  const browser = new TestBrowser(service);
+  const { entity_id } = (await browser.visit()).body;
+  const sub = newUser();
+  let linked: TestResponse | undefined;
+  atNextTransaction(service, 'before', async () => {
+    linked = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
   });
-
-  it('also takes the customer from a user who was linked during the erasure', async () => {
-    const browser = new TestBrowser(service);
-    const { entity_id } = (await browser.visit()).body;
-    const sub = newUser();
-    let linked: TestResponse | undefined;
-    atNextTransaction(service, 'before', async () => {
-      linked = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
-    });
-    expect((await service.erase(entity_id)).status).toBe(200);
-    expect(linked?.body.entity_id).toBe(entity_id);
-    expect(await infoStatus(service, linked?.body.access_token)).toBe(401);
-    expect(await service.rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
-    const after = (await signInAs(sub)).body;
-    expect(after.entity_id).not.toBe(entity_id);
-    expect(await infoStatus(service, after.access_token)).toBe(200);
-  });
+  expect((await service.erase(entity_id)).status).toBe(200);
+  expect(linked?.body.entity_id).toBe(entity_id);
+  expect(await infoStatus(service, linked?.body.access_token)).toBe(401);
+  expect(await service.rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
+  const after = (await signInAs(sub)).body;
+  expect(after.entity_id).not.toBe(entity_id);
+  expect(await infoStatus(service, after.access_token)).toBe(200);
 });

@@ -4,15 +4,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { generateKey, type PrivateKeySet } from '../../../src/access-token/key-set.js';
 import { agentTokenBody, claimsOf, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
-import { FORM } from '../../support/authorization-page.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
-import {
-  expectError,
-  expectInvalidClient,
-  expectInvalidRequest,
-  expectInvalidToken,
-} from '../../support/expect-error.js';
+import { expectInvalidClient, expectInvalidRequest, expectInvalidToken } from '../../support/expect-error.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import {
@@ -26,11 +20,11 @@ import {
   PUBLIC_SITE,
   RIVAL_ORIGIN,
   testRegistry,
+  UNKNOWN_CUSTOMER,
 } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import {
   agentTokenPair,
-  authorizationCode,
   everythingIn,
   INFO,
   infoStatus,
@@ -46,7 +40,6 @@ const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';
 const TTL_SECONDS = 28_800;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation-0123456789';
 const SERVER_SECRET = 'a long secret: with + and % and ä';
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
@@ -123,12 +116,6 @@ describe('GET /v2/customer/info', () => {
     expectInvalidToken(await info(customer.access_token));
   });
 
-  it('responds with 401 to an agent token, a transfer token, an invalid token and no token', async () => {
-    const code = await transferToken(service, customer.access_token);
-    for (const wrong of [agentToken, code, 'dev:x', '']) expectInvalidToken(await info(wrong));
-    expectInvalidToken(await service.send('GET', INFO));
-  });
-
   it('accepts an Origin only if it belongs to the client of the token', async () => {
     for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, '']) {
       expectInvalidRequest(await info(customer.access_token, { origin }), /^Origin: /);
@@ -143,18 +130,6 @@ describe('GET /v2/customer/info', () => {
 });
 
 describe('DELETE /v2/customer/token', () => {
-  it('revokes the bearer token at once, for every use, and no other token of the customer', async () => {
-    const byAgent = agentTokenBody({ entity_id: customer.entity_id });
-    const other = (await service.post(TOKEN, byAgent, bearer(agentToken))).body.access_token;
-    const { status, text, cookies } = await end(customer.access_token);
-    expect({ status, text, cookies }).toEqual({ status: 200, text: '{}', cookies: [] });
-    expectInvalidToken(await info(customer.access_token));
-    expect((await end(customer.access_token)).status, 'a token that has ended already').toBe(200);
-    expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(customer.access_token)));
-    expectInactive(await introspect(customer.access_token));
-    expect((await info(other)).status).toBe(200);
-  });
-
   it('stores no token in the database', async () => {
     await end(customer.access_token);
     const all = await everythingIn(service);
@@ -207,32 +182,6 @@ describe('POST /oauth2/introspect', () => {
     }
   });
 
-  it('responds that any other text than a valid access token is inactive, without details', async () => {
-    const { access_token, refresh_token } = await agentTokenPair(service);
-    const code = await transferToken(service, customer.access_token);
-    const [header, , signature] = customer.access_token.slice('dev:'.length).split('.');
-    const forged = Buffer.from(
-      JSON.stringify({ ...claimsOf(customer.access_token), sub: UNKNOWN_CUSTOMER_ID }),
-    ).toString('base64url');
-    const wrong = [
-      ...[access_token, refresh_token, code, await authorizationCode(service)],
-      ...['x', '\u0000', customer.entity_id, `dev:${header}.${forged}.${signature}`],
-    ];
-    for (const token of wrong) expectInactive(await introspect(token));
-  });
-
-  it.each([
-    [
-      'without its region prefix',
-      (token: string) => token.replace(/^dev:/, ''),
-      /^token: the region prefix is missing/,
-    ],
-    ['with %3A', (token: string) => token.replace(':', '%3A'), /^token: replace %3A by a colon$/],
-  ])('responds that a token %s is inactive, and hints at the form', async (_case, change, hint) => {
-    const body = { active: false, error_hint: expect.stringMatching(hint) };
-    expect((await introspect(change(customer.access_token))).body).toEqual(body);
-  });
-
   it.each<[string, Record<string, string>]>([
     ['no credentials', {}],
     ['a wrong secret', basic('customer-chat-api', 'wrong')],
@@ -279,7 +228,7 @@ describe('POST /oauth2/revoke', () => {
 
   it('gives the same response to a text that is no valid token', async () => {
     const code = await transferToken(service, customer.access_token, { client_id: ACME_BACKEND });
-    for (const token of ['x', code, UNKNOWN_CUSTOMER_ID, `${await customerOfBackend()}x`])
+    for (const token of ['x', code, UNKNOWN_CUSTOMER, `${await customerOfBackend()}x`])
       expectRevoked(await revoke(token));
     expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
     const token = await customerOfBackend();
@@ -306,28 +255,8 @@ describe.each([
 ])('%s with client_secret_post', (path, credentials, asBasic) => {
   const send = (body: object, headers: Record<string, string> = {}) =>
     manage(service, 'POST', path, headers, { token: customer.access_token, ...body });
-  const expectEffect = (response: TestResponse) => {
-    expect(response.status).toBe(200);
-    expect(response.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
-  };
-
-  it('accepts the credentials in JSON and in a form', async () => {
-    expectEffect(await send(credentials));
-    const form = new URLSearchParams({ token: customer.access_token, ...credentials }).toString();
-    expectEffect(await manage(service, 'POST', path, { 'content-type': FORM }, form));
-    const ignored = { token_type_hint: 0 };
-    expectEffect(await manage(service, 'POST', path, asBasic, { token: customer.access_token, ...ignored }));
-  });
-
   it('responds with 400 to a token of more than 8192 characters', async () => {
     expectInvalidRequest(await send({ ...credentials, token: 'x'.repeat(8_193) }), /^token: /);
-  });
-
-  it.each([
-    ['a wrong secret', { client_secret: 'wrong' }],
-    ['a client without a secret', { client_id: ACME_SITE }],
-  ])('responds with 401 to %s', async (_case, changed) => {
-    expectInvalidClient(await send({ ...credentials, ...changed }));
   });
 
   it('rejects a request that authenticates in two ways, as one caller or as two', async () => {
@@ -400,77 +329,20 @@ describe('an access token that was verified before', () => {
   });
 });
 
-async function erase(entityId: string, as: Record<string, string> = OPERATOR): Promise<TestResponse> {
-  return manage(service, 'DELETE', `/admin/identities/${entityId}`, as);
-}
-const lookUp = (entityId: string, as: Record<string, string> = OPERATOR) =>
-  manage(service, 'GET', `/admin/identities/${entityId}`, as);
-
-describe('/admin/identities/:entity_id', () => {
-  it('shows the operator a customer', async () => {
-    const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
-    const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
-    const id = expect.stringMatching(UUID_V7);
-    const browsers = [{ id, last_seen_day: new Date(service.clock.now()).toISOString().slice(0, 10) }];
-    for (const [{ entity_id }, more] of [
-      [customer, { browser: true, browsers }],
-      [inGroup.body, { browser: true, group_id: 'sales', browsers }],
-      [byAgent.body, { browser: false, browsers: [] }],
-    ]) {
-      const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-      const common = { entity_id, organization_id: ACME, created_at, refresh_families: [] };
-      expect((await lookUp(entity_id)).body).toEqual({ ...common, ...more });
-    }
-  });
-
-  it.each<[string, Record<string, string>]>([
-    ['no token', {}],
-    ['the secret of a resource server', CHAT_API],
-  ])('responds with 401 to %s', async (_, headers) => {
-    expectInvalidToken(await lookUp(customer.entity_id, headers));
-    expectInvalidToken(await erase(customer.entity_id, headers));
-    expect((await info(customer.access_token)).status).toBe(200);
-  });
-
-  it.each([UNKNOWN_CUSTOMER_ID, 'x', UNKNOWN_CUSTOMER_ID.toUpperCase()])('responds with 404 to %s', async (id) => {
-    for (const response of [await lookUp(id), await erase(id)])
-      expectError(response, { status: 404, error: 'not_found', hint: undefined });
-  });
-});
-
-describe('the erasure of a customer', () => {
-  it('revokes its tokens at once, of every grant and in every process, and makes its id unknown', async () => {
-    const transferred = (await redeem(service, await transferToken(service, customer.access_token))).body;
-    const { entity_id } = customer;
-    const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken))).body;
-    const { status, text } = await erase(entity_id);
-    expect({ status, text }).toEqual({ status: 200, text: '{}' });
-    for (const { access_token } of [customer, transferred, byAgent]) {
-      expectInvalidToken(await info(access_token));
-      expectInvalidToken(await otherInfo(access_token));
-      expectInactive(await introspect(access_token));
-    }
-    const byAgentAgain = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
-    expectInvalidRequest(byAgentAgain, 'entity_id: unknown');
-    const body = transferBody({ bearer_type: 'agent', customer_id: entity_id });
-    expectInvalidRequest(await service.post(TRANSFER, body, bearer(agentToken)), 'customer_id: unknown');
-    for (const response of [await lookUp(entity_id), await erase(entity_id)]) expect(response.status).toBe(404);
-  });
-
-  it('during parallel requests of the browser revokes the old tokens, and the new ones work', async () => {
-    const browser = new TestBrowser(service);
-    const { entity_id } = (await browser.visit()).body;
-    const visits = Array.from({ length: 12 }, () => browser.visit());
-    expect((await erase(entity_id)).status).toBe(200);
-    const concurrentVisits = Array.from({ length: 4 }, () => browser.visit());
-    for (const { status, body } of await Promise.all([...visits, ...concurrentVisits])) {
-      expect(status).toBe(200);
-      expect(await infoStatus(service, body.access_token)).toBe(body.entity_id === entity_id ? 401 : 200);
-    }
-    const ids = new Set((await Promise.all(concurrentVisits)).map(({ body }) => body.entity_id));
-    expect(ids.size).toBe(1);
-    expect(ids).not.toContain(entity_id);
-  });
+it('/admin/identities/:entity_id shows the operator a customer', async () => {
+  const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
+  const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
+  const id = expect.stringMatching(UUID_V7);
+  const browsers = [{ id, last_seen_day: new Date(service.clock.now()).toISOString().slice(0, 10) }];
+  for (const [{ entity_id }, more] of [
+    [customer, { browser: true, browsers }],
+    [inGroup.body, { browser: true, group_id: 'sales', browsers }],
+    [byAgent.body, { browser: false, browsers: [] }],
+  ]) {
+    const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    const common = { entity_id, organization_id: ACME, created_at, refresh_families: [] };
+    expect((await service.admin('GET', `/admin/identities/${entity_id}`)).body).toEqual({ ...common, ...more });
+  }
 });
 
 describe('GET /.well-known/oauth-authorization-server', () => {

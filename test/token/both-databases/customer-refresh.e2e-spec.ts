@@ -42,10 +42,10 @@ const REFRESH_TOKEN_TTL_SECONDS = 30 * DAY_SECONDS;
 const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 const OTHER_NETWORK = { 'x-forwarded-for': '203.0.113.8' };
 
-const service = useService({
-  registry: refreshingRegistry(),
-  environment: { TRUST_PROXY: '1' },
-});
+const environment = { TRUST_PROXY: '1' };
+const service = useService({ registry: refreshingRegistry(), environment });
+/** Another process on the same database. */
+const other = useService(() => ({ registry: refreshingRegistry(), environment, database: service.database }));
 
 const asOperator = (method: string, path: string) => service.admin(method, `/admin/identities/${path}`);
 const use = (token: string, more: object = {}, headers: object = NETWORK) =>
@@ -202,7 +202,7 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
     let token = (await stayOf(service, undefined, {}, NETWORK)).refresh_token;
     for (let round = 0; round < 5; round++) {
       const racing = token;
-      const responses = await times(12, () => use(racing));
+      const responses = await times(12, (index) => refreshCustomer(index % 2 ? service : other, racing, {}, NETWORK));
       const successors = new Set(responses.map((response) => response.body.refresh_token));
       expect(successors.size).toBe(1);
       [token] = (await currentOf(service, [...successors])) as [string];
@@ -211,35 +211,33 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
   });
 });
 
-describe('protocol §9.2: the refresh families of a customer', () => {
-  it('are listed for the operator, the one used last first, and each can be ended alone', async () => {
-    const first = await stayOf(service);
-    const second = await stayOf(service, first.access_token);
-    service.clock.advance({ seconds: 60 });
-    await use(second.refresh_token);
-    const listed = async () => (await asOperator('GET', first.entity_id)).body.refresh_families;
-    const [one, other] = [familyOf(first.access_token), familyOf(second.access_token)];
-    const families: { id: string }[] = await listed();
-    expect(families.map(({ id }) => id).sort()).toEqual([one, other].sort());
-    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    expect(families[0]).toEqual({
-      id: expect.any(String),
-      client_id: 'acme-site',
-      last_used_at: time,
-      expires_at: time,
-    });
-    const path = `${first.entity_id}/refresh-families/${other}`;
-    expect((await asOperator('DELETE', path)).status).toBe(200);
-    expect(await listed()).toMatchObject([{ id: one }]);
-    expect(await infoStatus(service, second.access_token)).toBe(401);
-    expect((await use(first.refresh_token)).status).toBe(200);
-    expect((await asOperator('DELETE', path)).status).toBe(404);
-    const ofOther = familyOf((await stayOf(service)).access_token);
-    for (const id of [ofOther, 'x'])
-      expect((await asOperator('DELETE', `${first.entity_id}/refresh-families/${id}`)).status).toBe(404);
-    const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked').slice(-1);
-    expect(event).toMatchObject({ actor: { kind: 'operator' }, subject: { kind: 'token', id: other } });
+it('protocol §9.2: the refresh families of a customer are listed for the operator, the one used last first, and each can be ended alone', async () => {
+  const first = await stayOf(service);
+  const second = await stayOf(service, first.access_token);
+  service.clock.advance({ seconds: 60 });
+  await use(second.refresh_token);
+  const listed = async () => (await asOperator('GET', first.entity_id)).body.refresh_families;
+  const [one, other] = [familyOf(first.access_token), familyOf(second.access_token)];
+  const families: { id: string }[] = await listed();
+  expect(families.map(({ id }) => id).sort()).toEqual([one, other].sort());
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  expect(families[0]).toEqual({
+    id: expect.any(String),
+    client_id: 'acme-site',
+    last_used_at: time,
+    expires_at: time,
   });
+  const path = `${first.entity_id}/refresh-families/${other}`;
+  expect((await asOperator('DELETE', path)).status).toBe(200);
+  expect(await listed()).toMatchObject([{ id: one }]);
+  expect(await infoStatus(service, second.access_token)).toBe(401);
+  expect((await use(first.refresh_token)).status).toBe(200);
+  expect((await asOperator('DELETE', path)).status).toBe(404);
+  const ofOther = familyOf((await stayOf(service)).access_token);
+  for (const id of [ofOther, 'x'])
+    expect((await asOperator('DELETE', `${first.entity_id}/refresh-families/${id}`)).status).toBe(404);
+  const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked').slice(-1);
+  expect(event).toMatchObject({ actor: { kind: 'operator' }, subject: { kind: 'token', id: other } });
 });
 
 describe('the purge of customers’ refresh families', () => {

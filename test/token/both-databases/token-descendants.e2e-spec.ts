@@ -71,15 +71,6 @@ describe('a token that an identity transfer gave', () => {
     expect(await Promise.all(tokens.map(isValid))).toEqual(tokens.map((_, depth) => depth < ended));
   });
 
-  it('does not end when its ancestors only expire', async () => {
-    service.clock.advance({ seconds: 28_000 });
-    const code = await transferToken(service, root.access_token);
-    const token = (await redeem(service, code)).body.access_token;
-    service.clock.advance({ seconds: 1_000 });
-    expect(await isValid(root.access_token)).toBe(false);
-    expect(await isValid(token)).toBe(true);
-  });
-
   it('cannot be transferred again after eight transfers in a chain that began with any kind of token', async () => {
     const agent = await issueAgentToken(service);
     const ofAgent = await byAgent(agent);

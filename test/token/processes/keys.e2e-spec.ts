@@ -154,19 +154,17 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
   });
 });
 
-describe('protocol §6.4: the session of an agent', () => {
-  it('survives a rotation of the signing keys', async () => {
-    const browser = new AgentBrowser(service);
-    await browser.signIn();
-    const set = rotated(readKeys(keysPath(service)), service.clock.seconds(), 28_800);
-    writeKeys(keysPath(service), set);
-    await until(async () => (await published(service)).includes(set.keys[0]?.kid as string));
-    expect((await browser.open(FOR_TOKEN)).status).toBe(302);
-    service.clock.advance({ seconds: Number(set.keys[0]?.nbf) - service.clock.seconds() });
-    expect((await browser.open(FOR_TOKEN)).status).toBe(302);
-    const other = new AgentBrowser(service);
-    expect((await other.open(FOR_TOKEN)).status).toBe(200);
-  });
+it('protocol §6.4: the session of an agent survives a rotation of the signing keys', async () => {
+  const browser = new AgentBrowser(service);
+  await browser.signIn();
+  const set = rotated(readKeys(keysPath(service)), service.clock.seconds(), 28_800);
+  writeKeys(keysPath(service), set);
+  await until(async () => (await published(service)).includes(set.keys[0]?.kid as string));
+  expect((await browser.open(FOR_TOKEN)).status).toBe(302);
+  service.clock.advance({ seconds: Number(set.keys[0]?.nbf) - service.clock.seconds() });
+  expect((await browser.open(FOR_TOKEN)).status).toBe(302);
+  const other = new AgentBrowser(service);
+  expect((await other.open(FOR_TOKEN)).status).toBe(200);
 });
 
 describe('protocol §8.1: a changed REGISTRY_FILE', () => {

@@ -5,6 +5,7 @@ import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
+import { newAgent } from '../../support/agent-tokens.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction, failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
 import { expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
@@ -17,7 +18,7 @@ import {
   ACME,
   ACME_ORIGIN,
   ACME_SITE,
-  PUBLIC_SITE,
+  AT_RIVAL,
   RIVAL,
   RIVAL_ORIGIN,
   RIVAL_SITE,
@@ -29,7 +30,6 @@ import { serviceOfTest, useService } from '../../support/use-service.js';
 const FORGET = '/v2/customer/forget';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const FROM_RIVAL = { origin: RIVAL_ORIGIN };
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 const service = useService({ registry: rememberingRegistry() });
 
@@ -239,9 +239,7 @@ describe('protocol §4.13: forgetting a browser', () => {
   });
 
   it('clears the cookies of a browser that leads only to the customer of a deleted agent', async () => {
-    const email = 'deleted@acme.example';
-    const entry = { email, name: 'Deleted', password: 'a password of the agent', organization_id: ACME };
-    const { id } = (await service.admin('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body;
+    const { email, path } = await newAgent(service);
     const agent = await issueAgentToken(service, { email });
     const { entity_id: customer_id } = await newCustomer(service);
     const move = await moveOf(service, agent, { bearer_type: 'agent', customer_id, client_id: ACME_SITE });
@@ -249,7 +247,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     const forgetAtRival = () =>
       forget(cookieHeader(response), { client_id: RIVAL_SITE, organization_id: RIVAL }, FROM_RIVAL);
     expect(await forgetAtRival()).toMatchObject({ status: 200, cookies: [] });
-    await service.admin('DELETE', `/admin/agents/${id}`);
+    await service.admin('DELETE', path);
     expectCleared(await forgetAtRival(), response);
     expect(await statementsOf(service, forgetAtRival)).toEqual(['SELECT']);
   });

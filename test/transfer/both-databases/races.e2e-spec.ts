@@ -5,16 +5,9 @@ import { createTestDatabase } from '../../../packages/conformance-kit/src/migrat
 import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../../packages/conformance-kit/src/race.js';
 import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../../nightly.js';
-import {
-  ACME_NATIVE_FORM,
-  AS_BACKEND,
-  agentTokenBody,
-  exchangeNativeCode,
-  pkce,
-  refresh,
-} from '../../support/agent-tokens.js';
+import { AS_BACKEND, agentTokenBody, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
-import { AgentBrowser, BACKEND_CALLBACK, FOR_NATIVE, redirected } from '../../support/authorization-page.js';
+import { BACKEND_CALLBACK } from '../../support/authorization-page.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
@@ -23,7 +16,6 @@ import { successfulOf, times, winnerOf } from '../../support/races.js';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import { request, startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
 import {
-  ageRotation,
   authorizationCode,
   INFO,
   infoStatus,
@@ -58,9 +50,6 @@ describe('protocol §3.6, in one process', () => {
   // On a busy machine a race can take longer than the 2 s in which a second use is a duplicate (protocol §3.7).
   beforeEach(() => void vi.spyOn(service.clock, 'now').mockReturnValue(service.clock.now()));
 
-  it(`each of ${CODE_COUNT} transfer tokens, sent ${REQUESTS_PER_RACE} times at once, gives one token, which stays valid`, () =>
-    raceForAll([service]));
-
   it('each of 3 authorization codes, raced 30 ways, has one winner, whose tokens stay valid', async () => {
     for (let done = 0; done < 3; done++) {
       const code = await authorizationCode(service);
@@ -91,7 +80,11 @@ describe.runIf(onMariadb)('protocol §3.6, in two processes on one database', ()
   });
 
   it(`each of ${CODE_COUNT} transfer tokens, sent ${REQUESTS_PER_RACE} times at once, gives one token, which stays valid`, () =>
-    raceForAll(pods));
+    inTurns(CODE_COUNT, async () => {
+      const code = await transferToken(service, customerToken);
+      const { body } = winnerOf(await race(pods, TOKEN, JSON.stringify(redeemBody(code))));
+      for (const pod of pods) expect((await info(pod, body.access_token)).status).toBe(200);
+    }));
 });
 
 describe.runIf(onMariadb)('protocol §3.6, while connections to the database are cut', () => {
@@ -179,14 +172,6 @@ describe.runIf(onMariadb)('protocol §3.6, when a database response is lost', ()
   });
 });
 
-function raceForAll(services: { url: string }[]): Promise<void> {
-  return inTurns(CODE_COUNT, async () => {
-    const code = await transferToken(service, customerToken);
-    const { body } = winnerOf(await race(services, TOKEN, JSON.stringify(redeemBody(code))));
-    for (const each of services) expect((await info(each, body.access_token)).status).toBe(200);
-  });
-}
-
 /** Runs the race for each of the codes, with PARALLEL_CODE_COUNT races at the same time. */
 async function inTurns(codeCount: number, raceForCode: () => Promise<void>): Promise<void> {
   for (let done = 0; done < codeCount; done += PARALLEL_CODE_COUNT) await times(PARALLEL_CODE_COUNT, raceForCode);
@@ -200,82 +185,41 @@ function info({ url }: { url: string }, token: string): Promise<TestResponse> {
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const exchange = (at: TestService, code: string, ip: string) => redeem(at, code, {}, from(ip));
 
-describe('protocol §3.7', () => {
+describe('protocol §3.7: a second use of a transfer token', () => {
   const ahead = useService(() => ({ database: service.database, environment }));
   beforeEach(() => ahead.clock.advance({ seconds: AHEAD_SECONDS }));
 
-  describe('a second use of a transfer token', () => {
-    it.each([
-      ['ends nothing', 'the same IPv4 address', '203.0.113.7', '203.0.113.7', 200],
-      ['ends nothing', 'the same IPv4 address written as IPv6', '203.0.113.7', '::ffff:203.0.113.7', 200],
-      ['ends nothing', 'the same IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:2:ffff::8', 200],
-      ['ends the token of the first use', 'another IPv4 address', '203.0.113.7', '203.0.113.8', 401],
-      ['ends the token of the first use', 'another IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:3::7', 401],
-    ])('%s when it comes at once from %s', async (_outcome, _network, first, second, status) => {
-      const code = await transferToken(service, (await newCustomer(service)).access_token);
-      const { status: firstStatus, body } = await exchange(service, code, first);
-      expect(firstStatus).toBe(200);
-      expectInvalidGrant(await exchange(ahead, code, second));
-      expect(await infoStatus(service, body.access_token)).toBe(status);
-    });
-
-    /** Uses a code several times at once, in both processes, and returns the token of the winner. */
-    async function raceFrom(ipOf: (use: number) => string, uses: number): Promise<string> {
-      const code = await transferToken(service, customerToken);
-      const responses = await times(uses, (n) => exchange(n % 2 ? service : ahead, code, ipOf(n)));
-      const [winner, ...more] = successfulOf(responses);
-      expect(winner).toBeDefined();
-      expect(more).toEqual([]);
-      return winner?.body.access_token;
-    }
-
-    it('never ends the winner’s token when duplicates race in one network, with clocks 30 s apart', async () => {
-      for (let round = 0; round < 5; round++)
-        expect(await infoStatus(ahead, await raceFrom(() => '203.0.113.7', 20))).toBe(200);
-    });
-
-    it('always ends the winner’s token when one of the racing uses comes from another network', async () => {
-      for (let round = 0; round < 5; round++)
-        expect(await infoStatus(service, await raceFrom((n) => `203.0.113.${n === 3 ? 9 : 7}`, 6))).toBe(401);
-    });
+  it.each([
+    ['ends nothing', 'the same IPv4 address', '203.0.113.7', '203.0.113.7', 200],
+    ['ends nothing', 'the same IPv4 address written as IPv6', '203.0.113.7', '::ffff:203.0.113.7', 200],
+    ['ends nothing', 'the same IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:2:ffff::8', 200],
+    ['ends the token of the first use', 'another IPv4 address', '203.0.113.7', '203.0.113.8', 401],
+    ['ends the token of the first use', 'another IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:3::7', 401],
+  ])('%s when it comes at once from %s', async (_outcome, _network, first, second, status) => {
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { status: firstStatus, body } = await exchange(service, code, first);
+    expect(firstStatus).toBe(200);
+    expectInvalidGrant(await exchange(ahead, code, second));
+    expect(await infoStatus(service, body.access_token)).toBe(status);
   });
 
-  describe('a refresh token of a client without a secret', () => {
-    const NETWORK = from('203.0.113.7');
+  /** Uses a code several times at once, in both processes, and returns the token of the winner. */
+  async function raceFrom(ipOf: (use: number) => string, uses: number): Promise<string> {
+    const code = await transferToken(service, customerToken);
+    const responses = await times(uses, (n) => exchange(n % 2 ? service : ahead, code, ipOf(n)));
+    const [winner, ...more] = successfulOf(responses);
+    expect(winner).toBeDefined();
+    expect(more).toEqual([]);
+    return winner?.body.access_token;
+  }
 
-    async function firstRefreshToken(): Promise<string> {
-      const browser = new AgentBrowser(service);
-      const { verifier, asked } = pkce();
-      let response = await browser.authorize({ ...FOR_NATIVE, ...asked });
-      if (response.status === 200) response = await browser.submit(response, { decision: 'allow' }, '/consent');
-      const { code } = redirected(response).parameters;
-      return (await exchangeNativeCode(service, code as string, verifier, NETWORK)).body.refresh_token;
-    }
-    const use = (token: string, headers: Record<string, string>, at = service) =>
-      at.post('/v2/token', { grant_type: 'refresh_token', refresh_token: token, ...ACME_NATIVE_FORM }, headers);
+  it('never ends the winner’s token when duplicates race in one network, with clocks 30 s apart', async () => {
+    for (let round = 0; round < 5; round++)
+      expect(await infoStatus(ahead, await raceFrom(() => '203.0.113.7', 20))).toBe(200);
+  });
 
-    it('may be sent again from the network of the first use', async () => {
-      const token = await firstRefreshToken();
-      const lost = await use(token, NETWORK); // the client never receives this response
-      const again = await use(token, NETWORK, ahead);
-      expect([lost.status, again.status]).toEqual([200, 200]);
-      expect(again.body.refresh_token).toBe(lost.body.refresh_token);
-      expect((await use(again.body.refresh_token, NETWORK)).status).toBe(200);
-    });
-
-    it('ends its family when it is sent again from another network', async () => {
-      const token = await firstRefreshToken();
-      const next = (await use(token, NETWORK)).body.refresh_token;
-      await ageRotation(service, token, 31);
-      expectInvalidGrant(await use(token, from('203.0.113.8')));
-      expectInvalidGrant(await use(next, NETWORK));
-    });
-
-    it('may be used from another network when it was never used before', async () => {
-      const token = await firstRefreshToken();
-      const next = (await use(token, NETWORK)).body.refresh_token;
-      await ageRotation(service, token, 600); // as if the rotation were 10 minutes ago
-      expect((await use(next, from('198.51.100.1'))).status).toBe(200);
-    });
+  it('always ends the winner’s token when one of the racing uses comes from another network', async () => {
+    for (let round = 0; round < 5; round++)
+      expect(await infoStatus(service, await raceFrom((n) => `203.0.113.${n === 3 ? 9 : 7}`, 6))).toBe(401);
   });
 });

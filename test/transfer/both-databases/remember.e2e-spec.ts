@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
@@ -6,7 +5,7 @@ import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { sha256 } from '../../../src/platform/secret.js';
-import { claimsOf } from '../../support/agent-tokens.js';
+import { claimsOf, newAgent } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
@@ -19,7 +18,7 @@ import { issueAgentToken } from '../../support/operator-commands.js';
 import { times, winnerOf } from '../../support/races.js';
 import { linksOf, type Move, moveOf, remember, rememberedPair } from '../../support/remember.js';
 import { delaySelects, statementsOf, statementTextsOf } from '../../support/statements.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, AT_RIVAL, PUBLIC_SITE, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import {
   ageRedemption,
@@ -36,7 +35,6 @@ import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const TABLES = ['customer', 'browser', 'browser_customer', 'link_ancestor'];
 /** A browser with the transferred customer and the one of the earlier browser; the bearer and the redemption. */
 const ADDED_ROWS = [0, 1, 2, 2];
@@ -307,10 +305,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     ],
     ['the agent that created the transfer was deleted', (_, path) => service.admin('DELETE', path)],
   ])('takes no customer of the earlier browser whose link has ended because %s', async (_, end) => {
-    const email = `agent-${randomUUID()}@acme.example`;
-    const entry = { email, name: 'Agent', password: 'a long password', organization_id: ACME };
-    const scopes = ['customers:own'];
-    const agent = (await service.admin('POST', '/admin/agents', { ...entry, scopes })).body;
+    const { email, path } = await newAgent(service);
     const token = await issueAgentToken(service, { email });
     const { entity_id } = await newCustomer(service);
     const byAgent = await moveOf(service, token, { bearer_type: 'agent', customer_id: entity_id });
@@ -318,7 +313,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const inGroup = async () => (await service.visit(undefined, {}, group('a'))).body.access_token;
     await rememberedPair(service, await inGroup(), pair);
     expect(await linksOf(service, entity_id), 'a link that has not ended is copied').toHaveLength(2);
-    expect(await end(token, `/admin/agents/${agent.id}`)).toMatchObject({ status: 200 });
+    expect(await end(token, path)).toMatchObject({ status: 200 });
     await rememberedPair(service, await inGroup(), pair);
     expect(await linksOf(service, entity_id)).toHaveLength(2);
   });
@@ -492,18 +487,16 @@ describe('protocol §3.10: the links of a customer that a further device reads',
   });
 });
 
-describe('protocol §2.14: the limit of new identities', () => {
-  it('counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
-    const environment = { RATE_LIMIT: 'identities=2/60' };
-    const limited = await serviceOfTest({ registry: registryWith(), environment });
-    beginWindow(limited);
-    const { access_token } = await newCustomer(limited);
-    const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
-    expect((await remember(limited, moves[0])).status).toBe(200);
-    expectLimited(await remember(limited, moves[1]));
-    limited.clock.advance({ seconds: 61 });
-    expect((await remember(limited, moves[1])).status).toBe(200);
-  });
+it('protocol §2.14: the limit of new identities counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
+  const environment = { RATE_LIMIT: 'identities=2/60' };
+  const limited = await serviceOfTest({ registry: registryWith(), environment });
+  beginWindow(limited);
+  const { access_token } = await newCustomer(limited);
+  const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
+  expect((await remember(limited, moves[0])).status).toBe(200);
+  expectLimited(await remember(limited, moves[1]));
+  limited.clock.advance({ seconds: 61 });
+  expect((await remember(limited, moves[1])).status).toBe(200);
 });
 
 describe('protocol §4.5: the refresh family of remember=refresh_token', () => {

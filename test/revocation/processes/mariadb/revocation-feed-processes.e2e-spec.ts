@@ -134,13 +134,6 @@ describe('a revocation in the feed', () => {
     await consumer.find({ value: 'late' });
   });
 
-  it('is not delayed by a transaction that holds a lock on another one', async () => {
-    const consumer = new FeedConsumer([one]);
-    const locked = await lockUnpublished('locked');
-    for (const service of [one, two]) await consumer.find({ value: await endToken(service) });
-    await locked.release();
-  });
-
   it('that stays locked makes pages incomplete, although other revocations are published meanwhile', async () => {
     const consumer = new FeedConsumer([one, two]);
     const locked = await lockUnpublished('locked-for-long');
