@@ -75,11 +75,13 @@ export class MysqlClient implements SqlClient {
 
   private async withConnection<Result>(work: (connection: PoolConnection) => Promise<Result>): Promise<Result> {
     let connection: PoolConnection | undefined;
+    let isOver = false;
     const until = performance.now() + STATEMENT_TIMEOUT_MS;
     const send = async () => {
       const acquired = await result<PoolConnection>((done) => this.pool.getConnection(done));
-      if (performance.now() >= until) {
-        acquired.release(); // the caller gets its error, or has got it
+      // a timer of Node may end before `until`
+      if (isOver || performance.now() >= until) {
+        acquired.release();
         throw new DeadlineExceededError(STATEMENT_TIMEOUT_MS);
       }
       connection = acquired;
@@ -90,6 +92,7 @@ export class MysqlClient implements SqlClient {
       connection?.release();
       return done as Result;
     } catch (error) {
+      isOver = true;
       if ((error as Error).message.startsWith('Queue limit')) this.rejected++;
       // a late response must not reach the next statement, and other statements must not use a demoted primary
       if (isUnavailable(error)) connection?.destroy();

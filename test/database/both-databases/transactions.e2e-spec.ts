@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
+import type { PoolConnection } from 'mysql2';
 import { DataSource, type EntityManager } from 'typeorm';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -105,6 +107,24 @@ describe('a transaction', () => {
       expect(await Promise.all(names.map(exists))).not.toContain(false);
     },
   );
+});
+
+describe.runIf(onMariadb)('a statement whose time ends while it waits for a connection', () => {
+  it('gives back the connection that comes then', async () => {
+    const pool = mysqlPool(service.application.get(DataSource));
+    const take = () =>
+      new Promise<PoolConnection>((resolve, reject) =>
+        pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
+      );
+    const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, take));
+    // a timer of Node may end up to 1 ms before the time that it has to wait
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    await expect(exists('any')).rejects.toMatchObject({ status: 503 });
+    for (const connection of taken) connection.release();
+    await setImmediate();
+    clock.mockRestore();
+    await expect.poll(() => poolState(pool).inUse).toBe(0);
+  });
 });
 
 describe.runIf(onMariadb)('a read of entities that gets no response', () => {
