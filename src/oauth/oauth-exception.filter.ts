@@ -5,6 +5,9 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 import { REQUEST_ERRORS } from './request-errors.js';
 
+/** How the message begins of what NestJS makes of Express' URIError for a path with invalid percent-encoding. */
+const UNDECODED_PATH = 'Failed to decode param';
+
 /** Converts the exceptions of all layers to error responses (protocol §2.11). */
 @Catch()
 export class OAuthExceptionFilter implements ExceptionFilter {
@@ -34,8 +37,10 @@ function asOAuthError(exception: unknown): OAuthError {
   }
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
   switch (exception.getStatus()) {
-    case 400: // Express could not decode the path.
-      return REQUEST_ERRORS.pathEncoding();
+    case 400:
+      return exception.message.startsWith(UNDECODED_PATH)
+        ? REQUEST_ERRORS.pathEncoding()
+        : OAuthError.serverError(exception);
     case 404:
       return OAuthError.notFound();
     case 405:

@@ -1,6 +1,8 @@
+import { BadRequestException, Get, Module } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
+import { ApiRoute, PublicController } from '../../src/public/grant.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { DEVICE, deviceExtension } from '../support/device-extension.js';
@@ -18,6 +20,18 @@ import {
 } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 import { serviceOfTest } from '../support/use-service.js';
+
+@PublicController('failing')
+class FailingController {
+  @Get()
+  @ApiRoute({ summary: 'Fails', response: '*/*' })
+  fail(): never {
+    throw new BadRequestException();
+  }
+}
+
+@Module({ controllers: [FailingController] })
+class FailingModule {}
 
 describe('the routes of an extension', () => {
   let service: TestService;
@@ -177,6 +191,11 @@ describe('the routes of an extension', () => {
     expect(response.headers.get('allow')).toBe('POST');
     expect((await request(`${service.managementUrl}/devices`, {})).body).toEqual({ text: '0' });
     expect((await request(`${service.url}/devices`, {})).status).toBe(404);
+  });
+
+  it('responds with 500 to an exception of NestJS, as to any error that is no OAuthError', async () => {
+    const failing = await serviceOfTest({ modules: [FailingModule] });
+    expectError(await failing.send('GET', '/failing'), { status: 500, error: 'server_error', hint: undefined });
   });
 
   it('describes the routes in the OpenAPI document with their bodies, queries and error responses', async () => {
