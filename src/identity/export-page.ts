@@ -75,9 +75,8 @@ async function rowsAfter(
 ): Promise<{ rows: StoredRow[]; end?: Position }> {
   if (!Number.isSafeInteger(count) || count < 0) throw invalidCursor();
   const offset = Math.max(count - 1, 0);
-  // the limits are in the text, because MySQL rejects the numbers of mysql2 there
-  const find = selectStatement<string[], StoredRow>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ${offset}`);
-  const rows = await database.select(find, parametersOf(table, entityId));
+  const find = selectStatement<SqlValue[], StoredRow>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ?`);
+  const rows = await database.select(find, [...parametersOf(table, entityId), offset]);
   if (count > 0 && hashOf(rows[0]) !== last) return rowsAfter(database, table, entityId, { count: 0, last: '' });
   const end = rows.length === MAX_ROWS && { count: offset + rows.length, last: hashOf(rows.at(-1)) };
   return { rows: count > 0 ? rows.slice(1) : rows, ...(end && { end }) };

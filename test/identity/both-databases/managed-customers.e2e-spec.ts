@@ -1,7 +1,8 @@
 import { Injectable, Module } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
+import { Database } from '../../../src/platform/database/database.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { CustomerDataParticipants, type ExportPage, IdentityModule } from '../../../src/public/grant.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
@@ -15,6 +16,7 @@ import { beginWindow } from '../../support/limit-windows.js';
 import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember } from '../../support/remember.js';
+import { clientOf } from '../../support/statements.js';
 import { TestIssuer } from '../../support/test-issuer.js';
 import {
   ACME,
@@ -159,7 +161,11 @@ describe('protocol §9.2: the export of a customer', () => {
     const { entity_id } = known.body;
     await addLinks(entity_id, 2_400);
     tickets.set(entity_id, 1_500);
+    const select = vi.spyOn(service.application.get(Database), 'select');
     const pages = await pagesOf(entity_id);
+    const statements = select.mock.calls.map(([statement]) => statement.text(clientOf(service).dialect));
+    select.mockRestore();
+    expect(new Set(statements.filter((text) => text.includes('FROM browser_customer'))).size).toBe(1);
     expect(pages.map(({ tables }) => tables.browser_customer?.length)).toEqual([1_000, 999, 402]);
     expect(pages.map(({ tables }) => tables.ticket?.length)).toEqual([1_000, 500, undefined]);
     expect(pages.map(({ tables }) => tables.customer?.length)).toEqual([1, undefined, undefined]);
