@@ -19,19 +19,17 @@ export class Audit {
     private readonly failures: SinkFailures,
   ) {}
 
-  /** Adds the request's id, grant, client and organization from the request context, unless the event has its own. */
+  /**
+   * Sends an event to all sinks. Adds the request's id, grant, client and organization from the request context, unless
+   * the event has its own.
+   */
   record(event: AuditEvent): void {
-    this.send(event);
+    const entry = withRequest(event);
+    for (const sink of this.sinks) this.write(sink, entry);
   }
 
   success(event: AuditEventName, actor: AuditParty, subject: AuditParty, more: Partial<AuditDetails> = {}): void {
     this.record({ event, outcome: 'success', actor, subject, ...more });
-  }
-
-  /** Sends an event whose name the caller has checked. */
-  send(event: AuditDetails & { event: string }): void {
-    const entry = withRequest(event);
-    for (const sink of this.sinks) this.write(sink, entry);
   }
 
   /** No request waits for a sink. An error of a sink neither ends the process nor changes a response. */

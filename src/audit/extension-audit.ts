@@ -1,6 +1,6 @@
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
 import type { Audit } from './audit.js';
-import { AUDIT_EVENT_NAMES, type ExtensionAuditEvent } from './audit-event.js';
+import { AUDIT_EVENT_NAMES, type AuditEvent, type ExtensionAuditEvent } from './audit-event.js';
 
 /**
  * Records the audit events of an extension. `Prefix` is the name of the extension, so that only names of its own events
@@ -20,7 +20,7 @@ export class ExtensionAudit<Prefix extends string> {
    */
   record(event: ExtensionAuditEvent<Prefix>): void {
     assertEventName(event.event, this.extensionName);
-    this.audit.send(event);
+    this.audit.record(event as unknown as AuditEvent);
   }
 }
 
