@@ -14,7 +14,7 @@ import { entryResponseOf, listQueryOf, pageOf } from './entry.dto.js';
 
 /** The routes of a resource: its list at `/admin/PATH`, and its entries at `/admin/PATH/KEY` (protocol §9.1). */
 export function entryController(resource: RegistryResource): Type<object> {
-  const { noun, list, path, entry, key } = resource;
+  const { noun, list, path, entry, key, tokensEndWith } = resource;
   const query = listQueryOf(resource);
   const response = entryResponseOf(resource);
   const pathParameters = { key: apiPropertyOf(response, key.field) };
@@ -81,7 +81,7 @@ export function entryController(resource: RegistryResource): Type<object> {
     @Delete(':key')
     @ApiRoute({
       summary: `Delete one of the ${list}`,
-      description: `Deletes the ${noun} and ends its tokens.`,
+      description: `Deletes the ${noun}${tokensEndWith ? ' and ends its tokens' : ''}.`,
       pathParameters,
       errors: () => [EDITOR_ERRORS.ownedByFile()],
     })

@@ -203,6 +203,16 @@ describe('the OpenAPI document admits the bodies that the service reads, and no 
   });
 });
 
+it('the OpenAPI document says of which entries of the registry a deletion ends tokens', () => {
+  const deletionOf = (list: string) => document.paths[`/admin/${list}/{key}`]?.delete?.description;
+  expect(['agents', 'clients', 'organizations', 'resource-servers'].map(deletionOf)).toEqual([
+    'Deletes the agent and ends its tokens.',
+    'Deletes the client and ends its tokens.',
+    'Deletes the organization.',
+    'Deletes the resource server.',
+  ]);
+});
+
 it('the OpenAPI document says that a slash at the end of a path changes nothing, as the service does for each of its paths', async () => {
   expect(document.info.description).toContain('A slash at the end of a path does not change the path');
   for (const [path, { servers, ...methods }] of Object.entries(document.paths)) {

@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
-import { IsArray, IsBoolean, IsIn, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import { IsUuid } from '../../oauth/parameters.js';
+import { IsArray, IsBoolean, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsUuid, OneOf } from '../../oauth/parameters.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
@@ -23,8 +23,7 @@ class ClientEntry {
   @ApiProperty('The name of the client. The authorization page shows it.', 'Acme backend')
   name!: string;
 
-  @IsIn(['web', 'server', 'native'])
-  @ApiProperty('`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
+  @OneOf(['web', 'server', 'native'], '`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
   client_type!: ClientType;
 
   @IsOptional()
@@ -46,8 +45,7 @@ class ClientEntry {
   redirect_uris: string[] = [];
 
   @IsOptional()
-  @IsIn(['exact', 'prefix'])
-  @ApiProperty('`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.', 'exact')
+  @OneOf(['exact', 'prefix'], '`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.')
   redirect_uri_match: 'exact' | 'prefix' = 'exact';
 
   @IsOptional()
@@ -115,5 +113,6 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
       return { has_secret: client.secretHash !== null, ...(end !== undefined && { previous_secret_expires_at: end }) };
     },
   },
+  tokensEndWith: {},
   retainedFields: { client_secret: { secretHash: null, previousSecrets: null } },
 });

@@ -68,7 +68,10 @@ interface Description<Entry, Row, Field, Column> {
    * whose patch sets the field to `null`.
    */
   retainedFields?: { [Name in Field & string]?: Columns<Row> };
-  /** Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. */
+  /**
+   * Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. Absent if the
+   * entry has no tokens.
+   */
   tokensEndWith?: { [Name in Field & string]?: Column };
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
