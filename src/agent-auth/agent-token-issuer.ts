@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { IsIn } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
-import { Integer, Text } from '../oauth/parameters.js';
+import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-route.js';
 import { Agents } from '../registry/agents.js';
 
 /**
@@ -37,8 +35,7 @@ export class AgentTokenResponse {
   @Text('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @IsIn(['Bearer'])
-  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 
   @Integer('The seconds until the access token expires.', 28_800)
@@ -60,7 +57,7 @@ export class AgentTokenIssuer implements OnModuleInit {
 
   onModuleInit(): void {
     this.agents.onRevocation(async (agentIds, manager) => {
-      if (manager) await this.generations.recordAgents(agentIds, manager);
+      if (manager) await this.generations.record('agent-api', agentIds, manager);
     });
   }
 

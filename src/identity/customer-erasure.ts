@@ -131,7 +131,7 @@ export class CustomerErasure {
 
   private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
     if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
-    await this.generations.recordCustomer(entityId, manager);
+    await this.generations.record('customer-api', [entityId], manager);
     for (const own of this.participants.own) await own.forgetIn?.(manager, entityId);
     await this.noteUnfinished(manager, [entityId]);
     return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;

@@ -81,7 +81,7 @@ export class CustomerSessions {
   async endIn(manager: EntityManager, entityId: string, browsers: boolean): Promise<boolean> {
     const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
     if ((await writeIn(manager, statement, [entityId])) === 0) return false;
-    await this.generations.recordCustomer(entityId, manager);
+    await this.generations.record('customer-api', [entityId], manager);
     return true;
   }
 }

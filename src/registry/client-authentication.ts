@@ -41,49 +41,35 @@ export class ClientAuthentication {
   ) {}
 
   /**
-   * Authenticates a client by `client_secret_basic` or `client_secret_post`. A client without a secret sends only its
-   * `client_id`. The caller must require another proof from it, such as PKCE.
-   *
-   * @throws OAuthError `invalid_client`, or `invalid_request` if the request authenticates in two ways
-   */
-  authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
-    const { id, secret } = readClientCredentials(authorization, parameters);
-    return this.client(id, secret);
-  }
-
-  /**
-   * Authenticates a client that must have a secret.
+   * Authenticates a client. One without a secret sends only its `client_id`. The caller must require another proof from
+   * it, such as PKCE.
    *
    * @throws OAuthError `invalid_client`
    */
-  clientWithSecret({ id, secret }: ClientCredentials): ClientApplication {
-    if (secret === undefined) throw OAuthError.invalidClient('no secret');
-    const client = this.client(id, secret);
-    requestContext.set({ clientId: client.clientId });
-    return client;
-  }
-
-  /**
-   * Authenticates a resource server by the credentials of its request.
-   *
-   * @throws OAuthError `invalid_client`
-   */
-  resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
-    const server = this.registry.resourceServer(id);
-    if (server) requestContext.set({ resourceServerId: server.id });
-    const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
-    if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
-    return server;
-  }
-
-  private client(id: string | undefined, secret: string | undefined): ClientApplication {
+  client({ id, secret }: ClientCredentials): ClientApplication {
     const client = id === undefined ? undefined : this.registry.client(id);
     const isRight = this.isSecretOf(client, sha256(secret ?? ''));
     if (!client) throw OAuthError.invalidClient('unknown client');
     if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
     if (client.secretHash === null && client.clientType === 'server')
       throw OAuthError.invalidClient('no secret registered');
+    requestContext.set({ clientId: client.clientId });
     return client;
+  }
+
+  /** Authenticates a client that must have a secret. @throws OAuthError `invalid_client` */
+  clientWithSecret(credentials: ClientCredentials): ClientApplication {
+    if (credentials.secret === undefined) throw OAuthError.invalidClient('no secret');
+    return this.client(credentials);
+  }
+
+  /** Authenticates a resource server by the credentials of its request. @throws OAuthError `invalid_client` */
+  resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
+    const server = this.registry.resourceServer(id);
+    if (server) requestContext.set({ resourceServerId: server.id });
+    const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
+    if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
+    return server;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
+import { SignIn } from '../../src/agent-auth/page/sign-in.js';
 import { hashPassword, MAX_PARALLEL_HASHES } from '../../src/registry/agent-password.js';
 import { Agents } from '../../src/registry/agents.js';
 import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/authorization-page.js';
@@ -65,7 +65,7 @@ describe('an agent whose password attackers guess from many networks', () => {
 });
 
 describe('the queue of password checks', () => {
-  const checks = () => service.application.get(PasswordChecks, { strict: false });
+  const checks = () => service.application.get(SignIn, { strict: false });
 
   let release = () => {};
   afterEach(() => release());

@@ -64,19 +64,19 @@ export class Authorizer {
     return { response: await this.issueGrant(request, agent, decision.consentTo) };
   }
 
-  deny(): ResponseParameters {
-    return errorParameters({ error: 'access_denied', hint: 'the agent denied the request' });
+  deny(): Decision {
+    return errorDecision('access_denied', 'the agent denied the request');
   }
 
   private async issueGrant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
     const { client, redirectUri, codeChallenge } = request;
+    const { clientId } = client;
     const { id: agentId, organizationId, generation } = agent;
     if (request.responseType === 'token') {
       requestContext.set({ grant: 'implicit' });
-      const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope, generation });
+      const token = this.tokens.issue({ agentId, organizationId, clientId, scope, generation });
       return { ...token, expires_in: String(token.expires_in) };
     }
-    const { clientId } = client;
     const iat = this.clock.now() / 1000;
     const ttl = this.configuration.AUTHORIZATION_CODE_TTL;
     const bearer = { jti: randomUUID(), sub: agentId, client_id: clientId, iat };

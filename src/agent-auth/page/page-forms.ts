@@ -1,6 +1,4 @@
-import type { Request } from 'express';
-import { OptionalText, readParameters } from '../../oauth/parameters.js';
-import { readBody } from '../../oauth/request-body.js';
+import { OptionalText } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 
 const EXAMPLE_REQUEST = new URLSearchParams({
@@ -41,14 +39,4 @@ export class ConsentForm extends RequestForm {
 
   @OptionalText('`allow` or `deny`.', 'allow')
   decision?: string;
-}
-
-/**
- * The forms of the authorization page are read as forms only (application/x-www-form-urlencoded), never as JSON
- * (protocol §2.4).
- *
- * @throws OAuthError `invalid_request`
- */
-export async function readPageForm<Form extends PageForm>(form: new () => Form, request: Request): Promise<Form> {
-  return readParameters(form, await readBody(request, { form: 'only' }));
 }

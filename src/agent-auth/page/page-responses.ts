@@ -25,17 +25,17 @@ export class PageResponses {
   ) {}
 
   /** Sends the response to the client: as a redirect, or with postMessage to the window that opened the page. */
-  send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
+  private send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
-    const completedParameters = completed(parameters, authorization, this.configuration.AUTH_URL);
+    const all = completed(parameters, authorization, this.configuration.AUTH_URL);
     if (authorization.toOpener) {
       response.status(200);
       const { origin } = new URL(authorization.redirectUri);
-      return renderPage(response, 'opener', { message: JSON.stringify(completedParameters), origin }, authorization);
+      return renderPage(response, 'opener', { message: JSON.stringify(all), origin }, authorization);
     }
     // 303 after a form, so that no browser sends the form on to the application (RFC 9700 §4.12)
-    return redirect(response, redirectTarget(authorization, completedParameters), request.method === 'GET' ? 302 : 303);
+    return redirect(response, redirectTarget(authorization, all), request.method === 'GET' ? 302 : 303);
   }
 
   sendError(request: Request, authorization: AuthorizationRequest, error: AuthorizationError): string {
@@ -54,11 +54,8 @@ export class PageResponses {
   /** Sends the response to the client, or shows the consent page first. */
   respond(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
     if ('response' in decision) return this.send(request, authorization, decision.response);
-    return this.askForConsent(request, authorization, agent, decision.consentTo);
-  }
-
-  private askForConsent(request: Request, authorization: AuthorizationRequest, agent: Agent, scope: string): string {
     const { client, query } = authorization;
+    const scope = decision.consentTo;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
     const values = { ...about, csrf: this.csrfTokens.issue(request), query, scope, email: agent.email };

@@ -1,37 +1,59 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
+import type { Counter } from 'prom-client';
 import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { AbandonedTaskError } from '../../platform/bounded-queue.js';
+import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
+import { disconnectSignal } from '../../platform/http/http-socket.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
 import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
+import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
-import { PasswordChecks } from '../session/password-checks.js';
 import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
 import { SignedCookies } from '../session/signed-cookies.js';
 
 const DEVICE_COOKIE = 'agent_device';
 /** 365 days. */
 const DEVICE_LIFETIME_SECONDS = 31_536_000;
+/** About 2 s of work for one thread, at 20 ms for each hash. */
+const MAX_WAITING_CHECKS = 80;
 
 export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
 
-/** Signs agents in with their email and password. */
+/**
+ * Signs agents in with their email and password. The passwords are checked in a bounded queue. A hash costs 20 ms of a
+ * core and 19 MiB, and any caller can ask for one: without a bound, a flood of sign-ins makes an agent wait for all of
+ * them.
+ */
 @Injectable()
 export class SignIn {
+  /** @internal */
+  readonly queue = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: MAX_WAITING_CHECKS });
+  private readonly outcomes: Counter<'outcome'>;
+
   constructor(
     private readonly agents: Agents,
     private readonly attempts: SignInAttempts,
-    private readonly passwordChecks: PasswordChecks,
     private readonly cookies: SignedCookies,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
-  ) {}
+    metrics: MetricsRegistry,
+  ) {
+    const help =
+      'Password checks of sign-ins. rejected: the queue was full. abandoned: the client disconnected while it waited.';
+    this.outcomes = metrics.counted('cas_password_checks_total', help, 'outcome');
+    for (const outcome of ['checked', 'rejected', 'abandoned']) this.outcomes.inc({ outcome }, 0);
+    metrics.gauge(
+      'cas_password_queue_waiting',
+      'Sign-ins that wait for their password check.',
+      () => this.queue.waiting,
+    );
+  }
 
   /**
    * Checks an email and a password. A wrong password and an unknown email get the same response, after the same time.
@@ -67,18 +89,22 @@ export class SignIn {
 
   /**
    * An attempt that the service could not check is not a failure: the queue was full, or the database unreachable. An
-   * attempt whose client disconnected stays a failure. Otherwise a few networks could keep the queue full without
-   * reaching a limit.
+   * attempt whose client disconnected stays a failure, and its password is not checked if it still waits. Otherwise a
+   * few networks could keep the queue full without reaching a limit.
    */
   private async check(request: Request, email: string, password: string, attempt: SignInAttempt) {
     try {
       const agent = await this.agents.byEmail(email);
       const hash = agent?.passwordHash ?? UNKNOWN_EMAIL_HASH;
-      return { agent, isRight: await this.passwordChecks.isPasswordOf(hash, password, request) };
+      const isRight = await isPasswordOf(hash, password, this.queue, disconnectSignal(request.res as Response));
+      this.outcomes.inc({ outcome: 'checked' });
+      return { agent, isRight };
     } catch (error) {
-      if (error instanceof AbandonedTaskError) throw OAuthError.unavailable(error);
-      this.attempts.withdraw(attempt);
-      throw error;
+      const isAbandoned = error instanceof AbandonedTaskError;
+      if (!isAbandoned) this.attempts.withdraw(attempt);
+      if (!isAbandoned && !(error instanceof QueueFullError)) throw error;
+      this.outcomes.inc({ outcome: isAbandoned ? 'abandoned' : 'rejected' });
+      throw OAuthError.unavailable(error);
     }
   }
 

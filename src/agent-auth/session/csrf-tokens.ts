@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { readParameters } from '../../oauth/parameters.js';
+import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { randomSecret } from '../../platform/secret.js';
-import { SessionSecrets, SignedCookies } from './signed-cookies.js';
+import type { PageForm } from '../page/page-forms.js';
+import { SignedCookies } from './signed-cookies.js';
 
 const COOKIE_NAME = 'form';
 const PURPOSE = 'form token';
@@ -22,7 +25,6 @@ export const formErrors = () => Object.values(FORM_ERRORS).map((error) => error(
 export class CsrfTokens {
   constructor(
     private readonly cookies: SignedCookies,
-    private readonly secrets: SessionSecrets,
     private readonly configuration: Configuration,
   ) {}
 
@@ -30,20 +32,21 @@ export class CsrfTokens {
   issue(request: Request): string {
     const nonce = this.cookies.read(request, COOKIE_NAME) ?? randomSecret('base64url');
     this.cookies.write(request, COOKIE_NAME, nonce, LIFETIME_SECONDS);
-    return this.secrets.sign(PURPOSE, nonce);
+    return this.cookies.sign(PURPOSE, nonce);
   }
 
   /**
-   * @throws OAuthError `invalid_request` if the token was not issued to this browser, or another origin sent the form
+   * Reads a form of a page, which is never JSON (protocol §2.4).
+   *
+   * @throws OAuthError `invalid_request` if its token was not issued to this browser, or another origin sent the form
    */
-  check(request: Request, token: unknown): void {
+  async readForm<Form extends PageForm>(form: new () => Form, request: Request): Promise<Form> {
+    const read = readParameters(form, await readBody(request, { form: 'only' }));
     const { origin } = request.headers;
-    if (origin !== undefined && origin !== this.configuration.AUTH_URL) {
-      throw FORM_ERRORS.foreignOrigin();
-    }
+    if (origin !== undefined && origin !== this.configuration.AUTH_URL) throw FORM_ERRORS.foreignOrigin();
     const nonce = this.cookies.read(request, COOKIE_NAME);
-    if (nonce === undefined || typeof token !== 'string' || !this.secrets.isSignature(PURPOSE, nonce, token)) {
+    if (nonce === undefined || !this.cookies.isSignature(PURPOSE, nonce, read.csrf ?? ''))
       throw FORM_ERRORS.invalidToken();
-    }
+    return read;
   }
 }

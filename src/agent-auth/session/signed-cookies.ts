@@ -1,43 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import cookieParser from 'cookie-parser';
 import type { Request } from 'express';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import { equalInConstantTime } from '../../platform/secret.js';
-
-/**
- * The secrets for the cookies and CSRF tokens of the page: the first secret signs, all secrets verify. Without
- * SESSION_SECRET they are derived from the signing keys, which all processes share and operators already rotate.
- */
-@Injectable()
-export class SessionSecrets {
-  private readonly configured: string[] | undefined;
-
-  constructor(
-    { SESSION_SECRET }: Configuration,
-    private readonly keys: SigningKeys,
-  ) {
-    this.configured = SESSION_SECRET?.split(',');
-  }
-
-  get all(): string[] {
-    return this.configured ?? this.keys.derivedSecrets('agent session');
-  }
-
-  /** Signs a text for one purpose, so that a signature for one purpose is not valid for another. */
-  sign(purpose: string, text: string): string {
-    return hmac(this.all[0] as string, purpose, text);
-  }
-
-  isSignature(purpose: string, text: string, signature: string): boolean {
-    return this.all.some((secret) => equalInConstantTime(hmac(secret, purpose, text), signature));
-  }
-}
-
-function hmac(secret: string, purpose: string, text: string): string {
-  return createHmac('sha256', secret).update(`${purpose}\n${text}`).digest('base64url');
-}
+import { derivedSecret, equalInConstantTime } from '../../platform/secret.js';
 
 /** The cookies of the authorization page. */
 type CookieName = 'agent_session' | 'agent_device' | 'form';
@@ -46,12 +12,14 @@ type CookieName = 'agent_session' | 'agent_device' | 'form';
 @Injectable()
 export class SignedCookies {
   private readonly secure: boolean;
+  private readonly configuredSecrets: string[] | undefined;
 
   constructor(
-    { AUTH_URL }: Configuration,
-    private readonly secrets: SessionSecrets,
+    { AUTH_URL, SESSION_SECRET }: Configuration,
+    private readonly keys: SigningKeys,
   ) {
     this.secure = AUTH_URL.startsWith('https:');
+    this.configuredSecrets = SESSION_SECRET?.split(',');
   }
 
   /**
@@ -64,13 +32,13 @@ export class SignedCookies {
     const cookie = firstCookie(request.headers.cookie ?? '', this.fullName(name));
     // cookieParser.signedCookie returns a text without the prefix `s:` unchanged, although it has no signature
     if (!cookie?.startsWith('s:')) return undefined;
-    const value = cookieParser.signedCookie(cookie, this.secrets.all);
+    const value = cookieParser.signedCookie(cookie, this.secrets);
     // The signature does not cover the name. The value repeats it, so that one cookie is never accepted as another.
     return value !== false && value.startsWith(`${name}.`) ? value.slice(name.length + 1) : undefined;
   }
 
   write(request: Request, name: CookieName, value: string, lifetimeSeconds: number): void {
-    request.secret = this.secrets.all[0]; // Express signs the cookie with this secret
+    request.secret = this.secrets[0]; // Express signs the cookie with this secret
     request.res?.cookie(this.fullName(name), `${name}.${value}`, {
       ...this.attributes(),
       signed: true,
@@ -80,6 +48,24 @@ export class SignedCookies {
 
   remove(request: Request, name: CookieName): void {
     request.res?.clearCookie(this.fullName(name), this.attributes());
+  }
+
+  /** Signs a text for one purpose, so that a signature for one purpose is not valid for another. */
+  sign(purpose: string, text: string): string {
+    return derivedSecret(this.secrets[0] as string, `${purpose}\n${text}`);
+  }
+
+  isSignature(purpose: string, text: string, signature: string): boolean {
+    const content = `${purpose}\n${text}`;
+    return this.secrets.some((secret) => equalInConstantTime(derivedSecret(secret, content), signature));
+  }
+
+  /**
+   * The first secret signs, all secrets verify. Without SESSION_SECRET they are derived from the signing keys, which all
+   * processes share and operators already rotate.
+   */
+  private get secrets(): string[] {
+    return this.configuredSecrets ?? this.keys.derivedSecrets('agent session');
   }
 
   /** With the prefix `__Host-` no other subdomain can set the cookie. Browsers accept the prefix only over TLS. */

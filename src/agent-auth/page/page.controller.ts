@@ -1,0 +1,144 @@
+import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { queryOf } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
+import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
+import { PublicController } from '../../platform/http/surfaces.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { Registry } from '../../registry/registry.js';
+import { AgentSessions } from '../session/agent-sessions.js';
+import { CsrfTokens, formErrors } from '../session/csrf-tokens.js';
+import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
+import { Authorizer, type Decision } from './authorizer.js';
+import { ConsentForm, PageForm, SignInForm } from './page-forms.js';
+import { PageResponses } from './page-responses.js';
+import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
+import { SignIn } from './sign-in.js';
+
+const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
+const FORM = { ...PAGE, bodyFormats: ['form' as const] };
+
+/** The authorization endpoint (protocol §6.1), and the routes that receive the forms of its pages (protocol §6.4). */
+@PublicController('')
+@UseFilters(PageExceptionFilter)
+export class PageController {
+  constructor(
+    private readonly registry: Registry,
+    private readonly sessions: AgentSessions,
+    private readonly authorizer: Authorizer,
+    private readonly signIn: SignIn,
+    private readonly responses: PageResponses,
+    private readonly csrfTokens: CsrfTokens,
+  ) {}
+
+  @Get()
+  @ApiRoute({
+    ...PAGE,
+    summary: 'Show the authorization page (RFC 6749 §3.1)',
+    description:
+      'Open this URL in the browser of an agent. The agent signs in and allows the access. The page then redirects to the application with a code or a token.',
+    query: AuthorizationQuery,
+    redirects: true,
+    errors: () => [
+      OAuthError.invalidRequest('client_id: required'),
+      REQUEST_ERRORS.clientUnknown(),
+      OAuthError.invalidRequest('redirect_uri: required'),
+      REQUEST_ERRORS.redirectUriUnknown(),
+    ],
+  })
+  authorize(@Req() request: Request): Promise<string> {
+    return this.respond(request, queryOf(request.originalUrl), (authorization, agent) =>
+      this.authorizer.decide(authorization, agent),
+    );
+  }
+
+  @Post('consent')
+  @ApiRoute({
+    ...FORM,
+    summary: 'Submit the form of the consent page',
+    description: 'Only the page itself sends this form, from the browser that loaded it.',
+    body: ConsentForm,
+    bodyExamples: { 'the agent allows the access': ['csrf', 'request', 'scope', 'decision'] },
+    redirects: true,
+    errors: formErrors,
+  })
+  @HttpCode(200)
+  async consent(@Req() request: Request): Promise<string> {
+    const { request: query = '', scope = '', decision } = await this.csrfTokens.readForm(ConsentForm, request);
+    return this.respond(request, query, (authorization, agent) => {
+      if (decision === 'deny') return this.authorizer.deny();
+      if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
+      return this.authorizer.allow(authorization, agent, scope.split(' '));
+    });
+  }
+
+  @Post('sign-in')
+  @HttpCode(200)
+  @ApiRoute({
+    ...FORM,
+    summary: 'Submit the form of the sign-in page',
+    description: 'Only the page itself sends this form, from the browser that loaded it.',
+    body: SignInForm,
+    bodyExamples: { 'an agent': ['csrf', 'request', 'email', 'password'] },
+    redirects: true,
+    errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
+  })
+  async beginSession(@Req() request: Request): Promise<string> {
+    const form = await this.csrfTokens.readForm(SignInForm, request);
+    const { request: query = '', email = '', password = '' } = form;
+    const authorization = readAuthorizationRequest(query, this.registry);
+    const outcome = await this.signIn.attempt(request, email, password);
+    if ('agent' in outcome) {
+      await this.sessions.begin(request, outcome.agent);
+      return this.responses.redirectToPage(request, authorization);
+    }
+    const { status, problem, retryAfter } = outcome;
+    request.res?.status(status);
+    if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
+    return this.responses.askToSignIn(request, authorization, email, problem);
+  }
+
+  @Post('sign-out')
+  @HttpCode(200)
+  @ApiRoute({
+    ...FORM,
+    summary: 'Sign the agent out',
+    description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
+    body: PageForm,
+    bodyExamples: { 'an agent': ['csrf'] },
+    errors: formErrors,
+  })
+  async endSession(@Req() request: Request): Promise<string> {
+    await this.csrfTokens.readForm(PageForm, request);
+    await this.sessions.end(request);
+    return renderPage(request.res as Response, 'signed-out', {});
+  }
+
+  @Get('page.css')
+  @ApiRoute({
+    summary: 'Get the stylesheet of the pages',
+    description: 'The authorization page loads it.',
+    response: 'text/css',
+    responseExamples: 'body { margin: 0 }',
+  })
+  @Header('Content-Type', 'text/css; charset=utf-8')
+  @Header('Cache-Control', 'public, max-age=3600')
+  stylesheet(): string {
+    return STYLESHEET;
+  }
+
+  /** Responds to an authorization request. Only the request of a signed-in agent is decided. */
+  private async respond(
+    request: Request,
+    query: string,
+    decide: (authorization: AuthorizationRequest, agent: Agent) => Decision | Promise<Decision>,
+  ): Promise<string> {
+    const authorization = readAuthorizationRequest(query, this.registry);
+    if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
+    const agent = await this.sessions.agentOf(request);
+    if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
+    return this.responses.respond(request, authorization, agent, await decide(authorization, agent));
+  }
+}
