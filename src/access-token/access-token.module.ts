@@ -4,7 +4,7 @@ import { AccessTokens, TokenInspection } from './access-tokens.js';
 import { Denylist } from './denylist.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedHistory } from './feed/feed-history.js';
-import { PositionWriter, RevocationFeedState } from './feed/position-writer.js';
+import { RevocationFeedState } from './feed/feed-statements.js';
 import { RaisedGenerations } from './feed/raised-generations.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
@@ -18,7 +18,6 @@ const SERVICES = [
   Denylist,
   FeedEntries,
   FeedHistory,
-  PositionWriter,
   RaisedGenerations,
   RecordedValues,
   RevocationLimit,

@@ -2,6 +2,7 @@ import { type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { RecentMap } from '../platform/recent-map.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { Denylist } from './denylist.js';
@@ -9,7 +10,6 @@ import type { InactiveReason } from './inactive-reason.js';
 import type { SigningKey } from './key-set.js';
 import { SigningKeys } from './signing-keys.js';
 import type { Audience, TokenLineage } from './token-lineage.js';
-import { VerifiedTokens } from './verified-tokens.js';
 
 /** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
 export interface AccessTokenClaims extends Partial<TokenLineage> {
@@ -37,15 +37,23 @@ export type InspectedToken =
   /** The claims are present if the signature is valid. */
   | { claims?: AccessTokenClaims; inactiveReason: InactiveReason };
 
-/** How far the clock of the issuing process may be ahead of the clock of this process. */
-const CLOCK_SKEW_SECONDS = 30;
+/** How far the clock of the process or server that issued a token may be ahead of the clock of this process. */
+export const CLOCK_SKEW_SECONDS = 30;
+
+/** The most tokens that are remembered. A token takes 0.7 KB of the heap, a large one 3.1 KB (docs/performance.md). */
+const MAX_VERIFIED_TOKENS = 5_000;
 
 /** Issues and verifies access tokens of the form `REGION:JWS`. Only this folder depends on that form. */
 @Injectable()
 export class AccessTokens {
   private readonly issuer: string;
   private readonly prefix: string;
-  private readonly verified = new VerifiedTokens<AccessTokenClaims>();
+  /**
+   * The tokens whose signature was verified last, by the hash of the token. This memory saves the cost of the signature
+   * only: the service checks the key and the times at each use, and asks the database whether the token has ended
+   * (docs/decisions/0032-verified-tokens.md). A change of the key file replaces all keys.
+   */
+  private readonly verified = new RecentMap<{ claims: AccessTokenClaims; key: SigningKey }>(MAX_VERIFIED_TOKENS);
 
   constructor(
     configuration: Configuration,
@@ -80,13 +88,14 @@ export class AccessTokens {
     const key = this.keys.keyByHeader(header);
     if (!key) return { inactiveReason: 'unknown_key' };
     const hash = sha256(token);
-    const known = this.verified.find(hash, key);
+    const remembered = this.verified.get(hash);
+    const known = remembered?.key === key ? remembered.claims : undefined;
     if (!known && !isSigned(`${header}.${payload}`, signature, key)) return { inactiveReason: 'invalid_signature' };
     const claims: AccessTokenClaims = known ?? JSON.parse(Buffer.from(payload, 'base64url').toString());
     requestContext.set({ token: claims });
     const inactiveReason = this.reasonOfClaims(claims);
     if (inactiveReason) return { claims, inactiveReason };
-    if (!known) this.verified.add(hash, key, claims);
+    if (!known) this.verified.set(hash, { claims: frozen(claims), key });
     return { claims };
   }
 
@@ -97,6 +106,11 @@ export class AccessTokens {
     if (!(iat <= now + CLOCK_SKEW_SECONDS)) return 'not_yet_valid';
     return undefined;
   }
+}
+
+function frozen<Value extends object>(value: Value): Value {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part);
+  return Object.freeze(value);
 }
 
 /** Decides whether an access token is valid, and why not (docs/observability.md lists the reasons). */

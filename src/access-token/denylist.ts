@@ -75,13 +75,8 @@ export class Denylist {
    */
   async revokeToken({ jti, exp, aud = 'customer-api' }: EndedToken): Promise<void> {
     const { token } = await this.recorded.retentionSeconds();
-    await this.revoke({
-      kind: 'jti',
-      value: jti,
-      issuedBefore: FAR_FUTURE,
-      retentionSeconds: Math.max(exp - this.clock.seconds(), token),
-      audience: aud,
-    });
+    const retentionSeconds = Math.max(exp - this.clock.seconds(), token);
+    await this.revoke({ kind: 'jti', value: jti, retentionSeconds, audience: aud });
   }
 
   /**
@@ -91,14 +86,7 @@ export class Denylist {
    */
   async revokeFamily(family: string, audience: Audience, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
-    await this.revoke({
-      kind: 'family',
-      value: family,
-      issuedBefore: FAR_FUTURE,
-      retentionSeconds,
-      audience,
-      isInFeed,
-    });
+    await this.revoke({ kind: 'family', value: family, retentionSeconds, audience, isInFeed });
   }
 
   /** Whether a family has ended without an entry of the feed, because the limit of revocations was reached. */
@@ -114,7 +102,7 @@ export class Denylist {
   }
 
   private async revoke(
-    { kind, value, issuedBefore, retentionSeconds, audience, isInFeed = true }: RevocationToWrite,
+    { kind, value, issuedBefore = FAR_FUTURE, retentionSeconds, audience, isInFeed = true }: RevocationToWrite,
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
@@ -141,7 +129,7 @@ interface EndedToken {
 interface RevocationToWrite {
   kind: RevocationKind;
   value: string;
-  issuedBefore: Date;
+  issuedBefore?: Date;
   retentionSeconds: number;
   audience: RevocationAudience;
   isInFeed?: boolean;

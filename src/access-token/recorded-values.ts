@@ -31,9 +31,7 @@ export class RecordedValue {
   value!: number;
 }
 
-type RecordedRow = EntityRow<RecordedValue, 'name' | 'value'>;
-
-const FIND_ALL = selectStatement<[], RecordedRow>({
+const FIND_ALL = selectStatement<[], EntityRow<RecordedValue, 'name' | 'value'>>({
   columns: ['name', 'value'],
   from: 'recorded_value',
   batch: true,
@@ -91,7 +89,7 @@ export class RecordedValues implements OnModuleInit {
 
   /** Seconds for which the revocation of an access token, or of a refresh family or client, must be retained. */
   async retentionSeconds(manager?: EntityManager): Promise<{ token: number; family: number }> {
-    const recorded = valuesOf(manager ? await selectIn(manager, FIND_ALL, []) : await this.rows());
+    const recorded = await this.values(manager);
     const access = recorded.get('longest_access_token_life') ?? 0;
     const refresh = recorded.get('longest_refresh_token_life') ?? 0;
     return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
@@ -99,7 +97,7 @@ export class RecordedValues implements OnModuleInit {
 
   /** Seconds for which an entry of the feed can end tokens: an entry of customers' tokens, and any other entry. */
   async entrySeconds(): Promise<{ customer: number; other: number }> {
-    const recorded = valuesOf(await this.rows());
+    const recorded = await this.values();
     const life = Math.max(recorded.get('longest_customer_token_life') ?? 0, this.longestCustomerTokenLife);
     const other = recorded.get('longest_access_token_life') ?? 0;
     return { customer: life + RETENTION_MARGIN_SECONDS, other: other + RETENTION_MARGIN_SECONDS };
@@ -107,15 +105,16 @@ export class RecordedValues implements OnModuleInit {
 
   /** The last day on which a pass of the purge was finished, in days since 1970 (UTC); 0 if there is none. */
   async purgeDay(pass: PassName): Promise<number> {
-    return valuesOf(await this.rows()).get(pass) ?? 0;
+    return (await this.values()).get(pass) ?? 0;
   }
 
   recordPurgeDay(pass: PassName, day: number): Promise<void> {
     return this.raise(pass, day);
   }
 
-  private rows(): Promise<RecordedRow[]> {
-    return this.database.select(FIND_ALL, []);
+  private async values(manager?: EntityManager): Promise<Map<RecordedName, number>> {
+    const rows = await (manager ? selectIn(manager, FIND_ALL, []) : this.database.select(FIND_ALL, []));
+    return new Map(rows.map(({ name, value }) => [name, value]));
   }
 
   /** Of two processes with different lifetimes the longer one is recorded, regardless of the order of their starts. */
@@ -123,8 +122,4 @@ export class RecordedValues implements OnModuleInit {
     if ((await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
     await this.database.executeIdempotent(RAISE, [value, name, value]);
   }
-}
-
-function valuesOf(rows: RecordedRow[]): Map<RecordedName, number> {
-  return new Map(rows.map(({ name, value }) => [name, value]));
 }

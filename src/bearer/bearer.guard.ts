@@ -91,12 +91,8 @@ const agentGuards = new Map<string, Type<CallerGuard<AgentPrincipal>>>();
 
 /** The guard that admits requests of agents whose token has a scope, such as `customers:own`. */
 export function AgentGuard(scope: string): Type<CallerGuard<AgentPrincipal>> {
-  const guard = agentGuards.get(scope) ?? agentGuardOf(scope);
-  agentGuards.set(scope, guard);
-  return guard;
-}
-
-function agentGuardOf(scope: string): Type<CallerGuard<AgentPrincipal>> {
+  const known = agentGuards.get(scope);
+  if (known) return known;
   @Injectable()
   class ScopeGuard extends BearerGuard implements CallerGuard<AgentPrincipal> {
     override admit(principal: Principal): AgentPrincipal {
@@ -105,6 +101,7 @@ function agentGuardOf(scope: string): Type<CallerGuard<AgentPrincipal>> {
       return agent;
     }
   }
+  agentGuards.set(scope, ScopeGuard);
   return ScopeGuard;
 }
 

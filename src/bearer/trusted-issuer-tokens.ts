@@ -1,25 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import type { errors, JWTPayload } from 'jose';
+import { CLOCK_SKEW_SECONDS } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { type InactiveReason, inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { RemoteKeySet } from '../oauth/remote-key-set.js';
+import { jose, RemoteKeySet } from '../oauth/remote-key-set.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../platform/configuration/trusted-issuer.js';
-import { loadWhenUsed } from '../platform/load-when-used.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { AgentPrincipal } from './principal.js';
 
-const jose = () => loadWhenUsed<typeof import('jose')>('jose');
-
 interface Issuer extends TrustedIssuer {
   keySet: RemoteKeySet;
 }
-
-/** How far the issuer's clock may be ahead of the clock of this process. */
-const CLOCK_SKEW_SECONDS = 30;
 
 /** Verifies agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (protocol §6.10). */
 @Injectable()
@@ -50,27 +45,18 @@ export class TrustedIssuerTokens {
     if (!issuer) throw inactiveToken('other_issuer');
     const claims = await this.claimsOf(token, issuer);
     const organizationId = claims[issuer.organization_claim];
-    if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId)) {
+    if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))
       throw inactiveToken('other_organization');
-    }
     requestContext.set({ organizationId });
     if (typeof claims.sub !== 'string') throw inactiveToken('rejected_claim');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
     const jti = tokenId(issuer, claims, token);
-    const { sub, iat = 0, exp } = claims;
-    const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
+    const { sub: agentId, iat = 0, exp } = claims;
+    const bearer = { jti, sub: agentId, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
     const endedReason = await this.denylist.endedReason(bearer);
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
-    return {
-      kind: 'agent',
-      agentId: claims.sub,
-      organizationId,
-      clientId,
-      scopes,
-      isFromTrustedIssuer: true,
-      claims: bearer,
-    };
+    return { kind: 'agent', agentId, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
   }
 
   private issuerOf(token: string): Issuer | undefined {
@@ -83,16 +69,8 @@ export class TrustedIssuerTokens {
 
   private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {
     const { keySet, issuer, audience, algorithms, typ } = trusted;
-    const currentDate = new Date(this.clock.now());
-    const rules = {
-      issuer,
-      audience,
-      algorithms,
-      typ,
-      currentDate,
-      clockTolerance: CLOCK_SKEW_SECONDS,
-      requiredClaims: ['exp', 'sub'],
-    };
+    const times = { currentDate: new Date(this.clock.now()), clockTolerance: CLOCK_SKEW_SECONDS };
+    const rules = { issuer, audience, algorithms, typ, ...times, requiredClaims: ['exp', 'sub'] };
     try {
       const { payload } = await jose().jwtVerify(token, keySet.getKey, rules);
       requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });

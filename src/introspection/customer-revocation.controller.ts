@@ -1,11 +1,11 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
-import { IsString, MaxLength } from 'class-validator';
+import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { ClientAuthentication, readClientCredentials } from '../registry/client-authentication.js';
 import { ClientRequest } from '../routes/parameter.decorators.js';
@@ -13,9 +13,8 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */
 class CustomerRevocationBody {
-  @IsString()
+  @Text('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
   @MaxLength(8192)
-  @ApiProperty('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
   token!: string;
 
   @Text('The client that the token was issued for.', EXAMPLE.clientId)

@@ -79,21 +79,27 @@ export class EndSessionsController {
   ): Promise<object> {
     const { organizationId, clientId } = principal;
     this.limits.take('tokens', clientId);
-    const entityId =
-      principal.kind === 'customer' ? this.idOfCustomer(principal, body) : await this.idOfAgent(principal, body);
+    const isCustomer = principal.kind === 'customer';
+    const entityId = isCustomer
+      ? await this.idOfCustomer(principal, body, browser)
+      : await this.idOfAgent(principal, body);
+    const actor = isCustomer ? party('customer', entityId) : agentActor(principal);
     const { browsers = false } = body;
-    if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
-    if (principal.kind === 'customer') this.revocationLimit.take();
-    const actor = principal.kind === 'customer' ? party('customer', entityId) : agentActor(principal);
     if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
     // the customer was erased in the meantime
-    if (principal.kind === 'customer') throw inactiveToken('customer_generation');
-    throw unknownCustomer(body);
+    throw isCustomer ? inactiveToken('customer_generation') : unknownCustomer(body);
   }
 
-  private idOfCustomer(principal: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
+  private async idOfCustomer(
+    customer: CustomerPrincipal,
+    { customer_id, external_id, browsers }: CustomerEndSessionsBody,
+    browser: Browser,
+  ): Promise<string> {
     if (external_id !== undefined) throw externalIdOfCustomer();
-    return ownId(principal, customer_id);
+    const entityId = ownId(customer, customer_id);
+    if (browsers) await this.assertBrowserOf(customer, browser);
+    this.revocationLimit.take();
+    return entityId;
   }
 
   private async idOfAgent(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {

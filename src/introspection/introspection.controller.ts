@@ -1,14 +1,14 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
-import { IsString, MaxLength } from 'class-validator';
+import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
 import { TokenInspection } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import { readParameters } from '../oauth/parameters.js';
+import { readParameters, Text } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import {
@@ -22,9 +22,8 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 class TokenBody extends CredentialParameters {
-  @IsString()
+  @Text('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
   @MaxLength(8192)
-  @ApiProperty('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
   token!: string;
 }
 

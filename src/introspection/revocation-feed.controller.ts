@@ -1,10 +1,10 @@
 import { Get, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601, IsString, Matches, MaxLength } from 'class-validator';
+import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
 import type { Request, Response } from 'express';
 import type { PublishedRevocation } from '../access-token/feed/revocation-pages.js';
 import { parseQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, readParameters, Text } from '../oauth/parameters.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../oauth/parameters.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
@@ -16,21 +16,17 @@ import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed
 
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
-const MAX_CURSOR_CHARACTERS = 64;
-
 const EXAMPLE_ENTRIES = [
   { kind: 'subject', value: EXAMPLE.entityId, generation: 2, expires_at: EXAMPLE.laterTime },
   { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
 ];
 
 class FeedQuery {
-  @Optional()
-  @IsString()
-  @MaxLength(MAX_CURSOR_CHARACTERS)
-  @ApiProperty(
+  @OptionalText(
     'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
     EXAMPLE.cursor,
   )
+  @MaxLength(64)
   after?: string;
 
   @Optional()
@@ -110,19 +106,9 @@ export class RevocationFeedController {
     const disconnected = disconnectSignal(request.res as Response);
     const page = await this.feed.read({ after: start, waitSeconds: Number(wait), view, disconnected });
     return {
-      revocations: page.revocations.map(toEntry),
+      revocations: page.revocations.map(({ audience: _audience, ...entry }) => entry),
       cursor: cursorOf({ ...page.end, view }),
       complete: page.isComplete,
     };
   }
-}
-
-function toEntry({ kind, value, generation, issuedBefore, expiresAt }: PublishedRevocation): RevocationEntry {
-  return {
-    kind,
-    value,
-    ...(generation !== undefined && { generation }),
-    ...(issuedBefore !== undefined && { issued_before: new Date(issuedBefore).toISOString() }),
-    expires_at: new Date(expiresAt).toISOString(),
-  };
 }

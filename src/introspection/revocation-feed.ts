@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { type FeedPosition, isSamePosition } from '../access-token/feed/feed-history.js';
-import { type PublishedRevocation, RevocationPages } from '../access-token/feed/revocation-pages.js';
+import {
+  type PublishedRevocation,
+  type RevocationPage,
+  RevocationPages,
+} from '../access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../access-token/feed/revocation-publisher.js';
 import { cursorAfter, wordsOf } from '../registry/page-query.js';
 
@@ -103,12 +107,6 @@ interface FeedRequest {
   disconnected: AbortSignal;
 }
 
-interface FeedResult {
-  revocations: PublishedRevocation[];
-  end: FeedPosition;
-  isComplete: boolean;
-}
-
 @Injectable()
 export class RevocationFeed {
   constructor(
@@ -121,7 +119,7 @@ export class RevocationFeed {
    * Reads the next page. If the page has no revocations for the caller, waits for a page that has. After the wait the
    * page is read again, because the caller takes an empty page for the state at the time of the response.
    */
-  async read({ after, waitSeconds, view, disconnected }: FeedRequest): Promise<FeedResult> {
+  async read({ after, waitSeconds, view, disconnected }: FeedRequest): Promise<RevocationPage> {
     const waitUntil = performance.now() + waitSeconds * 1000;
     for (let start = after, isLast = false; ; ) {
       const page = await this.pages.read(start);

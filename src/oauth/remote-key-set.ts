@@ -4,7 +4,7 @@ import type { Clock } from '../platform/clock.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { OAuthError } from './oauth-error.js';
 
-const jose = () => loadWhenUsed<typeof import('jose')>('jose');
+export const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
 /** Finds the key that the header of a JWS names. */
 type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;

@@ -15,14 +15,14 @@ import {
   rawSignature,
 } from '../../src/access-token/access-tokens.js';
 import { INACTIVE_REASONS } from '../../src/access-token/inactive-reason.js';
-import { generateKey, readKeySet, type SigningKey } from '../../src/access-token/key-set.js';
+import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { VerifiedTokens } from '../../src/access-token/verified-tokens.js';
 import { Audit, SinkFailures } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/watched-file.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
+import { RecentMap } from '../../src/platform/recent-map.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 
@@ -290,13 +290,13 @@ describe('a key set', () => {
 });
 
 describe('the memory of verified tokens', () => {
-  const add = vi.spyOn(VerifiedTokens.prototype, 'add');
+  const set = vi.spyOn(RecentMap.prototype, 'set');
   const verifySpy = vi.spyOn(crypto, 'verify');
   syncBuiltinESMExports(); // named imports of other modules then have the spy, too
   let token: string;
   beforeEach(() => {
     token = tokens.issue({ ...CLAIMS, ancestors: ['first'], act: { sub: 'agent', client_id: 'site' } }, TTL_SECONDS);
-    for (const spy of [add, verifySpy]) spy.mockClear();
+    for (const spy of [set, verifySpy]) spy.mockClear();
   });
   afterAll(() => {
     vi.restoreAllMocks();
@@ -321,22 +321,22 @@ describe('the memory of verified tokens', () => {
     expectRejected(`${token.slice(0, -8)}AAAAAAAA`);
     setClock(NOW_SECONDS + TTL_SECONDS);
     expectRejected(token);
-    expect(add).not.toHaveBeenCalled();
+    expect(set).not.toHaveBeenCalled();
     clock.reset();
     claimsOf(tokens, token);
-    expect(add.mock.calls).toEqual([[expect.stringMatching(/^[0-9a-f]{64}$/), expect.anything(), expect.anything()]]);
-    for (const segment of token.split('.')) expect(JSON.stringify(add.mock.calls)).not.toContain(segment);
+    expect(set.mock.calls).toEqual([[expect.stringMatching(/^[0-9a-f]{64}$/), expect.anything()]]);
+    for (const segment of token.split('.')) expect(JSON.stringify(set.mock.calls)).not.toContain(segment);
   });
 
   it('is bounded, and drops the tokens that were not used for longest', () => {
-    const verified = new VerifiedTokens();
-    const [used] = readKeySet(setOf(key)) as [SigningKey];
+    claimsOf(tokens, token);
+    const verified = set.mock.contexts[0] as RecentMap<object>;
     for (let count = 0; count < 15_000; count++) {
-      verified.add(`token ${count}`, used, {});
-      verified.find('token 0', used);
+      verified.set(`token ${count}`, {});
+      verified.get('token 0');
       expect(verified.size).toBeLessThanOrEqual(5_000);
     }
-    const found = [0, 1, 12_501, 14_999].map((count) => verified.find(`token ${count}`, used) !== undefined);
+    const found = [0, 1, 12_501, 14_999].map((count) => verified.get(`token ${count}`) !== undefined);
     expect(found).toEqual([true, false, true, true]);
   });
 });

@@ -7,19 +7,17 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
 import type { Revocation, RevocationAudience, RevocationKind } from '../revocation.entity.js';
 import type { FeedPosition } from './feed-history.js';
-import { MAX_ROWS_PER_POSITION } from './position-writer.js';
+import { FIND_STATE, MAX_ROWS_PER_POSITION } from './feed-statements.js';
 import { RevocationPublisher } from './revocation-publisher.js';
 
+/** An entry of the feed as consumers get it (protocol §7.6), and whose tokens it can end. Times are in ISO 8601. */
 export interface PublishedRevocation {
   kind: Exclude<RevocationKind, 'generation'> | 'subject';
   value: string;
   audience: RevocationAudience;
-  /** Tokens of the subject with a lower generation have ended. */
   generation?: number;
-  /** Tokens that were issued up to this time have ended, in milliseconds since 1970. Absent with `generation`. */
-  issuedBefore?: number;
-  /** Milliseconds since 1970. */
-  expiresAt: number;
+  issued_before?: string;
+  expires_at: string;
 }
 
 export interface RevocationPage {
@@ -44,30 +42,14 @@ const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
  */
 const MAX_AGE_MS = 2 * 86_400_000;
 
-const COLUMNS = [
-  'position',
-  'kind',
-  'value',
-  'issued_before',
-  'expires_at',
-  'published_until',
-  'generation',
-  'audience',
-] as const;
+const COLUMNS = ['kind', 'value', 'issued_before', 'expires_at', 'published_until', 'generation', 'audience'] as const;
 
-const READ_PAGE = selectStatement<
-  [after: number, now: Date, stillNow: Date],
-  EntityRow<Revocation, (typeof COLUMNS)[number]>
->({
-  columns: COLUMNS,
+type PageRow = EntityRow<Revocation, 'position' | (typeof COLUMNS)[number]>;
+
+const READ_PAGE = selectStatement<[after: number, now: Date, stillNow: Date], PageRow>({
+  columns: ['position', ...COLUMNS],
   from: `revocation WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
     ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
-  batch: true,
-});
-
-const READ_POSITION = selectStatement<[], { position: number }>({
-  columns: ['position'],
-  from: 'revocation_feed WHERE id = 1',
   batch: true,
 });
 
@@ -122,14 +104,18 @@ export class RevocationPages {
    */
   private async isUnknown(position: number, highest: FeedPosition): Promise<boolean> {
     if (position <= highest.position) return false;
-    const [state] = await this.database.select(READ_POSITION, []);
+    const [state] = await this.database.select(FIND_STATE, []);
     return state !== undefined && position > state.position;
   }
 }
 
-function publishedOf(row: EntityRow<Revocation, (typeof COLUMNS)[number]>): PublishedRevocation {
+function publishedOf(row: PageRow): PublishedRevocation {
   const { kind, value, audience, generation } = row;
-  const expiresAt = timeOf(row.published_until ?? row.expires_at);
-  if (kind === 'generation') return { kind: 'subject', value, audience, generation: generation ?? 0, expiresAt };
-  return { kind, value, audience, issuedBefore: timeOf(row.issued_before), expiresAt };
+  const expires_at = isoOf(row.published_until ?? row.expires_at);
+  if (kind === 'generation') return { kind: 'subject', value, audience, generation: generation ?? 0, expires_at };
+  return { kind, value, audience, issued_before: isoOf(row.issued_before), expires_at };
+}
+
+function isoOf(time: Date | string): string {
+  return new Date(timeOf(time)).toISOString();
 }

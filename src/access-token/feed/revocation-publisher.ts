@@ -7,7 +7,10 @@ import {
   ServiceUnavailableException,
 } from '@nestjs/common';
 import type { Counter } from 'prom-client';
+import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
+import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
@@ -18,10 +21,11 @@ import {
   FIND_UNPUBLISHED,
   FIND_WAITING,
   MAX_ROWS_PER_POSITION,
-  PositionWriter,
+  publishStatement,
+  RAISE_POSITION,
   type StoredFeedState,
   type WaitingRow,
-} from './position-writer.js';
+} from './feed-statements.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;
@@ -55,16 +59,20 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
-  private readonly waiting = new WaitingRevocations();
+  /**
+   * Since when each committed revocation waits for its position, by `performance.now()`. Others may get positions
+   * meanwhile, because the publisher leaves out rows that a transaction has locked.
+   */
+  private waiting = new Map<string, number>();
   /** Since when revocations wait while the position does not move, by `performance.now()`. */
   private waitingSince: number | undefined;
 
   constructor(
     private readonly database: Database,
     private readonly history: FeedHistory,
-    private readonly positions: PositionWriter,
     private readonly entries: FeedEntries,
     private readonly recorded: RecordedValues,
+    private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
     metrics.gauge(
@@ -99,7 +107,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   }
 
   private get lagMs(): number {
-    return performance.now() - (this.waiting.oldestSince ?? this.readAt);
+    return performance.now() - (this.waiting.size === 0 ? this.readAt : Math.min(...this.waiting.values()));
   }
 
   private schedule(): void {
@@ -127,7 +135,10 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (!stored) return;
     const isWaiting = stored.is_waiting !== 0;
     const waiting = isWaiting ? await this.database.select(FIND_WAITING, []) : [];
-    this.waiting.update(waiting, performance.now());
+    // a revocation that was published and changed since has another position, and waits since its change
+    const keys = waiting.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
+    const now = performance.now();
+    this.waiting = new Map(keys.map((key) => [key, this.waiting.get(key) ?? now]));
     await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
@@ -166,12 +177,37 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const { highest, hasBacklog } = this.state;
     const rows = await this.findUnpublished();
     if (!highest || (rows.length === 0 && !hasBacklog)) return false;
-    const publication = await this.positions.publish(this.id, highest.position, rows);
-    if (!publication) return false;
-    this.published.inc(publication.rowCount);
-    this.entries.addPublished(publication.rowCount);
-    this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
-    return publication.hasBacklog;
+    const hasMore = rows.length >= MAX_ROWS_PER_POSITION;
+    const position = await this.writePosition(highest.position, rows, hasMore);
+    if (position === undefined) return false;
+    this.published.inc(rows.length);
+    this.entries.addPublished(rows.length);
+    this.moveTo({ ...highest, position }, hasMore);
+    return hasMore;
+  }
+
+  /**
+   * Raises the highest position of the feed and writes it to revocations, in one transaction (protocol §7.6).
+   *
+   * @returns the position; `undefined` if another process has published since this process read the `highest` one
+   */
+  private async writePosition(highest: number, rows: WaitingRow[], hasMore: boolean): Promise<number | undefined> {
+    const { customer, other } = await this.recorded.entrySeconds();
+    const now = this.clock.now();
+    const until = (seconds: number) => new Date(now + seconds * 1000);
+    const position = Math.max(highest + 1, now);
+    const times = [until(customer), until(customer), until(other), until(other)];
+    const publishRows = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
+      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+      const parameters = [position, ...times, kind, ...values, position, position, this.id];
+      return { statement: publishStatement(values), parameters };
+    });
+    // slow transactions of requests must not delay a publication
+    const [raised] = await this.database.executeTogether([
+      bindWrite(RAISE_POSITION, [position, this.id, hasMore, rows.length, highest]),
+      ...publishRows,
+    ]);
+    return raised === 1 ? position : undefined;
   }
 
   /** On a server without SKIP LOCKED, a locked row delays the others. */
@@ -189,28 +225,5 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   private moveTo(highest: FeedPosition, hasBacklog: boolean): void {
     if (this.state.moveTo(highest, hasBacklog)) this.waitingSince = undefined;
-  }
-}
-
-/**
- * Since when committed revocations wait for their positions, as far as this process has seen. Other revocations may get
- * positions meanwhile, because the publisher leaves out rows that a transaction has locked.
- */
-class WaitingRevocations {
-  private since = new Map<string, number>();
-
-  /**
-   * @param rows all that wait now
-   * @param now by `performance.now()`
-   */
-  update(rows: readonly WaitingRow[], now: number): void {
-    // a revocation that was published and changed since has another position, and waits since its change
-    const keys = rows.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
-    this.since = new Map(keys.map((key) => [key, this.since.get(key) ?? now]));
-  }
-
-  /** Since when the oldest of them waits, by `performance.now()`; `undefined` if none waits. */
-  get oldestSince(): number | undefined {
-    return this.since.size === 0 ? undefined : Math.min(...this.since.values());
   }
 }

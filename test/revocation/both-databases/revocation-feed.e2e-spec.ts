@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/position-writer.js';
+import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-statements.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
 import { FeedWaiters } from '../../../src/introspection/revocation-feed.js';

@@ -1,18 +1,12 @@
-import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import { Clock } from '../../platform/clock.js';
-import { Database } from '../../platform/database/database.js';
 import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import {
-  type BoundWrite,
-  bindWrite,
   type EntityRow,
   selectStatement,
   type WriteStatement,
   writeStatement,
 } from '../../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
-import { RecordedValues } from '../recorded-values.js';
+import { placeholdersFor } from '../../platform/database/value-list.js';
 import type { Revocation } from '../revocation.entity.js';
 import { HISTORY } from './feed-history.js';
 
@@ -92,50 +86,10 @@ export const RAISE_POSITION = writeStatement<
  * twice, the second one leaves the rows as the first one left them: a consumer may have read the position already, and
  * the rows may have changed since.
  */
-const publishStatement = (values: string[]): WriteStatement =>
+export const publishStatement = (values: string[]): WriteStatement =>
   writeStatement(`UPDATE revocation SET position = ?,
       published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
         WHEN expires_at > ? THEN ? ELSE expires_at END
     WHERE kind = ? AND value IN (${placeholdersFor(values)})
       AND (position IS NULL OR position < ?)
       AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
-
-interface Publication {
-  position: number;
-  rowCount: number;
-  hasBacklog: boolean;
-}
-
-/** Raises the highest position of the feed and writes it to revocations, in one transaction (protocol §7.6). */
-@Injectable()
-export class PositionWriter {
-  constructor(
-    private readonly database: Database,
-    private readonly clock: Clock,
-    private readonly recorded: RecordedValues,
-  ) {}
-
-  /** @returns `undefined` if another process has published since this process read the `highest` position */
-  async publish(publisher: string, highest: number, rows: WaitingRow[]): Promise<Publication | undefined> {
-    const { customer, other } = await this.recorded.entrySeconds();
-    const now = this.clock.now();
-    const [customersUntil, othersUntil] = [customer, other].map((seconds) => new Date(now + seconds * 1000)) as [
-      Date,
-      Date,
-    ];
-    const position = Math.max(highest + 1, now);
-    const hasBacklog = rows.length >= MAX_ROWS_PER_POSITION;
-    const times = [customersUntil, customersUntil, othersUntil, othersUntil];
-    const publishRows = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
-      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
-      const parameters = [position, ...times, kind, ...values, position, position, publisher];
-      return { statement: publishStatement(values), parameters };
-    });
-    // slow transactions of requests must not delay a publication
-    const [raised] = await this.database.executeTogether([
-      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, rows.length, highest]),
-      ...publishRows,
-    ]);
-    return raised === 1 ? { position, rowCount: rows.length, hasBacklog } : undefined;
-  }
-}
