@@ -105,18 +105,10 @@ const TYPES: JsonType[] = [
   {
     name: 'a string',
     accepts: (value) => typeof value === 'string',
-    rules: [
-      ...['isString', 'matches', 'isLength', 'minLength', 'maxLength', 'isUuid', 'isUrl', 'isEmail', 'isJwt'],
-      ...[
-        'isIso8601',
-        'isDateString',
-        'isHexadecimal',
-        'isBase64',
-        'isNumberString',
-        'isBooleanString',
-        'isPhoneNumber',
-      ],
-    ],
+    rules: (
+      'isString matches isLength minLength maxLength isUuid isUrl isEmail isJwt isIso8601 isDateString isHexadecimal ' +
+      'isBase64 isNumberString isBooleanString isPhoneNumber'
+    ).split(' '),
   },
   { name: 'an integer', accepts: (value) => typeof value === 'number', rules: ['isInt'] },
   { name: 'a number', accepts: (value) => typeof value === 'number', rules: ['isNumber', 'min', 'max'] },

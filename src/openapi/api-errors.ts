@@ -10,17 +10,17 @@ import { declaredProperties } from '../platform/validation.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TOKEN_ERRORS } from '../token/token-checks.js';
-import type { TokenRouteKind } from '../token/token-response.js';
+import type { TokenRouteOptions } from '../token/token-response.js';
 import { schemaOf } from './schemas.js';
 
 const ERRORS_OF_EVERY_ROUTE = [OAuthError.serverError(undefined), OAuthError.unavailable()];
 const ERRORS_OF_BODIES = [OAuthError.payloadTooLarge(), OAuthError.unsupportedEncoding()];
 
 /** The errors that a route can have, each once. The routes declare their own errors; the others follow from the route. */
-export function errorsOf(route: Route, kind?: TokenRouteKind, grants?: RegisteredGrant[]): ApiError[] {
+export function errorsOf(route: Route, token?: TokenRouteOptions, grants?: RegisteredGrant[]): ApiError[] {
   const { description, path } = route;
   const all = [
-    ...(grants ? errorsOfGrants(grants, kind) : errorsOfBody(route)),
+    ...(grants ? errorsOfGrants(grants, token) : errorsOfBody(route)),
     ...(path.includes('{') ? [REQUEST_ERRORS.pathEncoding()] : []),
     ...authenticationErrors(route, grants),
     ...requestErrors(route),
@@ -65,14 +65,12 @@ function requestErrors({ guards, path, parameters, surface, description: { query
 }
 
 /** The errors of the checks of the token endpoint, and those that the grants declare. */
-function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiError[] {
+function errorsOfGrants(grants: RegisteredGrant[], token?: TokenRouteOptions): ApiError[] {
   const declares = (name: string) => grants.some(({ body }) => declaredProperties(body).includes(name));
   const byAgent = grants.flatMap(({ agentScope }) => (agentScope === undefined ? [] : [agentScope]));
   return [
     OAuthError.invalidMessage(),
-    ...(kind === 'fixed-grant'
-      ? []
-      : [OAuthError.invalidRequest('grant_type: required'), OAuthError.unsupportedGrantType()]),
+    ...(token?.grantType ? [] : [OAuthError.invalidRequest('grant_type: required'), OAuthError.unsupportedGrantType()]),
     OAuthError.invalidRequest('client_id: required'),
     REQUEST_ERRORS.clientUnknown(),
     REQUEST_ERRORS.foreignOrigin(),

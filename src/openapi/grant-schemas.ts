@@ -1,7 +1,6 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { ownFields } from '../token/token.endpoint.js';
-import type { TokenRouteKind } from '../token/token-response.js';
-import { OptionalTokenFields, TokenResponse } from '../token/token-response.js';
+import { OptionalTokenFields, TokenResponse, type TokenRouteOptions } from '../token/token-response.js';
 import {
   exampleOf,
   type MediaExamples,
@@ -17,11 +16,11 @@ import {
 
 /** A component for each grant: the schema of its parameters at `POST /v2/customer/token`. */
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
-  return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, 'token')]));
+  return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, {})]));
 }
 
-export function grantBodies(grants: RegisteredGrant[], kind: TokenRouteKind): Schema {
-  if (kind !== 'token') return oneOf(grants.map((grant) => grantBody(grant, kind)));
+export function grantBodies(grants: RegisteredGrant[], route: TokenRouteOptions): Schema {
+  if (route.group || route.grantType) return oneOf(grants.map((grant) => grantBody(grant, route)));
   const references = grants.map((grant): [string, string] => [
     grant.name,
     `#/components/schemas/${componentOf(grant)}`,
@@ -38,20 +37,20 @@ function componentOf({ name }: RegisteredGrant): string {
 }
 
 /** The schema of a grant's parameters, from the class that validates them. The parameters of every grant come first. */
-function grantBody({ name, body, api }: RegisteredGrant, kind: TokenRouteKind): ObjectSchema {
+function grantBody({ name, body, api }: RegisteredGrant, { group, grantType }: TokenRouteOptions): ObjectSchema {
   const { properties, ...schema } = schemaOf(body);
   const { grant_type, client_id, ...others } = properties;
   const title = { title: name, ...(api && { description: api.description }) };
   const common = { grant_type: { description: grant_type?.description, const: name }, client_id: client_id ?? {} };
   const named = { ...title, ...schema, properties: { ...common, ...others } };
-  if (kind === 'fixed-grant') return without(named, 'grant_type');
-  if (kind === 'token') return named;
+  if (grantType) return without(named, 'grant_type');
+  if (!group) return named;
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
 
-export function grantExamples(grants: RegisteredGrant[], kind: TokenRouteKind): MediaExamples {
+export function grantExamples(grants: RegisteredGrant[], route: TokenRouteOptions): MediaExamples {
   const entries = grants.flatMap((grant) => {
-    const examples = objectExamples(grantBody(grant, kind), grant.api?.examples, 'required');
+    const examples = objectExamples(grantBody(grant, route), grant.api?.examples, 'required');
     return [...examples].map(([title, value]): [string, unknown] => [titleOf(grant.name, title), value]);
   });
   return mediaExamples(new Map(entries));

@@ -4,11 +4,11 @@ import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { FixedGrantType, TokenRoute } from '../token/token-response.js';
+import { TokenRoute, type TokenRouteOptions } from '../token/token-response.js';
 import { errorsOf } from './api-errors.js';
 import type { ErrorComponents } from './error-responses.js';
 import { claimProperties, grantResponse, grantResponseExamples } from './grant-schemas.js';
-import { grantRequestBody, requestBody } from './request-bodies.js';
+import { grantRequestBody, JSON_TYPE, requestBody } from './request-bodies.js';
 import { anyOf, mediaExamples, objectExamples, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
@@ -19,7 +19,6 @@ export const SECURITY_SCHEMES: Schema = {
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };
 
-const JSON_TYPE = 'application/json';
 const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
@@ -28,8 +27,9 @@ const reflector = new Reflector();
 export function operationOf(route: Route, grants: RegisteredGrant[], components: ErrorComponents): Schema {
   const { surface, path, method, handler, description: texts } = route;
   const { summary, description, query, response, errorStatuses = [] } = texts;
-  const routeGrants = grantsOfRoute(route, grants);
-  const errors = errorsOf(route, reflector.get(TokenRoute, handler), routeGrants);
+  const token = reflector.get(TokenRoute, handler);
+  const routeGrants = token && grantsOf(token, grants);
+  const errors = errorsOf(route, token, routeGrants);
   return {
     operationId: `${method}${path.replace(/\W+/g, '_').replace(/_$/, '')}`,
     summary,
@@ -37,8 +37,8 @@ export function operationOf(route: Route, grants: RegisteredGrant[], components:
     tags: [surface],
     security: securityOf(route, routeGrants),
     parameters: [...pathParameters(route), ...(query ? queryParameters(schemaOf(query)) : [])],
-    ...(routeGrants
-      ? { requestBody: grantRequestBody(route, routeGrants) }
+    ...(token && routeGrants
+      ? { requestBody: grantRequestBody(token, routeGrants) }
       : texts.body && { requestBody: requestBody(route) }),
     responses: {
       ...successResponses(route, grants, routeGrants),
@@ -47,18 +47,10 @@ export function operationOf(route: Route, grants: RegisteredGrant[], components:
   };
 }
 
-/** The grants that a token route offers; `undefined` for any other route. */
-function grantsOfRoute({ handler }: Route, grants: RegisteredGrant[]): RegisteredGrant[] | undefined {
-  switch (reflector.get(TokenRoute, handler)) {
-    case undefined:
-      return undefined;
-    case 'fixed-grant':
-      return grants.filter(({ name }) => name === reflector.get(FixedGrantType, handler));
-    case 'group':
-      return grants.filter(({ groups }) => groups);
-    default:
-      return grants;
-  }
+/** The grants that a token route offers. */
+function grantsOf({ group, grantType }: TokenRouteOptions, grants: RegisteredGrant[]): RegisteredGrant[] {
+  if (grantType) return grants.filter(({ name }) => name === grantType);
+  return group ? grants.filter(({ groups }) => groups) : grants;
 }
 
 function successResponses(

@@ -1,8 +1,7 @@
-import { Reflector } from '@nestjs/core';
 import type { ApiExamples } from '../platform/http/api-route.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { TokenRoute } from '../token/token-response.js';
+import type { TokenRouteOptions } from '../token/token-response.js';
 import { grantBodies, grantExamples } from './grant-schemas.js';
 import {
   type MediaExamples,
@@ -15,11 +14,10 @@ import {
   schemaOf,
 } from './schemas.js';
 
-const JSON_TYPE = 'application/json';
+export const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MERGE_PATCH_TYPE = 'application/merge-patch+json';
 const BEGINS_WITH_BRACE = '^\\s*\\{';
-const reflector = new Reflector();
 
 type Media = MediaExamples & { schema: Schema };
 
@@ -69,11 +67,10 @@ function bodyExamples(schemas: ObjectSchema[], examples?: ApiExamples): MediaExa
   return mediaExamples(new Map(entries));
 }
 
-export function grantRequestBody(route: Route, grants: RegisteredGrant[]): Schema {
-  const kind = reflector.get(TokenRoute, route.handler);
+export function grantRequestBody(token: TokenRouteOptions, grants: RegisteredGrant[]): Schema {
   const mediaFor = (offered: RegisteredGrant[]) => ({
-    schema: grantBodies(offered, kind),
-    ...grantExamples(offered, kind),
+    schema: grantBodies(offered, token),
+    ...grantExamples(offered, token),
   });
   const withForm = grants.filter(({ form }) => form);
   return { required: true, content: contents(mediaFor(grants), withForm.length > 0 ? mediaFor(withForm) : undefined) };

@@ -32,14 +32,13 @@ export class OptionalTokenFields {
   refresh_token!: string;
 }
 
-/**
- * The kinds of token routes: `token` for every grant, `group` for the same with a group in the path, and `fixed-grant`
- * for a route of one grant, whose requests have no `grant_type`.
- */
-export type TokenRouteKind = 'token' | 'group' | 'fixed-grant';
+/** What distinguishes a route that issues customer tokens from `POST /v2/customer/token`. */
+export interface TokenRouteOptions {
+  /** Whether the path has a group. */
+  group?: boolean;
+  /** The only grant of the route. Its requests have no `grant_type`. */
+  grantType?: string;
+}
 
 /** Marks a route that issues customer tokens by the registered grants, for the OpenAPI document. */
-export const TokenRoute = Reflector.createDecorator<TokenRouteKind>();
-
-/** The grant of a route whose requests have no `grant_type`. */
-export const FixedGrantType = Reflector.createDecorator<string>();
+export const TokenRoute = Reflector.createDecorator<TokenRouteOptions>();

@@ -14,7 +14,7 @@ export class TokenController {
   constructor(private readonly endpoint: TokenEndpoint) {}
 
   @Post('token')
-  @TokenRoute('token')
+  @TokenRoute({})
   @UsesCookies()
   @ChecksOrigin()
   @ApiRoute({
@@ -29,7 +29,7 @@ export class TokenController {
   }
 
   @Post(':organization_id/:group_id/token')
-  @TokenRoute('group')
+  @TokenRoute({ group: true })
   @UsesCookies()
   @ChecksOrigin()
   @ApiRoute({

@@ -12,7 +12,6 @@ import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
-import type { Browser } from '../routes/client-request.js';
 import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
@@ -53,7 +52,7 @@ export class TokenEndpoint implements TokenServices {
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
     const { grant, client, organization, caller: agent } = request;
-    const work = async () => grant.handler.grant(new CheckedGrantRequest(request));
+    const work = async () => grant.handler.grant(grantRequestOf(request));
     const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
@@ -117,25 +116,18 @@ function tokenResponse(
   return response;
 }
 
-/** What a grant gets of a request. A class, because few grants need the network, and finding it out takes time. */
-class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
-  readonly body: GrantBody;
-  readonly client: ClientApplication;
-  readonly organization: Organization;
-  readonly groupId: string;
-  readonly agent: AgentPrincipal | undefined;
-  readonly browser: Browser;
-
-  constructor({ parameters, client, organization, route, caller, http }: TokenRequest) {
-    this.body = parameters;
-    this.client = client;
-    this.organization = organization as Organization;
-    this.groupId = route.group?.groupId ?? '';
-    this.agent = caller;
-    this.browser = browserOf(http);
-  }
-
-  get network(): string {
-    return requestContext.required().network;
-  }
+/** What a grant gets of a request. The network is a getter, because few grants need it, and finding it out takes time. */
+function grantRequestOf(request: TokenRequest): GrantRequest<GrantBody, AgentPrincipal | undefined> {
+  const { parameters, client, organization, route, caller, http } = request;
+  return {
+    body: parameters,
+    client,
+    organization: organization as Organization,
+    groupId: route.group?.groupId ?? '',
+    agent: caller,
+    browser: browserOf(http),
+    get network() {
+      return requestContext.required().network;
+    },
+  };
 }

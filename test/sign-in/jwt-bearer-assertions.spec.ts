@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Assertions, IssuerKeys } from '../../src/grants/jwt-bearer/assertions.js';
+import { Assertions } from '../../src/grants/jwt-bearer/assertions.js';
 import type { JwtBearerSettings } from '../../src/grants/jwt-bearer/jwt-bearer.settings.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';
@@ -10,7 +10,7 @@ import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js'
 import { ACME } from '../support/test-registry.js';
 
 const clock = new Clock();
-const assertions = new Assertions(new IssuerKeys(clock), clock, Object.assign(new Configuration(), { AUTH_URL }));
+const assertions = new Assertions(clock, Object.assign(new Configuration(), { AUTH_URL }));
 const use = { clientId: SIGN_IN, organizationId: ACME };
 let acme: SignInSystem;
 let settings: JwtBearerSettings;

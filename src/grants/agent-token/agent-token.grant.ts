@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
-import { IsBoolean, IsIn, IsString } from 'class-validator';
+import { IsBoolean, IsString } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { lineageByAgent } from '../../access-token/token-lineage.js';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { IsIdText, IsUuid, Optional } from '../../oauth/parameters.js';
+import { IsIdText, IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -19,8 +19,7 @@ import { CustomerController } from './customer.controller.js';
 
 /** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {
-  @IsIn(['token'])
-  @ApiProperty('Always `token`.', 'token')
+  @OneOf(['token'], 'Always `token`.')
   response_type!: 'token';
 
   @Optional()

@@ -4,7 +4,7 @@ import { ChecksOrigin } from '../../platform/http/route-parameters.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { TokenEndpoint } from '../../token/token.endpoint.js';
 import { Context } from '../../token/token-checks.js';
-import { FixedGrantType, TokenResponse, TokenRoute } from '../../token/token-response.js';
+import { TokenResponse, TokenRoute } from '../../token/token-response.js';
 
 const GRANT_TYPE = 'agent_token';
 
@@ -14,9 +14,8 @@ export class CustomerController {
   constructor(private readonly endpoint: TokenEndpoint) {}
 
   @Post()
-  @TokenRoute('fixed-grant')
+  @TokenRoute({ grantType: GRANT_TYPE })
   @ChecksOrigin()
-  @FixedGrantType(GRANT_TYPE)
   @ApiRoute({
     summary: 'Get a customer token by the agent token grant; older route',
     description:

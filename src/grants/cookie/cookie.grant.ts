@@ -1,17 +1,15 @@
 import { Injectable, Module } from '@nestjs/common';
-import { IsIn, IsString } from 'class-validator';
+import { IsString } from 'class-validator';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { IsUuid, Optional } from '../../oauth/parameters.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
+import { IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
 export class CookieBody extends GrantBody {
-  @IsIn(['token'])
-  @ApiProperty('Always `token`.', 'token')
+  @OneOf(['token'], 'Always `token`.')
   response_type!: 'token';
 
   @IsUuid()

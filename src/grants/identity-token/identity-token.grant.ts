@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
-import { ArrayUnique, IsArray, IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
+import { ArrayUnique, IsArray, IsBoolean, IsIn, MaxLength } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { Audit } from '../../audit/audit.js';
 import { IdentityModule } from '../../identity/identity.module.js';
@@ -8,7 +8,7 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { auditLinked, cookieOf } from '../../identity/new-browsers.js';
 import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, OptionalText } from '../../oauth/parameters.js';
+import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/code-origin.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
@@ -40,9 +40,8 @@ class IdentityTokenSettings {
 
 /** The parameters of protocol §4.5. */
 export class IdentityTokenBody extends GrantBody {
-  @IsString()
+  @Text('The transfer token that the first device created.', EXAMPLE.transferToken)
   @MaxLength(1024)
-  @ApiProperty('The transfer token that the first device created.', EXAMPLE.transferToken)
   code!: string;
 
   @OptionalText(

@@ -5,32 +5,6 @@ import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
 type Jose = typeof import('jose');
 
-/** The public keys of the sign-in systems of organizations. */
-@Injectable()
-export class IssuerKeys {
-  private readonly inline = new WeakMap<object, JWTVerifyGetKey>();
-  private readonly remote = new Map<string, RemoteKeySet>();
-
-  constructor(private readonly clock: Clock) {}
-
-  /**
-   * Returns a function that finds the key of an assertion by its `kid`.
-   *
-   * The function rejects with OAuthError `temporarily_unavailable` if the keys cannot be fetched.
-   */
-  of({ createLocalJWKSet }: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
-    if (jwks_uri !== undefined) {
-      const keys = this.remote.get(jwks_uri) ?? new RemoteKeySet(jwks_uri, this.clock);
-      this.remote.set(jwks_uri, keys);
-      return keys.getKey;
-    }
-    const set = jwks as JSONWebKeySet;
-    const keys = this.inline.get(set) ?? createLocalJWKSet(set);
-    this.inline.set(set, keys);
-    return keys;
-  }
-}
-
 /** The user whom an assertion authenticates. */
 export interface ProvenUser {
   issuer: string;
@@ -70,9 +44,10 @@ const SEGMENT = /^[A-Za-z0-9_-]+$/;
 @Injectable()
 export class Assertions {
   private readonly audience: string[];
+  private readonly inlineKeys = new WeakMap<object, JWTVerifyGetKey>();
+  private readonly remoteKeys = new Map<string, RemoteKeySet>();
 
   constructor(
-    private readonly keys: IssuerKeys,
     private readonly clock: Clock,
     { AUTH_URL }: Configuration,
   ) {
@@ -98,7 +73,7 @@ export class Assertions {
 
   private async claimsOf(jose: Jose, assertion: string, settings: JwtBearerSettings): Promise<JWTPayload> {
     const { errors, jwtVerify } = jose;
-    const { payload } = await jwtVerify(assertion, this.keys.of(jose, settings), {
+    const { payload } = await jwtVerify(assertion, this.keysOf(jose, settings), {
       algorithms: ALGORITHMS,
       issuer: settings.issuer,
       audience: settings.audience ?? this.audience,
@@ -111,6 +86,19 @@ export class Assertions {
       throw invalidAssertion(`${error instanceof errors.JOSEError ? code : name} ${claim}`.trim());
     });
     return payload;
+  }
+
+  /** Finds the key of an assertion by its `kid`. Rejects with 503 if the keys cannot be fetched. */
+  private keysOf({ createLocalJWKSet }: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
+    if (jwks_uri !== undefined) {
+      const keys = this.remoteKeys.get(jwks_uri) ?? new RemoteKeySet(jwks_uri, this.clock);
+      this.remoteKeys.set(jwks_uri, keys);
+      return keys.getKey;
+    }
+    const set = jwks as JSONWebKeySet;
+    const keys = this.inlineKeys.get(set) ?? createLocalJWKSet(set);
+    this.inlineKeys.set(set, keys);
+    return keys;
   }
 
   /**

@@ -21,7 +21,7 @@ import {
   type UserSignIn,
   UUID,
 } from '../../public/grant.js';
-import { Assertions, IssuerKeys } from './assertions.js';
+import { Assertions } from './assertions.js';
 import { JwtBearerClientSettings, JwtBearerSettings } from './jwt-bearer.settings.js';
 import { UsedAssertion, UsedAssertions } from './used-assertions.js';
 
@@ -138,6 +138,6 @@ function assertMayLink(settings: JwtBearerSettings, { remember }: JwtBearerBody)
 
 @Module({
   imports: [IdentityModule, OrganizationUserModule, TypeOrmModule.forFeature([UsedAssertion])],
-  providers: [JwtBearerGrant, Assertions, IssuerKeys, UsedAssertions],
+  providers: [JwtBearerGrant, Assertions, UsedAssertions],
 })
 export class JwtBearerGrantModule {}

@@ -1,8 +1,8 @@
 import { Injectable, Module } from '@nestjs/common';
-import { IsString, MaxLength } from 'class-validator';
+import { MaxLength } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
@@ -10,9 +10,8 @@ import { GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.8. */
 class RefreshTokenBody extends GrantBody {
-  @IsString()
+  @Text('The refresh token of the last response.', EXAMPLE.refreshToken)
   @MaxLength(1024)
-  @ApiProperty('The refresh token of the last response.', EXAMPLE.refreshToken)
   refresh_token!: string;
 }
 
