@@ -1,11 +1,11 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { Exclude } from 'class-transformer';
-import { IsBoolean, MaxLength } from 'class-validator';
+import { IsArray, IsBoolean, MaxLength } from 'class-validator';
 import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { filterColumnsOf, ListQuery } from '../registry/registry-lists.js';
-import { Each } from '../registry/resources/entry-rules.js';
+import { Nested } from '../platform/validation.js';
+import { filtersOf, ListQuery } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
 const MAX_NAME_CHARACTERS = 200;
@@ -18,11 +18,11 @@ class Page {
 
 /** The class of a list's query, with the filters that the entries of the list allow. */
 export function listQueryOf(resource: RegistryResource): Type<ListQuery> {
-  const columns = filterColumnsOf(resource);
+  const filters = filtersOf(resource);
   class ResourceListQuery extends ListQuery {}
   const describe = describerOf(ResourceListQuery);
-  if (columns.organizationId !== undefined) describe('organization_id', Optional(), IsUuid());
-  if (columns.name !== undefined) describe('name', Optional(), MaxLength(MAX_NAME_CHARACTERS));
+  if (filters.includes('organization_id')) describe('organization_id', Optional(), IsUuid());
+  if (filters.includes('name')) describe('name', Optional(), MaxLength(MAX_NAME_CHARACTERS));
   return ResourceListQuery;
 }
 
@@ -42,8 +42,8 @@ export function entryResponseOf({ noun, key, secret, responseFields, entry }: Re
 /** The class that describes a page of entries. */
 export function pageOf({ list }: RegistryResource, entryResponse: Type<object>): Type<object> {
   class EntryPage extends Page {}
-  const entries = Each(() => entryResponse);
-  describerOf(EntryPage)(list, entries, ApiProperty('The entries of the page, in the order of their keys.'));
+  const entries = Nested(() => entryResponse, { each: true });
+  describerOf(EntryPage)(list, IsArray(), entries, ApiProperty('The entries of the page, in the order of their keys.'));
   return EntryPage;
 }
 

@@ -22,6 +22,11 @@ export function isMapping(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether two values of a column are the same. */
+export function isSameValue(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
+
 export function fieldPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }

@@ -11,30 +11,28 @@ type SettingsClasses = Record<SettingsOwner, Type<object> | undefined>;
  */
 @Injectable()
 export class GrantSettingsClasses {
-  private readonly settingsOf = new Map<string, SettingsClasses>();
-  private readonly optIns = new Set<string>();
+  private readonly grants = new Map<string, SettingsClasses & { optIn: boolean }>();
 
   add(grantType: string, settings: SettingsClasses, optIn = false): void {
-    this.settingsOf.set(grantType, settings);
-    if (optIn) this.optIns.add(grantType);
+    this.grants.set(grantType, { ...settings, optIn });
   }
 
   has(grantType: string): boolean {
-    return this.settingsOf.has(grantType);
+    return this.grants.has(grantType);
   }
 
   /** Whether only clients that list the grant may use it. */
   isOptIn(grantType: string): boolean {
-    return this.optIns.has(grantType);
+    return this.grants.get(grantType)?.optIn ?? false;
   }
 
   /** The names of all grants in alphabetical order. */
   names(): string[] {
-    return [...this.settingsOf.keys()].sort();
+    return [...this.grants.keys()].sort();
   }
 
   /** The class for a grant's entry under `grants` of a resource; `undefined` if the grant has no settings. */
   settings(grantType: string, owner: SettingsOwner): Type<object> | undefined {
-    return this.settingsOf.get(grantType)?.[owner];
+    return this.grants.get(grantType)?.[owner];
   }
 }

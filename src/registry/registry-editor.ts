@@ -47,13 +47,6 @@ export const EDITOR_ERRORS = {
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
 
-export interface NewClientSecret {
-  /** The secret, which is stored only as a hash. */
-  secret: string;
-  /** Whether it replaces no other secret. */
-  isFirst: boolean;
-}
-
 /** Reads and changes single entries of the registry, with the same rules as the registry file. */
 @Injectable()
 export class RegistryEditor {
@@ -132,10 +125,15 @@ export class RegistryEditor {
    * may get its first secret. A client of another type may not, because its installed copies have no secret and would be
    * rejected.
    *
+   * @returns the secret, which is stored only as a hash, and whether it replaces no other secret
    * @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced secrets are still
    * valid; `invalid_request` for the first secret of a client that is no server
    */
-  async renewSecret(clientId: string, oldValidForSeconds: number, actor: AuditParty): Promise<NewClientSecret> {
+  async renewSecret(
+    clientId: string,
+    oldValidForSeconds: number,
+    actor: AuditParty,
+  ): Promise<{ secret: string; isFirst: boolean }> {
     const secret = randomSecret('base64url');
     let isFirst = false;
     await this.transact(actor, async (manager) => {

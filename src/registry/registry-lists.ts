@@ -7,7 +7,6 @@ import { ApiProperty } from '../platform/http/api-route.js';
 import { declaredProperties } from '../platform/validation.js';
 import { type Entry, toResponse } from './entry.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, PageQuery, startOfPage } from './page-query.js';
-import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
 /** Entries that one statement of a search reads. */
@@ -23,14 +22,9 @@ export class ListQuery extends PageQuery {
   name?: string;
 }
 
-/** The columns by which a list can be filtered; `undefined` if its entries have no such field. */
-export function filterColumnsOf({ entry, references }: RegistryResource): { organizationId?: string; name?: string } {
-  const reference = references.find(({ resource }) => resource === organizationResource);
-  return {
-    ...(reference && { organizationId: reference.column }),
-    ...(declaredProperties(entry).includes('name') && { name: 'name' }),
-  };
-}
+/** The fields of its entries by which a list can be filtered. */
+export const filtersOf = ({ entry }: RegistryResource): string[] =>
+  ['organization_id', 'name'].filter((field) => declaredProperties(entry).includes(field));
 
 /**
  * Reads the lists of the admin API from the database, by key and not by offset. An entry that exists during the whole
@@ -55,9 +49,7 @@ export class RegistryLists {
     const entries: Entry[] = [];
     const searched = name?.toLowerCase() ?? '';
     const take = name === undefined ? limit + 1 : ROWS_PER_PORTION;
-    const filter = organizationId !== undefined && {
-      [String(filterColumnsOf(resource).organizationId)]: organizationId,
-    };
+    const filter = organizationId !== undefined && { organizationId };
     let lastKey = startOfPage(list, query);
     const page = () => ({ [list]: entries, next_cursor: cursorAfter(list, lastKey) });
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {

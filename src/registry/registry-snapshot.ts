@@ -1,5 +1,6 @@
 import type { ObjectLiteral } from 'typeorm';
 import type { ClientApplication } from './client-application.entity.js';
+import { isSameValue } from './entry.js';
 import type { Organization } from './organization.entity.js';
 import type { ChangedKeys } from './registry-revision.js';
 import type { ResourceServer } from './resource-server.entity.js';
@@ -78,10 +79,7 @@ async function differences<Entity extends ObjectLiteral>(
 
 function isSame(one: ObjectLiteral, other: ObjectLiteral | undefined): boolean {
   if (other === undefined) return false;
-  return Object.entries(one).every(([property, value]) => {
-    const otherValue = other[property];
-    return value === otherValue || (value instanceof Object && JSON.stringify(value) === JSON.stringify(otherValue));
-  });
+  return Object.entries(one).every(([property, value]) => isSameValue(value, other[property]));
 }
 
 /**

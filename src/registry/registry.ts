@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Counter } from 'prom-client';
+import type { Counter } from 'prom-client';
 import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -51,12 +51,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     );
     metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.snapshot.revision);
     metrics.gauge('cas_registry_clients', 'Clients in memory.', () => this.snapshot.clients.size);
-    this.reads = new Counter({
-      name: 'cas_registry_reads_total',
-      help: 'Reads of the registry after its revision had changed: only the changes, or the full registry.',
-      labelNames: ['kind'],
-      registers: [metrics],
-    });
+    this.reads = metrics.counted(
+      'cas_registry_reads_total',
+      'Reads of the registry after its revision had changed: only the changes, or the full registry.',
+      'kind',
+    );
     for (const kind of ['changes', 'full']) this.reads.inc({ kind }, 0);
   }
 

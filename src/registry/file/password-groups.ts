@@ -34,7 +34,9 @@ export async function unchangedPasswords(
   if (!known || areFew(passwords)) return new Set();
   const groups = groupsOf(passwords);
   const hashes = await Promise.all(groups.map((group) => hashOf(group, known.salt)));
-  return new Set(groups.flatMap((group, index) => (hashes[index] === known.hashes[index] ? group : [])).map(keyOf));
+  return new Set(
+    groups.flatMap((group, index) => (hashes[index] === known.hashes[index] ? group : [])).map(({ key }) => key),
+  );
 }
 
 /**
@@ -74,8 +76,4 @@ async function hashOf(group: ListedPassword[], salt: string): Promise<string> {
   if (group.length === 0) return EMPTY_GROUP;
   const texts = group.map(({ key, password, storedHash }) => JSON.stringify([key, password, storedHash])).sort();
   return slowHash(JSON.stringify(texts), Buffer.from(salt, 'hex'));
-}
-
-function keyOf({ key }: ListedPassword): string {
-  return key;
 }

@@ -24,14 +24,16 @@ for (const { list } of REGISTRY_RESOURCES) {
 }
 
 /**
- * Validates a document and its entries by their classes. The violations are unknown fields and wrong types.
+ * Validates a document and its entries by their classes. The violations are unreadable secret files, unknown fields and
+ * wrong types.
  *
- * @returns the entries, without list items that are no mappings, and the violations
+ * @returns the entries with the secrets of their files, without list items that are no mappings, and the violations
  */
-export async function validateDocument(plain: PlainDocument): Promise<[EntriesOf, string[]]> {
+export async function validateDocument(plain: PlainDocument, secrets: SecretFiles): Promise<[EntriesOf, string[]]> {
   const lists = REGISTRY_RESOURCES.filter(({ list }) => Array.isArray(plain[list]));
   const empty = Object.fromEntries(lists.map(({ list }) => [list, []]));
   const [, violations] = validated(RegistryDocument, { ...plain, ...empty });
+  const secretViolations: string[] = [];
   const entries = new Map<RegistryResource, PathAndEntry[]>();
   for (const resource of lists) {
     const { list, entry: type } = resource;
@@ -44,12 +46,12 @@ export async function validateDocument(plain: PlainDocument): Promise<[EntriesOf
         violations.push(`${path}: must be a mapping`);
         continue;
       }
-      const [entry, found] = validated(type, value, path);
+      const [entry, found] = validated(type, withSecrets(value, path, secrets, secretViolations), path);
       valid.push([path, entry as Entry]);
       violations.push(...found);
     }
   }
-  return [(resource) => entries.get(resource) ?? [], violations];
+  return [(resource) => entries.get(resource) ?? [], [...secretViolations, ...violations]];
 }
 
 const SECRET_FIELDS = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret ? [secret.field] : []));
@@ -63,28 +65,17 @@ export function secretFilesIn(document: PlainDocument): string[] {
   return [...new Set(entries.flatMap((entry) => secretFileFields(entry).map((field) => entry[`${field}_file`])))];
 }
 
-/** A copy of a document with secrets instead of the names of their files; also returns the violations. */
-export function withSecrets(document: PlainDocument, secrets: SecretFiles): [PlainDocument, string[]] {
-  const violations: string[] = [];
-  const replace = (entry: PlainDocument, path: string) => {
-    const copy = { ...entry };
-    for (const field of secretFileFields(entry)) {
-      const secret = secrets.get(entry[`${field}_file`] as string) ?? undefined;
-      if (entry[field] !== undefined) violations.push(`${path}.${field}: given twice, also as a file`);
-      if (secret === undefined) violations.push(`${path}.${field}_file: the file cannot be read`);
-      copy[field] = secret ?? entry[field];
-      delete copy[`${field}_file`];
-    }
-    return copy;
-  };
-  const replaced = Object.entries(document).map(([list, entries]) => {
-    if (!Array.isArray(entries)) return [list, entries];
-    const copies = entries.map((entry, index) =>
-      secretFileFields(entry).length > 0 ? replace(entry, `${list}[${index}]`) : entry,
-    );
-    return [list, copies];
-  });
-  return [Object.fromEntries(replaced), violations];
+/** A copy of an entry with secrets instead of the names of their files. */
+function withSecrets(entry: Entry, path: string, secrets: SecretFiles, violations: string[]): Entry {
+  const copy = { ...entry };
+  for (const field of secretFileFields(entry)) {
+    const secret = secrets.get(entry[`${field}_file`] as string) ?? undefined;
+    if (entry[field] !== undefined) violations.push(`${path}.${field}: given twice, also as a file`);
+    if (secret === undefined) violations.push(`${path}.${field}_file: the file cannot be read`);
+    copy[field] = secret ?? entry[field];
+    delete copy[`${field}_file`];
+  }
+  return copy;
 }
 
 function secretFileFields(entry: unknown): string[] {

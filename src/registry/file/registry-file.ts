@@ -14,10 +14,16 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { pagesOf } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
 import { AppliedFiles, contentOf, type FileContent } from './applied-files.js';
-import { type ListedRows, rowsOf, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
-import { validateDocument, withSecrets } from './registry-document.js';
+import { validateDocument } from './registry-document.js';
 import { RegistrySource } from './registry-source.js';
-import { type AppliedEntry, compareRows } from './row-changes.js';
+import {
+  type AppliedEntry,
+  compareRows,
+  type ListedRows,
+  rowsOf,
+  StaleSecretsError,
+  usesStaleSecrets,
+} from './row-changes.js';
 import { RegistryFileError } from './yaml-document.js';
 
 /** One warning names at most this many paths. */
@@ -87,9 +93,8 @@ export class RegistryFile {
     const content = await contentOf(source, plain.revision);
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
     if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, this.database);
-    const [replaced, unreadable] = withSecrets(plain, source.secrets);
-    const [entriesOf, invalid] = await validateDocument(replaced);
-    const file = { content, entriesOf, violations: [...unreadable, ...invalid] };
+    const [entriesOf, violations] = await validateDocument(plain, source.secrets);
+    const file = { content, entriesOf, violations };
     return CONCURRENT_FILE.run(() => this.applyParsed(file, options));
   }
 

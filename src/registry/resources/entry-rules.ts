@@ -1,6 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsArray, IsOptional, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation.js';
@@ -21,10 +20,6 @@ export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
 /** An organization lists at most this many client ids, so that they fit into a column of 64 KB. */
 const MAX_ADMITTED_CLIENTS = 400;
-
-/** A list of entries of one class. */
-export const Each = (entry: () => new () => object) =>
-  applyDecorators(IsArray(), ValidateNested({ each: true }), Type(entry));
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
 

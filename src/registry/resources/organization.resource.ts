@@ -1,8 +1,8 @@
-import { Type } from 'class-transformer';
-import { IsBoolean, IsInt, IsObject, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { IsBoolean, IsInt, IsObject, IsOptional, Max, Min } from 'class-validator';
 import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
+import { Nested } from '../../platform/validation.js';
 import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
 import { IsName, IsPublicClients } from './entry-rules.js';
 import { defineResource } from './registry-resource.js';
@@ -25,8 +25,7 @@ class OrganizationEntry {
 
   @IsOptional()
   @IsObject()
-  @ValidateNested()
-  @Type(() => License)
+  @Nested(() => License)
   @ApiProperty('What the organization may use.')
   license = new License();
 
