@@ -4,6 +4,7 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { BrowserLink, KnownBrowser, LinkAncestor } from './browser-link.entity.js';
+import { BrowserPurge } from './browser-purge.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
@@ -13,13 +14,11 @@ import { CustomerExports } from './customer-exports.js';
 import { CustomerIdentity, UnfinishedErasure } from './customer-identity.entity.js';
 import { CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
-import { EndedLinks } from './ended-links.js';
 import { ForgetController } from './forget.controller.js';
 import { Forget } from './forget.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
-import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { NewCustomers } from './new-customers.js';
@@ -28,6 +27,7 @@ import { Remember } from './remember.js';
 const ENTITIES = [CustomerIdentity, KnownBrowser, BrowserLink, LinkAncestor, UnfinishedErasure];
 
 const PROVIDERS = [
+  BrowserPurge,
   BrowserRecognition,
   CustomerBrowsers,
   CustomerDataParticipants,
@@ -36,11 +36,9 @@ const PROVIDERS = [
   CustomerExports,
   CustomerRecords,
   CustomerSessions,
-  EndedLinks,
   Forget,
   Identities,
   IdentityCookies,
-  IdleBrowsers,
   IdleCustomers,
   LinkLifetime,
   NewCustomers,

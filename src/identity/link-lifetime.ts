@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { Clock, dayOf } from '../platform/clock.js';
-import { idleDaysOf } from '../registry/organization.entity.js';
+import { IsNull, Not } from 'typeorm';
+import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { uuidv7 } from '../platform/uuid.js';
+import { idleDaysOf, Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 
 export const DEFAULT_IDLE_DAYS = 731;
@@ -9,7 +12,14 @@ const DEFAULT_SIGN_IN_DAYS = 30;
 /** The grant with which users sign in. Its settings in the organization have `sign_in_days`. */
 const SIGN_IN_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-const LAST_DAY_IF_IDLE = `link.seen_day + COALESCE(${idleDaysOf('link.organization_id')}, ${DEFAULT_IDLE_DAYS})`;
+/** Covers requests under way at midnight, and clocks that differ. */
+const CLOCK_MARGIN_MS = 300_000;
+
+/** The last day on which a customer or link is not idle, for statements about many. @param day on which it was used last */
+export const lastDayIfIdle = (day: string, organizationId: string) =>
+  `${day} + COALESCE(${idleDaysOf(organizationId)}, ${DEFAULT_IDLE_DAYS})`;
+
+const LAST_DAY_IF_IDLE = lastDayIfIdle('link.seen_day', 'link.organization_id');
 
 /** The last day on which a link leads to its customer, for statements about many links: the rule of `LinkLifetime` in SQL. */
 export const LAST_DAY_OF_LINK = `CASE WHEN link.signed_in_until < ${LAST_DAY_IF_IDLE} THEN link.signed_in_until
@@ -22,6 +32,7 @@ export const LAST_DAY_OF_LINK = `CASE WHEN link.signed_in_until < ${LAST_DAY_IF_
 @Injectable()
 export class LinkLifetime {
   constructor(
+    private readonly database: Database,
     private readonly registry: Registry,
     private readonly clock: Clock,
   ) {}
@@ -34,6 +45,15 @@ export class LinkLifetime {
     const today = dayOf(this.clock.now());
     const idleDays = this.registry.organization(organizationId)?.idleDays ?? DEFAULT_IDLE_DAYS;
     return today > seenDay + idleDays || (signedInUntil !== null && today > signedInUntil);
+  }
+
+  /** For the purge: the time, its day, and the first id of customers and browsers that are too young to be idle. */
+  async idlePass(): Promise<{ now: number; today: number; createdBefore: string }> {
+    const now = this.clock.now() - CLOCK_MARGIN_MS;
+    const options = { where: { idleDays: Not(IsNull()) }, order: { idleDays: 'ASC' }, take: 1 } as const;
+    const [shortest] = await this.database.read(Organization, options);
+    const idleDays = shortest?.idleDays ?? DEFAULT_IDLE_DAYS;
+    return { now, today: dayOf(now), createdBefore: uuidv7(now - idleDays * DAY_MS) };
   }
 
   /** The last day of a sign-in. Its link stores the day, so that a later setting does not revive a link that has ended. */

@@ -1,4 +1,4 @@
-import { type EntityManager, In, IsNull, LessThan, Not } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { agentEndedSince, agentOf, revokedAmong } from '../access-token/ended-statement.js';
 import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -8,7 +8,7 @@ import { placeholdersFor, portionsOf, valueList } from '../platform/database/val
 import { BrowserLink, KnownBrowser, LinkAncestor } from './browser-link.entity.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
-import { LAST_DAY_OF_LINK } from './link-lifetime.js';
+import { LAST_DAY_OF_LINK, lastDayIfIdle } from './link-lifetime.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;
@@ -93,20 +93,22 @@ const UNLINK =
 /** The number of links that one statement names. It deletes at most 1,000 ancestors: those of the code, and the redemption. */
 export const LINKS_PER_STATEMENT_COUNT = Math.floor(1_000 / (MAX_ANCESTORS + 1));
 
+const isIdle = (link: string) => `${lastDayIfIdle(`${link}.seen_day`, `${link}.organization_id`)} < ?`;
+
 /**
  * Lets these links lead nowhere, and deletes their ancestors. Each statement names the links by their keys, so that it
  * reads no other links of a browser or customer.
  *
- * @param firstDay if given, a link that was used on this day or later stays
+ * @param idleOn if given, a link that is not idle on this day stays
  */
-export async function unlink(manager: EntityManager, links: LinkKey[], firstDay?: number): Promise<void> {
-  const ofIdle = firstDay === undefined ? '' : ' AND seen_day < ?';
+export async function unlink(manager: EntityManager, links: LinkKey[], idleOn?: number): Promise<void> {
+  const ofIdle = idleOn === undefined ? '' : ` AND ${isIdle('browser_customer')}`;
   for (const portion of portionsOf(links, LINKS_PER_STATEMENT_COUNT)) {
     const list = valueList(portion);
     const condition = list.map(() => '(browser_id = ? AND entity_id = ?)').join(' OR ');
     const keys = list.flatMap(({ browserId, entityId }) => [browserId, entityId]);
     const end = writeStatement<SqlValue[]>(`UPDATE browser_customer SET ${UNLINK} WHERE (${condition})${ofIdle}`);
-    await writeIn(manager, end, firstDay === undefined ? keys : [...keys, firstDay]);
+    await writeIn(manager, end, idleOn === undefined ? keys : [...keys, idleOn]);
     const deleteAncestors = writeStatement<string[]>(
       `DELETE FROM link_ancestor WHERE (${condition})
         AND NOT EXISTS (SELECT 1 FROM browser_customer link WHERE link.browser_id = link_ancestor.browser_id
@@ -120,27 +122,27 @@ export async function unlink(manager: EntityManager, links: LinkKey[], firstDay?
 const LINKS_PER_SELECT_COUNT = 1_000;
 
 /**
- * Lets the links of browsers or customers lead nowhere that were not used since a day. A visit that notes its day at the
- * same time waits, and then finds no link.
+ * Lets the idle links of browsers or customers lead nowhere. A visit that notes its day at the same time waits, and then
+ * finds no link.
  */
 export async function unlinkIdle(
   manager: EntityManager,
-  column: 'browserId' | 'entityId',
+  column: 'browser_id' | 'entity_id',
   ids: string[],
-  firstDay: number,
+  today: number,
 ): Promise<void> {
+  const list = valueList(ids);
+  const findIdle = selectStatement<SqlValue[], LinkKey>(
+    `SELECT link.browser_id AS browserId, link.entity_id AS entityId FROM browser_customer link
+      WHERE link.${column} IN (${placeholdersFor(list)}) AND link.organization_id IS NOT NULL AND ${isIdle('link')}
+      LIMIT ${LINKS_PER_SELECT_COUNT}`,
+  );
   let found: LinkKey[];
   do {
-    found = await manager.find(BrowserLink, {
-      select: LINK_KEY,
-      where: { [column]: In(valueList(ids)), organizationId: Not(IsNull()), seenDay: LessThan(firstDay) },
-      take: LINKS_PER_SELECT_COUNT,
-    });
-    await unlink(manager, found, firstDay);
+    found = await selectIn(manager, findIdle, [...list, today]);
+    await unlink(manager, found, today);
   } while (found.length === LINKS_PER_SELECT_COUNT);
 }
-
-const LINK_KEY = { browserId: true, entityId: true } as const;
 
 /**
  * A link with the same customer and beginning as `link` that is in an organization. The conditions are the columns of an

@@ -9,8 +9,7 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { EndedLinks } from '../identity/ended-links.js';
-import { IdleBrowsers } from '../identity/idle-browsers.js';
+import { BrowserPurge } from '../identity/browser-purge.js';
 import { IdleCustomers } from '../identity/idle-customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -45,9 +44,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
-    private readonly idleBrowsers: IdleBrowsers,
+    private readonly browsers: BrowserPurge,
     private readonly idleCustomers: IdleCustomers,
-    private readonly endedLinks: EndedLinks,
     private readonly families: CustomerFamilies,
     private readonly clock: Clock,
   ) {}
@@ -103,11 +101,11 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
 
   /** The links and families are before the revocations that have ended them, and customers before their browsers. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
-    yield ['browser_customer', this.endedLinks.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['browser_customer', this.browsers.endRevokedInSteps(ROWS_PER_DELETE, now)];
     yield ['refresh_family', this.families.deleteInSteps(now)];
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
     yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE)];
-    yield ['browser', this.idleBrowsers.deleteInSteps(ROWS_PER_DELETE)];
+    yield ['browser', this.browsers.deleteIdleInSteps(ROWS_PER_DELETE)];
   }
 
   private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {

@@ -4,11 +4,12 @@ import { DataSource, In } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
-import { BrowserLink, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
+import { BrowserPurge } from '../../../src/identity/browser-purge.js';
 import { CustomerBrowsers } from '../../../src/identity/customer-browsers.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { UnfinishedErasure } from '../../../src/identity/customer-identity.entity.js';
-import { EndedLinks } from '../../../src/identity/ended-links.js';
+import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
@@ -153,10 +154,10 @@ describe('the purge of browser links', () => {
     const moved = await newCustomer(service);
     const pair = await rememberedPair(service, moved.access_token);
     await service.send('DELETE', TOKEN, bearer(moved.access_token));
-    const endedLinks = service.application.get(EndedLinks);
-    const deleteInSteps = endedLinks.deleteInSteps.bind(endedLinks);
-    vi.spyOn(endedLinks, 'deleteInSteps').mockImplementation(async function* (size, now) {
-      yield* deleteInSteps(size, now);
+    const browsers = service.application.get(BrowserPurge);
+    const endRevoked = browsers.endRevokedInSteps.bind(browsers);
+    vi.spyOn(browsers, 'endRevokedInSteps').mockImplementation(async function* (size, now) {
+      yield* endRevoked(size, now);
       service.passDays(20);
     });
     expect(await purge(service)).toMatchObject({ browser_customer: 0, revocation: 0 });
@@ -220,14 +221,81 @@ describe('the purge of browser links', () => {
     afterReadingEndedLinks(() => addCopies(['added-later']));
     const { version } = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
     const steps: number[] = [];
-    for await (const ended of service.application.get(EndedLinks).deleteInSteps(1_000, new Date(service.clock.now())))
-      steps.push(ended);
+    const browsers = service.application.get(BrowserPurge);
+    for await (const ended of browsers.endRevokedInSteps(1_000, new Date(service.clock.now()))) steps.push(ended);
     expect(steps.reduce((sum, ended) => sum + ended, 0)).toBe(121);
     expect(Math.max(...steps)).toBeLessThanOrEqual(50);
     expect(await linksOf(service, moved.entity_id)).toEqual([]);
     expect(await manager.countBy(LinkAncestor, { entityId: moved.entity_id })).toBe(0);
     const after = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
     expect(after.version, 'a parallel remember decides before or after the purge').toBeGreaterThan(version);
+  });
+});
+
+describe('protocol §5.9: the purge of idle browsers', () => {
+  const browserIdOf = (cookie: string) => partsOf(/__svc_cst=([0-9a-f]+)/.exec(cookie)?.[1] as string).browserId;
+  const rowsOfBrowser = async (browserId: string) => [
+    await service.rowsOf(KnownBrowser).countBy({ browserId }),
+    await service.rowsOf(BrowserLink).countBy({ browserId }),
+  ];
+
+  it.each([
+    ['purged', (_id: string) => undefined],
+    ['retained', (id: string) => identitiesOf(service).update({ entityId: id }, { creator: 'agent' })],
+  ])('deletes a browser that used no link for idle_days, with its links, if its customer is %s', async (_, act) => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    await act(entity_id);
+    const browserId = browserIdOf(browser.cookie as string);
+    service.passDays(IDLE_DAYS);
+    await purgeAgain();
+    expect(await rowsOfBrowser(browserId)).toEqual([1, 1]);
+    service.passDays(1.1);
+    await purgeAgain();
+    expect(await rowsOfBrowser(browserId)).toEqual([0, 0]);
+    expect((await browser.visit()).body.entity_id).not.toBe(entity_id);
+    expect(browserIdOf(browser.cookie as string)).not.toBe(browserId);
+  });
+
+  it('leaves a browser that leads nowhere until its links are idle, because they have the day of the last token', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    service.passDays(20);
+    await browser.visit();
+    const browserId = browserIdOf(browser.cookie as string);
+    await service.post('/v2/customer/forget', FORGOTTEN, { cookie: browser.cookie as string });
+    service.passDays(IDLE_DAYS);
+    await purgeAgain();
+    expect([await rowsOfBrowser(browserId), await isPurged(entity_id)]).toEqual([[1, 1], false]);
+    service.passDays(1.1);
+    await purgeAgain();
+    expect([await rowsOfBrowser(browserId), await isPurged(entity_id)]).toEqual([[0, 0], true]);
+  });
+
+  it('leaves a browser while a copy of its link is used, so that `forget` ends the copy', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    const inGroup = (await service.visit(undefined, {}, GROUP)).body;
+    const copy = await rememberedPair(service, inGroup.access_token, browser.cookie);
+    service.passDays(IDLE_DAYS - 1);
+    expect(await service.idOf(copy)).toBe(entity_id);
+    service.passDays(3);
+    await purgeAgain();
+    expect(await service.idOf(copy)).toBe(entity_id);
+    await service.post('/v2/customer/forget', FORGOTTEN, { cookie: browser.cookie as string });
+    expect(await service.idOf(copy)).not.toBe(entity_id);
+  });
+
+  it('leaves a browser that notes a day right before the purge removes its secret', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id: entityId } = (await browser.visit()).body;
+    service.passDays(IDLE_DAYS + 2);
+    const steps = service.application.get(BrowserPurge).deleteIdleInSteps(50);
+    await steps.next();
+    const seenDay = Math.floor(service.clock.now() / 86_400_000);
+    atNextTransaction(service, 'before', () => service.rowsOf(BrowserLink).update({ entityId }, { seenDay }));
+    for await (const _step of steps);
+    expect((await browser.visit()).body.entity_id).toBe(entityId);
   });
 });
 

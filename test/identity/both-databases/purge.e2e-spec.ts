@@ -6,10 +6,9 @@ import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { BrowserLink, KnownBrowser } from '../../../src/identity/browser-link.entity.js';
+import { BrowserPurge } from '../../../src/identity/browser-purge.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../../src/identity/customer-identity.entity.js';
-import { EndedLinks } from '../../../src/identity/ended-links.js';
-import { IdleBrowsers } from '../../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
@@ -106,12 +105,17 @@ describe('a table that cannot be purged', () => {
     expect((await purge(service))?.one_time_code).toBe(1);
   });
 
+  const stepsOf = {
+    browser_customer: () => vi.spyOn(service.application.get(BrowserPurge), 'endRevokedInSteps'),
+    refresh_family: () => vi.spyOn(service.application.get(CustomerFamilies), 'deleteInSteps'),
+  };
+
   it.each([
-    ['browser links', 'browser_customer', EndedLinks],
-    ['refresh families', 'refresh_family', CustomerFamilies],
-  ] as const)('leaves the revocations to the next purge if it has %s, which they end', async (_, table, provider) => {
+    ['browser links', 'browser_customer'],
+    ['refresh families', 'refresh_family'],
+  ] as const)('leaves the revocations to the next purge if it has %s, which they end', async (_, table) => {
     for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
-    vi.spyOn(service.application.get<EndedLinks | CustomerFamilies>(provider), 'deleteInSteps').mockImplementation(
+    stepsOf[table]().mockImplementation(
       // biome-ignore lint/correctness/useYield: the first step fails
       async function* () {
         throw error;
@@ -126,7 +130,7 @@ describe('a table that cannot be purged', () => {
   });
 
   it('ends the purge if the database is unreachable, with one warning', async () => {
-    vi.spyOn(service.application.get(EndedLinks), 'deleteInSteps').mockImplementation(
+    stepsOf.browser_customer().mockImplementation(
       // biome-ignore lint/correctness/useYield: the first step fails
       async function* () {
         vi.spyOn(database, 'transaction').mockRejectedValue(error);
@@ -182,6 +186,8 @@ describe('the purge of idle browsers', () => {
       await dataSource
         .getRepository(BrowserLink)
         .insert(ids.map((id, at) => linkOf(id, id, today - (at % 5 === 0 ? 1 : 800))));
+      const customer = { organizationId: ACME, groupId: '', generation: 0, linkGeneration: 0, version: 0 };
+      await identitiesOf(service).insert(ids.map((entityId) => ({ ...customer, entityId })));
     }
     const sizes: number[] = [];
     onStatement(/^\s*DELETE FROM browser/, (deleted) => sizes.push(deleted));
@@ -203,7 +209,7 @@ describe('the purge of idle browsers', () => {
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
     };
-    const steps = service.application.get(IdleBrowsers).deleteInSteps(50);
+    const steps = service.application.get(BrowserPurge).deleteIdleInSteps(50);
     await steps.next();
     atNextTransaction(service, moment, visit);
     for await (const _step of steps);

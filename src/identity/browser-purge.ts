@@ -1,0 +1,144 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { ofExpiredRevocations } from '../access-token/ended-statement.js';
+import { RecordedValues } from '../access-token/recorded-values.js';
+import { Database } from '../platform/database/database.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { DEFAULT_IDLE_DAYS, LinkLifetime, lastDayIfIdle } from './link-lifetime.js';
+import { IS_COPY, type LinkKey, raiseVersions, removeSecrets, unlink, unlinkIdle } from './links.js';
+
+/** The number of links of one step, within which the purge holds its lease. */
+const LINKS_PER_STEP_COUNT = 50;
+
+/** A browser has at most 500 links. The statement reads those of this many browsers within its time. */
+const BROWSERS_PER_SELECT_COUNT = 250;
+
+interface FoundBrowser {
+  browser_id: string;
+  is_retained: number;
+}
+
+const isUsed = (link: string) => `${lastDayIfIdle(`${link}.seen_day`, 'customer.organization_id')} >= ?`;
+
+/**
+ * The links that retain their browsers. A link that leads nowhere retains its browser too, because its day is that of a
+ * token of its customer. While a copy of the link is used, `forget` ends the copy by the link (protocol §4.13).
+ */
+const RETAINING_LINKS = `browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+  WHERE link.seen_day + ${DEFAULT_IDLE_DAYS} >= ?
+    AND (${isUsed('link')} OR EXISTS (SELECT 1 FROM browser_customer copy
+      WHERE ${IS_COPY} AND copy.browser_id <> link.browser_id AND ${isUsed('copy')}))`;
+
+const IS_RETAINED = `EXISTS (SELECT 1 FROM ${RETAINING_LINKS} AND link.browser_id = browser.browser_id)`;
+
+const FIND_NEXT = selectStatement<SqlValue[], FoundBrowser>(
+  `SELECT browser_id, ${sqlFlag(IS_RETAINED)} AS is_retained
+    FROM browser WHERE browser_id > ? AND browser_id < ? ORDER BY browser_id LIMIT ${BROWSERS_PER_SELECT_COUNT}`,
+);
+
+/** Purges browsers and their links. Their customers are purged by `IdleCustomers`. */
+@Injectable()
+export class BrowserPurge {
+  constructor(
+    private readonly database: Database,
+    private readonly lifetime: LinkLifetime,
+    private readonly recorded: RecordedValues,
+  ) {}
+
+  /**
+   * Ends the links that revocations have ended which have expired, until there are none. The caller deletes these
+   * revocations afterwards, if all steps have run. Otherwise the links would lead to their customers again (protocol
+   * §3.14).
+   *
+   * @param size the number of links that one statement reads
+   * @param now the time with which the caller then deletes the expired revocations
+   * @returns the number of links that each step ended
+   */
+  async *endRevokedInSteps(size: number, now: Date): AsyncGenerator<number, void> {
+    const findEnded = selectStatement<[now: Date], LinkKey>(
+      `SELECT DISTINCT ancestor.browser_id AS browserId, ancestor.entity_id AS entityId
+        FROM ${ofExpiredRevocations('link_ancestor ancestor', 'ancestor.ancestor_id')} LIMIT ${size}`,
+    );
+    let rows = await this.database.select(findEnded, [now]);
+    while (rows.length > 0) {
+      for (const links of portionsOf(rows, LINKS_PER_STEP_COUNT)) {
+        await this.database.transaction((manager) => endLinks(manager, links));
+        yield links.length;
+      }
+      rows = await this.database.select(findEnded, [now]);
+    }
+  }
+
+  /**
+   * Deletes browsers whose links are all idle, with their links (protocol §5.9). The caller may stop after any step.
+   * Then the next purge repeats the pass, and deletes the rest of a partly deleted browser. A browser's secret is removed
+   * first and its row is deleted last, so that no request recognizes a partly deleted browser.
+   *
+   * Ids increase with time. The browsers that may be idle are therefore the first of the primary key. Days decide, so
+   * one pass per day is enough.
+   *
+   * @param size the number of links that one statement deletes
+   * @returns the number of browsers that each step deleted
+   */
+  async *deleteIdleInSteps(size: number): AsyncGenerator<number, void> {
+    const { today, createdBefore } = await this.lifetime.idlePass();
+    if ((await this.recorded.purgeDay('idle_browsers_purged_day')) === today) return;
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const parameters = [today, today, today, after, createdBefore];
+      const rows: FoundBrowser[] = await this.database.select(FIND_NEXT, parameters);
+      yield 0;
+      const idle = rows.filter(({ is_retained }) => is_retained === 0).map(({ browser_id }) => browser_id);
+      for (const portion of portionsOf(idle)) yield* this.deletePortion(portion, today, size);
+      after = rows.length < BROWSERS_PER_SELECT_COUNT ? undefined : rows.at(-1)?.browser_id;
+    }
+    await this.recorded.recordPurgeDay('idle_browsers_purged_day', today);
+  }
+
+  private async *deletePortion(browserIds: string[], today: number, size: number): AsyncGenerator<number, void> {
+    const idle = await this.database.transaction((manager) => removeSecretsOfIdle(manager, browserIds, today));
+    if (idle.length === 0) return;
+    const list = valueList(idle);
+    const condition = `browser_id IN (${placeholdersFor(list)})`;
+    const deleteSome = writeStatement<string[]>(({ deleteInOrder }) =>
+      deleteInOrder('browser_customer', condition, 'browser_id, entity_id', size),
+    );
+    let deleted = size;
+    while (deleted === size) {
+      deleted = await this.database.execute(deleteSome, list);
+      yield 0;
+    }
+    await this.database.execute(writeStatement<string[]>(`DELETE FROM browser WHERE ${condition}`), list);
+    yield idle.length;
+  }
+}
+
+/** `remember` raises the versions of the customers whose links it copies too, so that it copies none of these links. */
+async function endLinks(manager: EntityManager, links: LinkKey[]): Promise<void> {
+  const ids = links.map(({ entityId }) => entityId);
+  await raiseVersions(manager, 'customer', ids);
+  await unlink(manager, links);
+}
+
+/**
+ * Removes the secrets of browsers that are idle. A visit of one of them has noted its day before, or finds no secret
+ * afterwards: it changes the row of the browser, or that of a link that this transaction locks.
+ *
+ * @returns the idle browsers
+ */
+async function removeSecretsOfIdle(manager: EntityManager, browserIds: string[], today: number): Promise<string[]> {
+  await raiseVersions(manager, 'browser', browserIds);
+  await unlinkIdle(manager, 'browser_id', browserIds, today);
+  const list = valueList(browserIds);
+  const findRetained = selectStatement<SqlValue[], { browser_id: string }>(
+    `SELECT DISTINCT link.browser_id FROM ${RETAINING_LINKS} AND link.browser_id IN (${placeholdersFor(list)})`,
+  );
+  const rows = await selectIn(manager, findRetained, [today, today, today, ...list]);
+  const retained = new Set(rows.map(({ browser_id }) => browser_id));
+  const idle = browserIds.filter((id) => !retained.has(id));
+  await removeSecrets(manager, idle);
+  return idle;
+}
