@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
-import type { Customer } from '../identity/customer.js';
 import { CustomerDevices } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -17,14 +15,6 @@ import { RefreshTokens } from './refresh-tokens.js';
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
 
 type RedeemedTransfer = Pick<RedeemedCode, 'subject' | 'clientId' | 'organizationId' | 'lineage' | 'attempt'>;
-
-/** A customer whose refresh token was used. */
-interface RefreshedCustomer extends Omit<Customer, 'generation'> {
-  lineage: TokenLineage;
-  /** The `jti` of the new token. It begins with the id of the family, and ending it leaves the family valid. */
-  attempt: string;
-  refreshToken: string;
-}
 
 /** Refresh tokens of customers (protocol §4.8). */
 @Injectable()
@@ -56,9 +46,11 @@ export class CustomerRefreshTokens {
    * Replaces a refresh token by its successor (protocol §3.9). Clients do not authenticate at the customers' token
    * endpoint, so a late retry must come from the network of the first use.
    *
+   * @returns the customer. `attempt` is the `jti` of the new token. It begins with the id of the family, and ending it
+   *   leaves the family valid
    * @throws OAuthError `invalid_grant`; `invalid_request` if the organization no longer admits the client
    */
-  async refresh(refreshToken: string, client: ClientApplication): Promise<RefreshedCustomer> {
+  async refresh(refreshToken: string, client: ClientApplication) {
     const { clientId } = client;
     const refreshing = { clientId, isAuthenticated: false, audience: 'customer-api' } as const;
     const decide = (granted: RefreshContent) => this.currentCustomer(granted, client);

@@ -2,8 +2,14 @@ import type { Audience, RevocableClaims, TokenLineage } from '../access-token/to
 import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
-import type { RefreshFamily } from './refresh-family.entity.js';
+import {
+  type ColumnOf,
+  columnsOf,
+  type EntityRow,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
+import { RefreshFamily } from './refresh-family.entity.js';
 
 /** The access that a refresh family gives. */
 export interface RefreshContent {
@@ -17,27 +23,9 @@ export interface RefreshContent {
   lineage: TokenLineage;
 }
 
-export const FAMILY_COLUMNS = [
-  'id',
-  'client_id',
-  'agent_id',
-  'customer_id',
-  'organization_id',
-  'scope',
-  'lineage',
-  'root',
-  'generation',
-  'begun_at',
-  'current_hash',
-  'previous_hash',
-  'successor_nonce',
-  'rotated_at',
-  'rotated_network',
-  'ended_at',
-  'expires_at',
-] as const;
+export const FAMILY_COLUMNS = columnsOf(RefreshFamily);
 
-export type StoredFamily = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]>;
+export type StoredFamily = EntityRow<RefreshFamily, ColumnOf<RefreshFamily>>;
 
 export function contentOf(row: StoredFamily): RefreshContent {
   const { client_id: clientId, organization_id: organizationId, scope, agent_id, customer_id, generation } = row;

@@ -45,15 +45,6 @@ interface TokenParts {
   secret: string;
 }
 
-/** The result of a rotation. */
-interface Rotated<Access> {
-  /** What the caller decided to give. */
-  access: Access;
-  /** The family's id; the `jti` of its access tokens begins with it. */
-  family: string;
-  refreshToken: string;
-}
-
 /** The client that presents a refresh token, and the endpoint that it presents the token to. */
 interface RefreshingClient {
   clientId: string;
@@ -114,13 +105,14 @@ export class RefreshTokens {
    * short time while the successor is unused, and gets the same successor. Any other use ends the family.
    *
    * @param decide returns the access that this response gives; if it throws, the token stays usable
+   * @returns this access, the next refresh token, and the family's id, with which the `jti` of its access tokens begins
    * @throws OAuthError `invalid_grant`; `temporarily_unavailable` after too many rotations
    */
   async rotate<Access>(
     refreshToken: string,
     client: RefreshingClient,
     decide: (granted: RefreshContent) => Promise<Access>,
-  ): Promise<Rotated<Access>> {
+  ): Promise<{ access: Access; family: string; refreshToken: string }> {
     const token = this.partsOf(refreshToken);
     if (!token) throw OAuthError.invalidGrant('refresh token: malformed');
     const row = await this.findUsable(token, client);
