@@ -77,8 +77,8 @@ export interface LinkedCustomer {
 export interface RecognizedBrowser {
   browserId: string;
   secretHash: string;
-  /** The cookie with the browser's id and secret. */
-  secret: string;
+  /** The value of the cookie with the browser's id and secret. */
+  cookie: string;
   /** The customer that the browser leads to in the requested scope. */
   customer: LinkedCustomer | undefined;
   /** The customer of the scope's link if the link has ended. */
@@ -112,8 +112,8 @@ export class BrowserRecognition {
     const rows = await this.rowsOf(candidates, scope);
     const browsers: RecognizedBrowser[] = [];
     for (const row of rows) {
-      const secret = row.presented_id === null ? undefined : matchingSecret(row, candidates);
-      if (secret !== undefined) browsers.push(await this.recognized(row, secret, scope));
+      const cookie = row.presented_id === null ? undefined : matchingCookie(row, candidates);
+      if (cookie !== undefined) browsers.push(await this.recognized(row, cookie, scope));
     }
     return browsers.sort((one, other) => (one.browserId < other.browserId ? 1 : -1));
   }
@@ -128,9 +128,9 @@ export class BrowserRecognition {
     return this.database.select(RECOGNIZE_ANY, parameters);
   }
 
-  private async recognized(row: RecognizedRow, secret: string, scope: IdentityScope): Promise<RecognizedBrowser> {
+  private async recognized(row: RecognizedRow, cookie: string, scope: IdentityScope): Promise<RecognizedBrowser> {
     const { browser_id: browserId, secret_hash: secretHash } = row;
-    const browser = { browserId, secretHash, secret };
+    const browser = { browserId, secretHash, cookie };
     if (row.entity_id === null) return { ...browser, customer: undefined };
     if (await this.hasEnded(row, scope)) return { ...browser, customer: undefined, endedId: row.entity_id };
     const { entity_id: entityId, lineage, ...link } = row;
@@ -155,8 +155,8 @@ export class BrowserRecognition {
   }
 }
 
-/** The first of the secrets that is the browser's. */
-export function matchingSecret(
+/** The first of the cookies that has the browser's secret. */
+export function matchingCookie(
   row: Pick<RecognizedRow, 'browser_id' | 'secret_hash'>,
   { secrets }: CandidateCredentials,
 ): string | undefined {

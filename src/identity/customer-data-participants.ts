@@ -8,7 +8,7 @@ import { Database } from '../platform/database/database.js';
 import { remainingMs, withTimeout } from '../platform/database/database-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { type ExportedTable, type ExportPage, exportPage, invalidCursor, parseCursor } from './export-page.js';
+import { type ExportedTable, type ExportPage, exportPage, invalidCursor } from './export-page.js';
 
 /** A refresh family that leads to a customer, in responses to the operator. */
 export class RefreshFamilyRecord {
@@ -143,13 +143,12 @@ export class CustomerDataParticipants {
    */
   async exportRows(entityId: string, after?: string): Promise<ExportPage> {
     const sources = this.exportSources(entityId);
-    const positions = after === undefined ? undefined : parseCursor<Record<string, string>>(after, [...sources.keys()]);
+    const positions = after === undefined ? undefined : parseCursor(after, sources);
     const tables = new Map<string, object[]>();
     const next: Record<string, string> = {};
     for (const [name, rowsAfter] of sources) {
-      const position = positions?.[name];
+      const position = positions?.get(name);
       if (positions && position === undefined) continue;
-      if (positions && typeof position !== 'string') throw invalidCursor();
       const page = await rowsAfter(position);
       for (const [table, rows] of Object.entries(page?.tables ?? {}))
         tables.set(table, [...(tables.get(table) ?? []), ...rows]);
@@ -160,14 +159,14 @@ export class CustomerDataParticipants {
   }
 
   /**
-   * By their names in a cursor. Those of participants are of their classes, which are the same in another release, whose
-   * order differs. A number tells participants of classes with the same name apart.
+   * By their names in a cursor: the service's own tables, then the participants. Those of participants are of their
+   * classes, which are the same in another release, whose order differs. A number tells participants of classes with the
+   * same name apart.
    */
   private exportSources(entityId: string): Map<string, ExportSource> {
-    const tables = this.own.flatMap((own) => own.tables);
-    const sources = new Map<string, ExportSource>([
-      ['own', (after) => exportPage(this.database, tables, entityId, after)],
-    ]);
+    const sources = new Map<string, ExportSource>();
+    for (const table of this.own.flatMap((own) => own.tables))
+      sources.set(table.name, (after) => exportPage(this.database, table, entityId, after));
     for (const participant of this.participants) {
       const { name } = participant.constructor;
       const count = [...sources.keys()].filter((other) => other.startsWith(`${name}.`)).length;
@@ -186,4 +185,16 @@ export class CustomerDataParticipants {
     for (const extension of this.participants) ids.push(...(await idsOf(extension)));
     return ids;
   }
+}
+
+/** @throws OAuthError `invalid_request` if the text is no JSON object, or has the position of an unknown source */
+function parseCursor(text: string, sources: Map<string, ExportSource>): Map<string, string> {
+  try {
+    const positions = Object.entries<unknown>(JSON.parse(text));
+    const areKnown = positions.every(([name, position]) => sources.has(name) && typeof position === 'string');
+    if (areKnown && positions.length > 0) return new Map(positions as [string, string][]);
+  } catch {
+    // below
+  }
+  throw invalidCursor();
 }

@@ -3,7 +3,6 @@ import {
   type EntityRow,
   insertIgnoreStatement,
   insertStatement,
-  type NotNull,
   selectStatement,
   writeStatement,
 } from '../platform/database/statement.js';
@@ -26,20 +25,12 @@ export const NOTE_TOKEN_DAY = writeStatement<[today: number, entityId: string]>(
   'UPDATE customer SET version = version + 1, last_token_day = ? WHERE entity_id = ? AND erased_at IS NULL',
 );
 
-export const FIND = selectStatement<
-  [entityId: string, organizationId: string],
-  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'generation'> & TokenDay
->({
-  columns: ['group_id', 'generation', `${TOKEN_DAY} AS token_day`],
-  from: 'customer WHERE entity_id = ? AND organization_id = ? AND erased_at IS NULL',
-  batch: true,
-});
-
-export const FIND_CURRENT = selectStatement<
+/** Also finds an erased customer, which has no group. */
+export const FIND_CUSTOMER = selectStatement<
   [entityId: string],
-  EntityRow<CustomerIdentity, 'group_id' | 'generation'> & TokenDay
+  EntityRow<CustomerIdentity, 'organization_id' | 'group_id' | 'generation'> & TokenDay
 >({
-  columns: ['group_id', 'generation', `${TOKEN_DAY} AS token_day`],
+  columns: ['organization_id', 'group_id', 'generation', `${TOKEN_DAY} AS token_day`],
   from: 'customer WHERE entity_id = ?',
   batch: true,
 });

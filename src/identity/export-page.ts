@@ -30,71 +30,34 @@ export interface ExportedTable {
   shown?(row: StoredRow, entityId: string): StoredRow;
 }
 
-/** Where a page ended: the number of rows before, and a hash of the last one. Keys of rows may be secrets. */
-interface Position {
-  count: number;
-  last: string;
-}
-
-/** The parameters of `find`. */
-function parametersOf({ find }: ExportedTable, entityId: string): string[] {
-  return Array<string>(find.split('?').length - 1).fill(entityId);
-}
-
-/** Reads the next rows of each table that has more rows. @param after `next` of the page before */
-export async function exportPage(
-  database: Database,
-  tables: ExportedTable[],
-  entityId: string,
-  after?: string,
-): Promise<ExportPage> {
-  const names = tables.map(({ name }) => name);
-  const positions = after === undefined ? undefined : parseCursor<Record<string, Position>>(after, names);
-  const next: Record<string, Position> = {};
-  const page: ExportPage = { tables: {} };
-  for (const table of tables) {
-    const position = positions ? positions[table.name] : { count: 0, last: '' };
-    if (!position) continue;
-    const { rows, end } = await rowsAfter(database, table, entityId, position);
-    const shown = rows.map((row) => table.shown?.(row, entityId) ?? row);
-    page.tables[table.name] = shown.map((row) => withIsoTimes(row, table.times ?? []));
-    if (end) next[table.name] = end;
-  }
-  return Object.keys(next).length === 0 ? page : { ...page, next: JSON.stringify(next) };
-}
+/** Where a page ended: the number of rows before, and a hash of the last one, because keys of rows may be secrets. */
+const POSITION = /^(?<count>[0-9]{1,15}) (?<last>[0-9a-f]{64})$/;
 
 /**
- * Reads the last row of the page before too. If another row has its place now, rows before it were changed or deleted.
- * Then the table begins again, so that no row is missing.
+ * Reads the next rows of a table. It reads the last row of the page before too. If another row has its place now, rows
+ * before it were changed or deleted. Then the table begins again, so that no row is missing.
+ *
+ * @param after `next` of the page before
+ * @throws OAuthError `invalid_request` if `after` has another form
  */
-async function rowsAfter(
+export async function exportPage(
   database: Database,
   table: ExportedTable,
   entityId: string,
-  { count, last }: Position,
-): Promise<{ rows: StoredRow[]; end?: Position }> {
-  if (!Number.isSafeInteger(count) || count < 0) throw invalidCursor();
+  after = `0 ${hashOf(undefined)}`,
+): Promise<ExportPage> {
+  const position = POSITION.exec(after)?.groups;
+  if (!position) throw invalidCursor();
+  const count = Number(position.count);
   const offset = Math.max(count - 1, 0);
   const find = selectStatement<SqlValue[], StoredRow>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ?`);
-  const rows = await database.select(find, [...parametersOf(table, entityId), offset]);
-  if (count > 0 && hashOf(rows[0]) !== last) return rowsAfter(database, table, entityId, { count: 0, last: '' });
-  const end = rows.length === MAX_ROWS && { count: offset + rows.length, last: hashOf(rows.at(-1)) };
-  return { rows: count > 0 ? rows.slice(1) : rows, ...(end && { end }) };
-}
-
-/**
- * @param names of the known fields. Another release of the service may have had more of them
- * @throws OAuthError `invalid_request` if the text is no JSON object, or has another field
- */
-export function parseCursor<Cursor extends object>(text: string, names: string[]): Cursor {
-  try {
-    const cursor = JSON.parse(text);
-    const isObject = typeof cursor === 'object' && cursor !== null;
-    if (isObject && Object.keys(cursor).every((name) => names.includes(name))) return cursor;
-  } catch {
-    // below
-  }
-  throw invalidCursor();
+  const ids = Array<string>(table.find.split('?').length - 1).fill(entityId);
+  const found = await database.select(find, [...ids, offset]);
+  if (count > 0 && hashOf(found[0]) !== position.last) return exportPage(database, table, entityId);
+  const rows = (count > 0 ? found.slice(1) : found).map((row) => table.shown?.(row, entityId) ?? row);
+  const tables = { [table.name]: rows.map((row) => withIsoTimes(row, table.times ?? [])) };
+  if (found.length < MAX_ROWS) return { tables };
+  return { tables, next: `${offset + found.length} ${hashOf(found.at(-1))}` };
 }
 
 /** The error for a text that is no `next` of an export. */

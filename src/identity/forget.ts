@@ -7,7 +7,7 @@ import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, type OrNull, selectStatement } from '../platform/database/statement.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, type KnownBrowser } from './browser-link.entity.js';
-import { matchingSecret } from './browser-recognition.js';
+import { matchingCookie } from './browser-recognition.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
 import { copiesOf, IS_COPY, LINK_LEADS, raiseVersions, removeSecretsOfUnlinked, unlink } from './links.js';
@@ -143,7 +143,7 @@ export class Forget {
     const browserIds = candidates.secrets.map((secret) => partsOf(secret).browserId);
     const parameters = [this.today(), ...padded(candidates.entityIds), ...padded(browserIds)];
     const rows = await this.database.select(FIND_BROWSERS, parameters);
-    return rows.filter((row) => row.is_presented !== 0 && matchingSecret(row, candidates) !== undefined);
+    return rows.filter((row) => row.is_presented !== 0 && matchingCookie(row, candidates) !== undefined);
   }
 
   private today(): number {

@@ -5,21 +5,20 @@ import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
 import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from './customer.js';
 import {
-  FIND,
-  FIND_CURRENT,
+  FIND_CUSTOMER,
   INSERT_CUSTOMER,
   INSERT_CUSTOMER_IF_ABSENT,
   NOTE_TOKEN_DAY,
   newCustomerRow,
 } from './customer-statements.js';
-import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
+import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { HAS_ENDED_FLAG, insertLinks, lockBrowser, newLink, removeSecretsOfUnlinked, unlink } from './links.js';
+import { newBrowser } from './new-browsers.js';
 import { NewCustomers } from './new-customers.js';
 
 /**
@@ -66,7 +65,7 @@ export class Identities {
     const customer = browser && ((await this.customerOf(browser, scope)) ?? (await this.createFor(browser, scope)));
     if (!browser || !customer) return this.createWithBrowser(scope);
     const { entityId, generation, lineage } = customer;
-    return { entityId, ...scope, generation, secret: browser.secret, ...(lineage && { lineage }) };
+    return { entityId, ...scope, generation, secret: browser.cookie, ...(lineage && { lineage }) };
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
@@ -114,8 +113,9 @@ export class Identities {
    * that the purge does not delete the customer.
    */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
-    const [row] = await this.database.select(FIND, [entityId, organizationId]);
-    if (!row || !(await this.noteToken(entityId, row.token_day))) return undefined;
+    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
+    if (!row || row.organization_id !== organizationId || row.group_id === null) return undefined;
+    if (!(await this.noteToken(entityId, row.token_day))) return undefined;
     return { entityId, organizationId, groupId: row.group_id, generation: row.generation };
   }
 
@@ -124,7 +124,7 @@ export class Identities {
    * row has generation 0 and no group. The day is noted as by `find`.
    */
   async currentOf(entityId: string): Promise<Pick<Customer, 'groupId' | 'generation'> | undefined> {
-    const [row] = await this.database.select(FIND_CURRENT, [entityId]);
+    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
     if (row?.group_id === null) return undefined;
     if (row && !(await this.noteToken(entityId, row.token_day))) return undefined;
     return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
@@ -171,12 +171,11 @@ export class Identities {
   private async createWithBrowser({ organizationId, groupId }: IdentityScope): Promise<Customer & BrowserCredentials> {
     this.newCustomers.takeLimit();
     const now = this.clock.now();
-    const [browserId, entityId] = [uuidv7(now), uuidv7(now)];
-    const secret = randomSecret('hex');
-    const ids = { entityId, browserId, organizationId, groupId };
-    await this.newCustomers.insert({ ...ids, secretHash: sha256(secret), day: dayOf(now), createdAt: now });
-    this.newCustomers.auditCreated('browser', entityId, organizationId);
-    return { entityId, organizationId, groupId, generation: 0, secret: secretCookieOf(browserId, secret) };
+    const browser = newBrowser(undefined, now);
+    const customer = { entityId: uuidv7(now), organizationId, groupId };
+    await this.newCustomers.insert({ ...customer, browser, createdAt: now });
+    this.newCustomers.auditCreated('browser', customer.entityId, organizationId);
+    return { ...customer, generation: 0, secret: browser.cookie };
   }
 
   /**

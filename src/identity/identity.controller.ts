@@ -12,8 +12,7 @@ import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
 import { ValidatedBody } from '../routes/parameter.decorators.js';
 import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
-import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
-import { CUSTOMER_PATH, CustomerRecord, CustomerRecords } from './customer-records.js';
+import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords, ExportQuery } from './customer-records.js';
 import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
 import { invalidCursor } from './export-page.js';
 
@@ -24,7 +23,6 @@ export class IdentityController {
   constructor(
     private readonly records: CustomerRecords,
     private readonly browsers: CustomerBrowsers,
-    private readonly exports: CustomerExports,
     private readonly sessions: CustomerSessions,
     private readonly erasure: CustomerErasure,
   ) {}
@@ -53,7 +51,7 @@ export class IdentityController {
   })
   async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
     const query = readStrictQuery(PageQuery, request.originalUrl);
-    await this.find(entityId);
+    await this.organizationOf(entityId);
     return this.browsers.page(entityId, query);
   }
 
@@ -69,7 +67,7 @@ export class IdentityController {
   })
   async export(@Req() request: Request, @Param('entity_id') entityId: string): Promise<CustomerExport> {
     const { after } = readStrictQuery(ExportQuery, request.originalUrl);
-    const exported = UUID.test(entityId) ? await this.exports.page(entityId, operatorActor(), after) : undefined;
+    const exported = UUID.test(entityId) ? await this.records.export(entityId, operatorActor(), after) : undefined;
     if (!exported) throw OAuthError.notFound();
     return exported;
   }
@@ -88,8 +86,7 @@ export class IdentityController {
     @Param('entity_id') entityId: string,
     @ValidatedBody(EndSessionsBody, { mayBeEmpty: true }) { browsers = false }: EndSessionsBody,
   ): Promise<object> {
-    const customer = await this.find(entityId);
-    const { organization_id: organizationId } = customer;
+    const organizationId = await this.organizationOf(entityId);
     const actor = operatorActor();
     if (!(await this.sessions.end({ entityId, organizationId, browsers, actor }))) throw OAuthError.notFound();
     return {};
@@ -121,5 +118,11 @@ export class IdentityController {
     const areIds = UUID.test(entityId) && UUID.test(browserId);
     if (!areIds || !(await this.browsers.end(entityId, browserId))) throw OAuthError.notFound();
     return {};
+  }
+
+  private async organizationOf(entityId: string): Promise<string> {
+    const organizationId = UUID.test(entityId) ? await this.records.organizationOf(entityId) : undefined;
+    if (organizationId === undefined) throw OAuthError.notFound();
+    return organizationId;
   }
 }

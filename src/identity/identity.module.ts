@@ -10,7 +10,6 @@ import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
-import { CustomerExports } from './customer-exports.js';
 import { CustomerIdentity, UnfinishedErasure } from './customer-identity.entity.js';
 import { CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
@@ -33,7 +32,6 @@ const PROVIDERS = [
   CustomerDataParticipants,
   CustomerDevices,
   CustomerErasure,
-  CustomerExports,
   CustomerRecords,
   CustomerSessions,
   Forget,
@@ -51,8 +49,8 @@ const PROVIDERS = [
  * - An unrecognized browser visits, and is created with a customer: `identities.ts`, `new-customers.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `identities.ts`.
  * - A browser redeems a transfer token with `remember`: `remember.ts`. A new browser leads to the customer by a transfer.
- * - A user signs in: `sign-in.ts`. A new browser leads to the user's customer. With `link`, the customer of the earlier
- *   browser becomes a new user's: `organization-user/organization-users.ts`.
+ * - A user signs in: `new-browsers.ts`. A new browser leads to the user's customer. With `link`, the customer of the
+ *   earlier browser becomes a new user's: `organization-user/organization-users.ts`.
  * - A new browser gets copies of links of the earlier browser: `new-browsers.ts`.
  *
  * `links.ts` says when a link leads to its customer, and lets it end.

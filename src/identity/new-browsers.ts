@@ -3,10 +3,10 @@ import { type Audit, party } from '../audit/audit.js';
 import { dayOf } from '../platform/clock.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { type BrowserLink, KnownBrowser } from './browser-link.entity.js';
+import { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { RecognizedBrowser } from './browser-recognition.js';
 import { secretCookieOf } from './identity-cookies.js';
-import { insertLinks, leadingLinksOf, lockBrowser, raiseVersions, replaceOldestCopies } from './links.js';
+import { insertLinks, leadingLinksOf, lockBrowser, newLink, raiseVersions, replaceOldestCopies } from './links.js';
 
 /** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
 const MAX_FURTHER_CUSTOMERS = 200;
@@ -15,22 +15,21 @@ const MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION = 20;
 /** A browser to be created. Nothing is added to the earlier browser, which sent the request. */
 export interface NewBrowser {
   browserId: string;
-  secret: string;
+  secretHash: string;
+  /** The value of the cookie with the browser's id and secret. */
+  cookie: string;
   today: number;
   earlier: RecognizedBrowser | undefined;
 }
 
 export function newBrowser(earlier: RecognizedBrowser | undefined, now: number): NewBrowser {
-  return { browserId: uuidv7(now), secret: randomSecret('hex'), today: dayOf(now), earlier };
-}
-
-/** The value of the cookie with the secret of a new browser. */
-export function cookieOf({ browserId, secret }: NewBrowser): string {
-  return secretCookieOf(browserId, secret);
+  const [browserId, secret] = [uuidv7(now), randomSecret('hex')];
+  const cookie = secretCookieOf(browserId, secret);
+  return { browserId, secretHash: sha256(secret), cookie, today: dayOf(now), earlier };
 }
 
 /** The links of the browser that sent the request. */
-export interface EarlierLinks {
+interface EarlierLinks {
   leading: BrowserLink[];
   /** Those that a new browser copies. */
   copies: BrowserLink[];
@@ -59,11 +58,11 @@ export async function linksOfEarlier(
 /** Inserts a browser with copies of links of the earlier browser, and with a link of its own. */
 export async function insertBrowser(
   manager: EntityManager,
-  { browserId, secret }: NewBrowser,
+  { browserId, secretHash }: NewBrowser,
   copies: BrowserLink[],
   own: BrowserLink | undefined,
 ): Promise<void> {
-  await manager.insert(KnownBrowser, { browserId, secretHash: sha256(secret), version: 0 });
+  await manager.insert(KnownBrowser, { browserId, secretHash, version: 0 });
   const copied = copies.map((link) => ({ ...link, browserId }));
   await insertLinks(manager, own ? [own, ...copied] : copied);
   if (copies.length > 0) await replaceOldestCopies(manager, browserId);
@@ -94,4 +93,66 @@ export function lastSeenOfEach(links: BrowserLink[]): BrowserLink[] {
       if (link && selected.length < MAX_FURTHER_CUSTOMERS) selected.push(link);
     }
   return selected;
+}
+
+/** The customer of the user who signs in. */
+interface UsersCustomer {
+  entityId: string;
+  organizationId: string;
+  generation: number;
+}
+
+/** The browser in which a user has signed in. */
+export interface SignedInBrowser {
+  cookie: string;
+  /** The id of the new browser; `undefined` if a pair was renewed. */
+  createdId: string | undefined;
+}
+
+/**
+ * The links with which the browser of the request leads to customers, and those that a new browser copies: of other
+ * organizations, unless the browser is signed in already. The transaction has changed the rows of the customers.
+ *
+ * @param knownId the customer of a known user
+ */
+export function linksAtSignIn(
+  manager: EntityManager,
+  browser: NewBrowser,
+  organizationId: string,
+  knownId: string | undefined,
+): Promise<EarlierLinks> {
+  return linksOfEarlier(manager, browser, (leading) =>
+    isSignedIn(leading, knownId)
+      ? []
+      : lastSeenOfEach(leading.filter((link) => link.organizationId !== organizationId)),
+  );
+}
+
+/**
+ * Renews the sign-in of the earlier browser, or inserts the new browser (protocol §5.6). The transaction has changed the
+ * row of the customer before it has read the generation. So `end_sessions` at the same time either has preceded both, or
+ * ends the link and the token.
+ *
+ * @param links the result of `linksAtSignIn`
+ * @param signedInUntil the last day of the sign-in
+ */
+export async function storeSignIn(
+  manager: EntityManager,
+  browser: NewBrowser,
+  { entityId, organizationId, generation }: UsersCustomer,
+  { leading, copies }: EarlierLinks,
+  signedInUntil: number,
+): Promise<SignedInBrowser> {
+  const { browserId, today: seenDay, earlier } = browser;
+  if (earlier && isSignedIn(leading, entityId)) {
+    await manager.update(BrowserLink, { browserId: earlier.browserId, entityId }, { seenDay, signedInUntil });
+    return { cookie: earlier.cookie, createdId: undefined };
+  }
+  const content = { origin: 'sign-in', generation, seenDay, signedInUntil } as const;
+  await insertBrowser(manager, browser, copies, newLink(browserId, { entityId, organizationId, groupId: '' }, content));
+  return { cookie: browser.cookie, createdId: browserId };
+}
+
+function isSignedIn(leading: BrowserLink[], customerId: string | undefined): boolean {
+  return leading.some(({ entityId, origin }) => entityId === customerId && origin === 'sign-in');
 }

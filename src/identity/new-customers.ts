@@ -6,17 +6,14 @@ import { type BoundWrite, bindWrite, type WriteStatement, writeStatement } from 
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
-import type { CustomerCreator } from './customer.js';
+import type { CustomerCreator, IdentityScope } from './customer.js';
 import { CUSTOMER_COLUMNS, newCustomerRow } from './customer-statements.js';
+import type { NewBrowser } from './new-browsers.js';
 
 /** A customer that its browser creates together with itself. */
-interface NewCustomer {
+interface NewCustomer extends IdentityScope {
   entityId: string;
-  browserId: string;
-  secretHash: string;
-  organizationId: string;
-  groupId: string;
-  day: number;
+  browser: NewBrowser;
   createdAt: number;
 }
 
@@ -28,19 +25,20 @@ const TABLES: { into: string; placeholders: string; row: (customer: NewCustomer)
   {
     into: `customer (${CUSTOMER_COLUMNS})`,
     placeholders: `(${CUSTOMER_COLUMNS.map(() => '?')})`,
-    row: ({ entityId, createdAt, day, ...scope }) => newCustomerRow(entityId, scope, 'browser', createdAt, day),
+    row: ({ entityId, browser, createdAt, ...scope }) =>
+      newCustomerRow(entityId, scope, 'browser', createdAt, browser.today),
   },
   {
     into: 'browser (browser_id, secret_hash, version)',
     placeholders: '(?, ?, 0)',
-    row: ({ browserId, secretHash }) => [browserId, secretHash],
+    row: ({ browser }) => [browser.browserId, browser.secretHash],
   },
   {
     into: `browser_customer (browser_id, entity_id, organization_id, group_id, origin, began_in, generation, seen_day)`,
     placeholders: `(?, ?, ?, ?, 'own', ?, 0, ?)`,
-    row: ({ browserId, entityId, organizationId, groupId, day }) => [
+    row: ({ browser: { browserId, today }, entityId, organizationId, groupId }) => [
       ...[browserId, entityId, organizationId, groupId],
-      ...[browserId, day],
+      ...[browserId, today],
     ],
   },
 ];

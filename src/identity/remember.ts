@@ -8,7 +8,7 @@ import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerDevices, rootOf } from './customer-devices.js';
-import { FIND } from './customer-statements.js';
+import { FIND_CUSTOMER } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { type LinkLineage, newLink } from './links.js';
@@ -59,8 +59,8 @@ export class Remember {
     replace: boolean,
   ): Promise<RememberedBrowser> {
     const { subject: entityId, organizationId, lineage, hasUser } = code;
-    const [row] = await this.database.select(FIND, [entityId, organizationId]);
-    if (!row) throw OAuthError.invalidGrant('code: its customer was erased');
+    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
+    if (!row || row.group_id === null) throw OAuthError.invalidGrant('code: its customer was erased');
     const now = this.clock.now();
     const signedInUntil = hasUser ? this.lifetime.signedInUntil(organizationId, dayOf(now)) : null;
     const customer = { organizationId, groupId: row.group_id, entityId, lineage, signedInUntil };

@@ -2,7 +2,7 @@ import { HttpCode, Post } from '@nestjs/common';
 import { AgentGuard } from '../bearer/bearer.guard.js';
 import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../bearer/principal.js';
 import { CustomerErasure } from '../identity/customer-erasure.js';
-import { CustomerExport, CustomerExports } from '../identity/customer-exports.js';
+import { CustomerExport, CustomerRecords } from '../identity/customer-records.js';
 import { invalidCursor } from '../identity/export-page.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText } from '../oauth/parameters.js';
@@ -30,7 +30,7 @@ export class CustomerDataController {
   constructor(
     private readonly limits: RateLimits,
     private readonly customers: NamedCustomers,
-    private readonly exports: CustomerExports,
+    private readonly records: CustomerRecords,
     private readonly erasure: CustomerErasure,
   ) {}
 
@@ -49,7 +49,7 @@ export class CustomerDataController {
     @ValidatedBody(ExportBody) body: ExportBody,
   ): Promise<CustomerExport> {
     const entityId = await this.idOf(agent, body);
-    const exported = await this.exports.page(entityId, agentActor(agent), body.after);
+    const exported = await this.records.export(entityId, agentActor(agent), body.after);
     if (!exported) throw unknownCustomer(body);
     return exported;
   }

@@ -1,15 +1,15 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
 import { BrowserRecognition, type RecognizedBrowser } from '../identity/browser-recognition.js';
-import { scopeOf } from '../identity/customer.js';
+import { type Customer, type CustomerCreator, scopeOf } from '../identity/customer.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
 import { INSERT_CUSTOMER, joinCustomer, newCustomerRow } from '../identity/customer-statements.js';
 import { Identities } from '../identity/identities.js';
+import type { BrowserCredentials, CandidateCredentials } from '../identity/identity-cookies.js';
 import { LinkLifetime } from '../identity/link-lifetime.js';
-import { auditLinked, newBrowser } from '../identity/new-browsers.js';
+import { auditLinked, linksAtSignIn, newBrowser, type SignedInBrowser, storeSignIn } from '../identity/new-browsers.js';
 import { NewCustomers } from '../identity/new-customers.js';
-import { linksAtSignIn, type SignedInBrowser, storeSignIn } from '../identity/sign-in.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -18,14 +18,42 @@ import { type EntityRow, insertIgnoreStatement, selectStatement } from '../platf
 import { sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { OrganizationUser } from './organization-user.entity.js';
-import type { UserCustomer, UserRequest } from './user-request.js';
+
+/** The browser that signs a user in (protocol §5.6). */
+export interface UserSignIn {
+  /** The identity cookies of the request. */
+  credentials: CandidateCredentials | undefined;
+  /** Whether the customer that the browser created itself becomes a new user's, or is linked to a known user. */
+  link: boolean;
+}
+
+/** A request for the customer of a user of an organization. */
+export interface UserRequest {
+  organizationId: string;
+  /** The organization's id of the user, byte for byte. */
+  userId: string;
+  /** Only if the browser is to lead to the customer. The limit of new customers then does not count. */
+  signIn?: UserSignIn | undefined;
+  /** Identifies the request, so that it recognizes its own write after a lost response of the database. */
+  attempt: string;
+  /** The creator of the customer in the audit event. */
+  creator: CustomerCreator;
+}
+
+/** The customer of a user. */
+export interface UserCustomer extends Customer {
+  /** Whether this request created the user. Of parallel requests one did. */
+  created: boolean;
+  /** The values of the identity cookies after a sign-in. */
+  credentials?: BrowserCredentials;
+}
 
 /** The row of a user with the generation of its customer. */
-type UserRow = EntityRow<OrganizationUser, 'entity_id' | 'linked_by'> & { generation: number };
+type UserRow = Pick<OrganizationUser, 'entityId' | 'linkedBy'> & { generation: number };
 
 /** The erasure of a customer deletes the row of its user in its first transaction. */
 const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
-  columns: ['known.entity_id', 'known.linked_by', 'customer.generation'],
+  columns: ['known.entity_id AS entityId', 'known.linked_by AS linkedBy', 'customer.generation'],
   from: `organization_user known ${joinCustomer('known.entity_id')}
     WHERE known.organization_id = ? AND known.user_hash = ?`,
   batch: true,
@@ -102,7 +130,7 @@ export class OrganizationUsers {
       const read = { request, userHash, browser, visitorId, known, visitorLinkedBy: linked?.linked_by };
       let stored: StoredUser | undefined;
       try {
-        stored = known && !signIn ? storedUser(known) : await this.store(read, takeLimit);
+        stored = known && !signIn ? known : await this.store(read, takeLimit);
       } catch (error) {
         // the response to the commit may be lost: the rows decide, which have the id of this request
         if (!(error instanceof ServiceUnavailableException) || attempt === MAX_READ_ATTEMPTS - 1) throw error;
@@ -115,7 +143,7 @@ export class OrganizationUsers {
   /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */
   async find(organizationId: string, userId: string): Promise<string | undefined> {
     const [row] = await this.database.select(FIND_USER, [organizationId, userHashOf(organizationId, userId)]);
-    return row?.entity_id;
+    return row?.entityId;
   }
 
   /** Whether a customer is a user's. @internal */
@@ -143,14 +171,14 @@ export class OrganizationUsers {
         const row = [entityId, organizationId, hash, customerId, attempt, new Date(now)] as const;
         return (await writeIn(manager, INSERT_USER, [...row])) > 0;
       };
-      const customerIds = [known?.entity_id, freeId].filter((id) => id !== undefined).sort();
+      const customerIds = [known?.entityId, freeId].filter((id) => id !== undefined).sort();
       for (const id of customerIds)
-        if (!(await this.identities.noteTokenIn(manager, id)) && id === known?.entity_id) return undefined;
-      const links = await linksAtSignIn(manager, browser, organizationId, known?.entity_id);
+        if (!(await this.identities.noteTokenIn(manager, id)) && id === known?.entityId) return undefined;
+      const links = await linksAtSignIn(manager, browser, organizationId, known?.entityId);
       const visitorId = links.leading.find((link) => link.entityId === freeId && link.origin === 'own')?.entityId;
       let linkedId: string | undefined;
       if (known) {
-        if (visitorId && (await insert(visitorId, null, known.entity_id))) linkedId = visitorId;
+        if (visitorId && (await insert(visitorId, null, known.entityId))) linkedId = visitorId;
       } else {
         const entityId = visitorId ?? newId;
         if (!(await insert(entityId, userHash, entityId))) return undefined;
@@ -164,7 +192,8 @@ export class OrganizationUsers {
       }
       const [user] = await selectIn(manager, FIND_USER, [organizationId, userHash]);
       if (!user) return undefined;
-      const stored = { ...storedUser(user), linkedId };
+      const { entityId, generation } = user;
+      const stored = { entityId, generation, linkedId };
       if (!signIn) return stored;
       const customer = { ...stored, organizationId };
       return { ...stored, signedIn: await storeSignIn(manager, browser, customer, links, signedInUntil) };
@@ -181,7 +210,7 @@ export class OrganizationUsers {
   ): Promise<UserCustomer> {
     const { request, visitorId, visitorLinkedBy, known } = read;
     const { organizationId, attempt, creator } = request;
-    const created = !known || known.linked_by === attempt;
+    const created = !known || known.linkedBy === attempt;
     const auditedId = linkedId ?? (visitorLinkedBy === attempt || entityId === visitorId ? visitorId : undefined);
     if (auditedId !== undefined && (created || auditedId !== entityId))
       this.audit.success('identity.linked', party('customer'), party('customer', entityId), {
@@ -192,7 +221,7 @@ export class OrganizationUsers {
     if (created && auditedId === entityId) await this.removeEndedLinks(entityId);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
-    const { secret, createdId } = signedIn;
+    const { cookie: secret, createdId } = signedIn;
     if (createdId !== undefined) auditLinked(this.audit, createdId, customer, { sign_in: attempt });
     return { ...customer, credentials: { entityId, secret } };
   }
@@ -206,10 +235,6 @@ export class OrganizationUsers {
       this.logger.warn(`the ended links of customer ${entityId} are not removed: ${error.message}`);
     }
   }
-}
-
-function storedUser({ entity_id: entityId, generation }: UserRow): StoredUser {
-  return { entityId, generation };
 }
 
 function userHashOf(organizationId: string, userId: string): string {

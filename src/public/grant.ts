@@ -22,8 +22,12 @@ export { isIdText, Optional } from '../oauth/parameters.js';
 export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
 export type { BodyOptions } from '../oauth/request-body.js';
 export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
-export { OrganizationUsers } from '../organization-user/organization-users.js';
-export type { UserCustomer, UserRequest, UserSignIn } from '../organization-user/user-request.js';
+export {
+  OrganizationUsers,
+  type UserCustomer,
+  type UserRequest,
+  type UserSignIn,
+} from '../organization-user/organization-users.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export type { LimitDeclarations, LimitText } from '../platform/configuration/rate-limit-rule.js';

@@ -5,7 +5,7 @@ import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { Audit } from '../../audit/audit.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { auditLinked, cookieOf } from '../../identity/new-browsers.js';
+import { auditLinked } from '../../identity/new-browsers.js';
 import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
@@ -138,10 +138,10 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
       },
       store: (manager, { attempt }) => this.remembering.store(manager, added as RememberedBrowser, attempt),
     });
-    const { browser: created } = added as unknown as RememberedBrowser;
+    const { browserId, cookie: secret } = (added as unknown as RememberedBrowser).browser;
     const { entityId, attempt } = granted;
-    for (const line of this.cookies.setCookieLines({ entityId, secret: cookieOf(created) })) browser.setCookie(line);
-    auditLinked(this.audit, created.browserId, granted, { redemption: attempt });
+    for (const line of this.cookies.setCookieLines({ entityId, secret })) browser.setCookie(line);
+    auditLinked(this.audit, browserId, granted, { redemption: attempt });
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
 

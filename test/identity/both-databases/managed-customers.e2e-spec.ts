@@ -188,13 +188,11 @@ describe('protocol §9.2: the export of a customer', () => {
 
   it.each([
     ['has another form', 'x'],
-    ['names an unknown table', Buffer.from('{"own":"{\\"unknown\\":{\\"count\\":0}}"}').toString('base64url')],
+    ['names an unknown table', Buffer.from(`{"unknown":"0 ${'0'.repeat(64)}"}`).toString('base64url')],
     ['names an unknown participant', Buffer.from('{"others":"{\\"0\\":\\"1000\\"}"}').toString('base64url')],
-    [
-      'has a wrong number',
-      Buffer.from('{"own":"{\\"link_ancestor\\":{\\"count\\":\\"1; \\"}}"}').toString('base64url'),
-    ],
-    ['is of another type', Buffer.from('{"own":[7],"others":{"0":1}}').toString('base64url')],
+    ['has a wrong number', Buffer.from(`{"link_ancestor":"1; ${'0'.repeat(64)}"}`).toString('base64url')],
+    ['has a position of another type', Buffer.from('{"link_ancestor":[7]}').toString('base64url')],
+    ['has no position', Buffer.from('7').toString('base64url')],
   ])('rejects a next that %s', async (_, after) => {
     const { entity_id } = await newCustomer(service);
     expectInvalidRequest(await exportOf(entity_id, `?after=${after}`), /^after: not a next of this export$/);
