@@ -3,8 +3,6 @@ import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Organizations, client applications, agents and resource servers, with the log of their changes. */
 export class Registry1796000000000 extends CreateTables {
-  readonly name = 'Registry1796000000000';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -3,8 +3,6 @@ import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Revocations with their positions in the feed, and the numbers that the service records about its database. */
 export class AccessToken1796000000001 extends CreateTables {
-  readonly name = 'AccessToken1796000000001';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -3,8 +3,6 @@ import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
 /** Customers, browsers, and the links from browsers to customers. */
 export class Identity1796000000002 extends CreateTables {
-  readonly name = 'Identity1796000000002';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -3,8 +3,6 @@ import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
 /** The customers of the users of organizations. */
 export class OrganizationUser1796000000003 extends CreateTables {
-  readonly name = 'OrganizationUser1796000000003';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

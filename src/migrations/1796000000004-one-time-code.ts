@@ -3,8 +3,6 @@ import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Transfer tokens and authorization codes. */
 export class OneTimeCode1796000000004 extends CreateTables {
-  readonly name = 'OneTimeCode1796000000004';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -3,8 +3,6 @@ import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** The refresh families of agents and customers. */
 export class RefreshToken1796000000005 extends CreateTables {
-  readonly name = 'RefreshToken1796000000005';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -3,8 +3,6 @@ import { type Columns, CreateTables } from './schema.js';
 
 /** The scopes that agents have granted to clients. */
 export class Consent1796000000006 extends CreateTables {
-  readonly name = 'Consent1796000000006';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

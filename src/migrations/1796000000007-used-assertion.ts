@@ -3,8 +3,6 @@ import { type Columns, CreateTables, expiryIndex } from './schema.js';
 
 /** The assertions that were used. */
 export class UsedAssertion1796000000007 extends CreateTables {
-  readonly name = 'UsedAssertion1796000000007';
-
   protected tables(its: Columns): TableOptions[] {
     return [
       {

@@ -49,6 +49,7 @@ export function migrationsWith(extensionMigrations: MigrationClass[]): Migration
 }
 
 /** The name under which TypeORM records a migration. */
-export function migrationName(migration: MigrationClass): string {
-  return new migration().name ?? migration.name;
+export function migrationName(migration: MigrationInterface | MigrationClass): string {
+  const instance = typeof migration === 'function' ? new migration() : migration;
+  return instance.name ?? instance.constructor.name;
 }

@@ -82,9 +82,6 @@ export async function dropTables(runner: QueryRunner, names: string[]): Promise<
 
 /** A migration that creates tables. */
 export abstract class CreateTables implements MigrationInterface {
-  /** The name under which the database records the migration. */
-  abstract readonly name: string;
-
   /** The tables in the order of their creation. */
   protected abstract tables(its: Columns): TableOptions[];
 

@@ -42,7 +42,7 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
     const [first] = migrations.map(migrationName);
     const isEarlier = applied.size > 0 ? !applied.has(first as string) : await runner.hasTable(EARLIER_TABLE);
     if (isEarlier) throw new EarlierSchemaError();
-    return dataSource.migrations.some((migration) => !applied.has(migration.name ?? ''));
+    return dataSource.migrations.some((migration) => !applied.has(migrationName(migration)));
   } finally {
     await runner.release();
   }

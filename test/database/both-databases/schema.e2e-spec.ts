@@ -102,6 +102,7 @@ describe('a process that loses the lease during a migration', () => {
       expect((await applied()).at(-1)).toBe('TakesLease1999000000000');
       await dataSource.query("UPDATE lease SET leased_until = '0'");
       expect((await migrating).at(-1)).toBe('Next1999000000001');
+      expect(await hasPendingMigrations(dataSource), 'migrations that are named by their class').toBe(false);
     } finally {
       await dataSource.destroy();
       await database.remove();
