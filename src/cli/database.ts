@@ -1,8 +1,6 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Logger } from '@nestjs/common';
-import type { DataSource } from 'typeorm';
-import { Clock } from '../platform/clock.js';
 import { assertDatabaseExists } from '../platform/configuration/database-url.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
@@ -64,20 +62,12 @@ export async function migrateCommand(parameters: string[], context: CommandConte
     isCheck ? 0 : DATABASE_WAIT_MS,
   );
   try {
-    return await (isCheck ? check : migrateNow)(dataSource, context);
+    const isPending = isCheck && (await hasPendingMigrations(dataSource));
+    const done = isCheck ? [] : await migrate(dataSource);
+    if (isPending) context.print('migrations are pending\n');
+    else context.print(done.map((name) => `migrated: ${name}\n`).join('') || 'up to date\n');
+    return Number(isPending);
   } finally {
     await dataSource.destroy();
   }
-}
-
-async function migrateNow(dataSource: DataSource, { print }: CommandContext): Promise<number> {
-  const done = await migrate(dataSource, new Clock());
-  print(done.length > 0 ? done.map((name) => `migrated: ${name}\n`).join('') : 'up to date\n');
-  return 0;
-}
-
-async function check(dataSource: DataSource, { print }: CommandContext): Promise<number> {
-  const pending = await hasPendingMigrations(dataSource);
-  print(pending ? 'migrations are pending\n' : 'up to date\n');
-  return pending ? 1 : 0;
 }

@@ -50,7 +50,7 @@ export class PlatformModule {
           provide: Database,
           inject: [DataSource],
           useFactory: async (dataSource: DataSource) => {
-            await awaitCurrentSchema(dataSource, configuration, clock, databaseWaitMs);
+            await awaitCurrentSchema(dataSource, configuration, databaseWaitMs);
             return Database.open(dataSource, metrics);
           },
         },

@@ -23,7 +23,6 @@ const ROWS_PER_DELETE = 1_000;
 const PAUSE_BETWEEN_DELETES_MS = 10;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
-const LEASE_DURATION_MS = 60_000;
 /** The tables whose rows a revocation ends only while it is stored. */
 const ENDED_BY_REVOCATIONS = ['browser_customer', 'refresh_family'];
 
@@ -135,9 +134,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   private holdLease(): Promise<boolean> {
-    return this.database.transaction((manager) =>
-      acquireLease(manager, this.lease, this.clock.now(), LEASE_DURATION_MS),
-    );
+    return this.database.transaction((manager) => acquireLease(manager, this.lease));
   }
 
   private async runInBackground(): Promise<void> {

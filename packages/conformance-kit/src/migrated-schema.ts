@@ -1,5 +1,4 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Clock } from 'customer-authorization-service/grant';
 import { dataSourceOptions, loadConfiguration, migrate } from 'customer-authorization-service/testing-host';
 import mysql, { type Connection } from 'mysql2/promise';
 import { DataSource } from 'typeorm';
@@ -46,7 +45,7 @@ async function migrated(url: string): Promise<(url: string) => Promise<void>> {
   const options = dataSourceOptions(loadConfiguration({ DATABASE_URL: url, SIGNING_KEYS_FILE: 'unused' }));
   const dataSource = await new DataSource(options).initialize();
   try {
-    await migrate(dataSource, new Clock());
+    await migrate(dataSource);
     if (url.startsWith(SQLITE)) {
       const content = await copyOf(dataSource, url.slice(SQLITE.length));
       return async (other) => writeFileSync(other.slice(SQLITE.length), content);

@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import { DataSource, type DataSourceOptions } from 'typeorm';
-import type { Clock } from '../clock.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { assertUniqueTables } from './entity-checks.js';
 import { hasPendingMigrations, migrate } from './migrate.js';
@@ -34,11 +33,10 @@ export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: nu
 export async function awaitCurrentSchema(
   dataSource: DataSource,
   { MIGRATE_ON_START }: Configuration,
-  clock: Clock,
   maxWaitMs: number,
 ): Promise<void> {
   if (MIGRATE_ON_START) {
-    const migrated = await migrate(dataSource, clock);
+    const migrated = await migrate(dataSource);
     if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
     return;
   }

@@ -1,17 +1,13 @@
 import type { EntityManager, QueryResult, QueryRunner } from 'typeorm';
-import { MYSQL_DIALECT, SQLITE_DIALECT, type SqlDialect, type SqlValue } from './sql-dialect.js';
+import { dialectOf, SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { asStored } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
-/** The query runner of one transaction, whose work may send statements without awaiting them. */
-export interface TransactionRunner {
-  runner: QueryRunner;
-  /** From now on, no statement begins. Resolves when those under way have ended. */
-  end(): Promise<void>;
-}
-
-/** Derives the query runner of one transaction from a query runner of TypeORM. */
-export function transactionRunner(shared: QueryRunner): TransactionRunner {
+/**
+ * Derives the query runner of one transaction, whose work may send statements without awaiting them, from a query runner
+ * of TypeORM.
+ */
+export function transactionRunner(shared: QueryRunner) {
   const underWay = new Set<Promise<unknown>>();
   let hasEnded = false;
   const query = (...parameters: Parameters<QueryRunner['query']>): Promise<unknown> => {
@@ -22,9 +18,11 @@ export function transactionRunner(shared: QueryRunner): TransactionRunner {
     sent.then(forget, forget);
     return sent;
   };
+  const properties = { query: { value: query }, isTransactionActive: { value: true } };
   return {
-    runner: Object.create(shared, { query: { value: query }, isTransactionActive: { value: true } }),
-    async end() {
+    runner: Object.create(shared, properties) as QueryRunner,
+    /** From now on, no statement begins. Resolves when those under way have ended. */
+    async end(): Promise<void> {
       hasEnded = true;
       await Promise.allSettled(underWay);
     },
@@ -52,7 +50,7 @@ export async function writeIn<Parameters extends SqlValue[]>(
 async function send(manager: EntityManager, statement: Statement, parameters: SqlValue[]): Promise<QueryResult> {
   const { queryRunner } = manager;
   if (!queryRunner) throw new Error('not in a transaction');
-  const isSqlite = manager.dataSource.options.type === 'better-sqlite3';
-  const dialect: SqlDialect = isSqlite ? SQLITE_DIALECT : MYSQL_DIALECT;
-  return queryRunner.query(statement.text(dialect), isSqlite ? parameters.map(asStored) : parameters, true);
+  const dialect = dialectOf(manager.dataSource);
+  const values = dialect === SQLITE_DIALECT ? parameters.map(asStored) : parameters;
+  return queryRunner.query(statement.text(dialect), values, true);
 }

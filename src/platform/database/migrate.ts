@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
 import { migrationName, migrations } from '../../migrations/migrations.js';
-import type { Clock } from '../clock.js';
 import { EarlierSchemaError } from './database-errors.js';
-import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js';
+import { acquireLease, createLeases, LEASE_DURATION_MS, type Lease, releaseLease } from './lease.js';
 import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
 
 /** Runs the service's migrations, then those of an extension, each in the order of the timestamps in their names. */
@@ -26,7 +25,6 @@ class SingleMigrations extends MigrationExecutor {
   }
 }
 
-const LEASE_DURATION_MS = 60_000;
 const LEASE_POLL_MS = 250;
 
 /** A table that each build before 1.0 had, even if the rows of its migrations were lost. */
@@ -53,16 +51,16 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
  *
  * @returns the names of the migrations that this process ran
  */
-export function migrate(dataSource: DataSource, clock: Clock): Promise<string[]> {
+export function migrate(dataSource: DataSource): Promise<string[]> {
   const lease: Lease = { name: 'migration', owner: randomUUID() };
-  return SQLITE_LOCK.run(() => migrateOnce(dataSource, clock, lease));
+  return SQLITE_LOCK.run(() => migrateOnce(dataSource, lease));
 }
 
-async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): Promise<string[]> {
+async function migrateOnce(dataSource: DataSource, lease: Lease): Promise<string[]> {
   if (!(await hasPendingMigrations(dataSource))) return [];
   const { manager } = dataSource;
   await LEASE_STATEMENT.run(() => createLeases(manager));
-  const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease, clock.now(), LEASE_DURATION_MS));
+  const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease));
   const executor = new SingleMigrations(dataSource);
   executor.transaction = 'each';
   const done: string[] = [];

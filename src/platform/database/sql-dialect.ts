@@ -1,3 +1,5 @@
+import type { DataSource } from 'typeorm';
+
 /**
  * A column that is 1 if a condition holds, else 0, also if the condition is NULL. A condition alone is no integer on some
  * servers: they return the text `false`, which is true in JavaScript.
@@ -51,6 +53,10 @@ export const SQLITE_DIALECT: SqlDialect = {
   deleteInOrder: (table, where, order, limit) =>
     `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`,
 };
+
+export function dialectOf({ options }: DataSource): SqlDialect {
+  return options.type === 'better-sqlite3' ? SQLITE_DIALECT : MYSQL_DIALECT;
+}
 
 /** SQL with a `?` for each parameter, written out or made for the dialect of the database. */
 export type SqlText = string | ((dialect: SqlDialect) => string);

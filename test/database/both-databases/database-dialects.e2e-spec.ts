@@ -5,7 +5,6 @@ import {
   onMariadb,
   type TestDatabase,
 } from '../../../packages/conformance-kit/src/test-database.js';
-import { Clock } from '../../../src/platform/clock.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../../../src/platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
@@ -95,7 +94,7 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
     const empty = await createEmptyDatabase();
     const dataSource = await connect(empty.url);
     failNothing();
-    await migrate(dataSource, new Clock());
+    await migrate(dataSource);
     await dataSource.destroy();
     await empty.remove();
     const tables = [...sent].filter((sql) => sql.startsWith('CREATE TABLE'));

@@ -12,6 +12,7 @@ import { CustomerIdentity } from '../../../src/identity/customer-identity.entity
 import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
+import { asStored } from '../../../src/platform/database/sqlite-statements.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { type Purged } from '../../../src/purge/purge.js';
 import { CustomerFamilies } from '../../../src/refresh-token/customer-families.js';
@@ -52,7 +53,7 @@ beforeEach(async () => {
     await dataSource.getRepository(entity).clear();
   await service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_browsers_purged_day']) });
   // A failed test can leave its lease.
-  await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
+  await freeLease();
 });
 
 describe('the purge of expired rows', () => {
@@ -297,10 +298,13 @@ describe('several processes that purge', () => {
   it('print what they deleted, and wait a minute for another process, which may have died during its purge', async () => {
     await insertRows(OneTimeCode, 1_200, new Date(service.clock.now() - 1_000));
     const other: Lease = { name: 'purge', owner: 'a process that has died' };
-    await acquireLease(dataSource.manager, other, service.clock.now(), 60_000);
+    await acquireLease(dataSource.manager, other);
+    service.clock.advance({ seconds: 61 }); // the clock of this process, which may differ from that of others
     await expect(runCommand(service, 'purge')).rejects.toThrow('another process is purging');
     expect(await codesOf(service).count()).toBe(1_200);
-    service.clock.advance({ seconds: 61 });
+    await setLeaseAge(50);
+    await expect(runCommand(service, 'purge')).rejects.toThrow('another process is purging');
+    await setLeaseAge(61);
     const printed = Object.entries({ ...NO_ROWS, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
     expect((await runCommand(service, 'purge')).trimEnd().split('\n').sort()).toEqual(printed.sort());
     await expect(runCommand(service, 'purge', 'more')).rejects.toThrow();
@@ -354,6 +358,14 @@ function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExe
   });
 }
 
+const freeLease = () => dataSource.query("UPDATE lease SET owner = '' WHERE name = 'purge'");
+
+/** As if the process that has the lease of a purge had acquired it this long ago. */
+async function setLeaseAge(seconds: number): Promise<void> {
+  const acquiredAt = asStored(new Date(Date.now() - seconds * 1_000));
+  await dataSource.query("UPDATE lease SET acquired_at = ? WHERE name = 'purge'", [acquiredAt]);
+}
+
 /** Gives the lease of a purge to another process after the first statement that matches. */
 function loseLeaseAfter(pattern: RegExp): Lease {
   const newLease: Lease = { name: 'purge', owner: 'another process' };
@@ -361,8 +373,8 @@ function loseLeaseAfter(pattern: RegExp): Lease {
   onStatement(pattern, async () => {
     if (isLost) return;
     isLost = true;
-    await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-    await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
+    await freeLease();
+    await acquireLease(dataSource.manager, newLease);
   });
   return newLease;
 }
