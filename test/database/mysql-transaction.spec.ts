@@ -8,11 +8,14 @@ type Done = (error: Error | null, result: unknown) => void;
 class RecordingConnection {
   readonly sent: string[] = [];
 
-  constructor(private readonly failing?: string) {}
+  constructor(
+    private readonly failing?: string,
+    private readonly errno?: number,
+  ) {}
 
   query(sql: string, done: Done): void {
     this.sent.push(sql);
-    done(sql === this.failing ? new Error('a violation') : null, {});
+    done(sql === this.failing ? Object.assign(new Error('a violation'), { errno: this.errno }) : null, {});
   }
 
   execute(sql: string, _parameters: unknown[], done: Done): void {
@@ -37,6 +40,15 @@ describe('a transaction of several writes', () => {
     await sendTransaction(connection as never, WRITES);
     expect(connection.sent).toEqual(['START TRANSACTION', 'UPDATE one', 'COMMIT']);
   });
+
+  it.each([1213, 1205])(
+    'is rolled back on its connection after error %i, so that the pool keeps the connection',
+    async (errno) => {
+      const connection = new RecordingConnection('UPDATE one', errno);
+      await expect(sendTransaction(connection as never, WRITES)).rejects.toMatchObject({ errno });
+      expect(connection.sent).toContain('ROLLBACK');
+    },
+  );
 
   it('has no such limit left after it was rolled back', async () => {
     const connection = new RecordingConnection('UPDATE one');

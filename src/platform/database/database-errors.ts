@@ -71,6 +71,11 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/** Whether the connection may be in an unknown state, or its server be unusable. After a rollback, both are usable. */
+export function breaksConnection(error: unknown): boolean {
+  return isUnavailable(error) && !isRolledBack(error);
+}
+
 /** Time limit of one statement, including its wait for a connection. */
 export const STATEMENT_TIMEOUT_MS = 1_000;
 /** Time limit for reading a whole small table. */

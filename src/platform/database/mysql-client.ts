@@ -2,7 +2,7 @@ import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
-import { DeadlineExceededError, isUnavailable, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import { breaksConnection, DeadlineExceededError, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
 import { asSent, result, runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
@@ -95,7 +95,7 @@ export class MysqlClient implements SqlClient {
       isOver = true;
       if ((error as Error).message.startsWith('Queue limit')) this.rejected++;
       // a late response must not reach the next statement, and other statements must not use a demoted primary
-      if (isUnavailable(error)) connection?.destroy();
+      if (breaksConnection(error)) connection?.destroy();
       else connection?.release();
       throw error;
     }

@@ -1,7 +1,6 @@
-import type { PoolConnection } from 'mysql2';
-import mysql, { type TypedParameterValue } from 'mysql2';
+import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
-import { isRolledBack, isUnavailable, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import { breaksConnection, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
@@ -52,7 +51,7 @@ export async function runTransaction<Result>(
     return result;
   } catch (error) {
     isOver = true;
-    if (isUnavailable(error) && !isRolledBack(error)) connection?.destroy();
+    if (breaksConnection(error)) connection?.destroy();
     else await rollBack();
     throw error;
   } finally {
@@ -71,8 +70,8 @@ export async function runTransaction<Result>(
 }
 
 /**
- * Sends writes as one transaction of a connection. After an error of the database itself, the caller destroys the
- * connection, which rolls the transaction back.
+ * Sends writes as one transaction of a connection. After an error that breaks the connection, the caller destroys it,
+ * which rolls the transaction back.
  */
 export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
   await limitIdleTime(connection);
@@ -86,7 +85,7 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
     await send(connection, 'COMMIT');
     return results;
   } catch (error) {
-    if (!isUnavailable(error)) await send(connection, 'ROLLBACK');
+    if (!breaksConnection(error)) await send(connection, 'ROLLBACK');
     throw error;
   } finally {
     removeIdleLimit(connection);

@@ -73,6 +73,13 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
     return rows[0]?.done;
   }
 
+  async function connectionIds(): Promise<number[]> {
+    const [rows] = await otherConnection.query<mysql.RowDataPacket[]>(
+      'SELECT id FROM information_schema.processlist WHERE db = DATABASE()',
+    );
+    return rows.map(({ id }) => id);
+  }
+
   describe.each([
     ['a deadlock', 1213],
     ['a lock wait', 1205],
@@ -87,11 +94,13 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       expectInvalidGrant(await redeem(service, code));
     });
 
-    it('that persists causes a 503, and the code stays valid', async () => {
+    it('that persists causes a 503, and the code and the connections stay usable', async () => {
       const code = await transferToken(service, customerToken);
+      const connections = await connectionIds();
       await failRedemptions(errno, 1_000);
       const response = await redeem(service, code);
       expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+      expect(await connectionIds()).toEqual(expect.arrayContaining(connections));
       await otherConnection.query('DROP TRIGGER refusing');
       expect((await redeem(service, code)).status).toBe(200);
     });
