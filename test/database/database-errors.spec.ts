@@ -25,7 +25,7 @@ const REPEATABLE = [
   { code: 'SQLITE_BUSY' },
 ];
 const UNAVAILABLE = [
-  ...[1040, 1053, 1047, 1290, 1021, 1045, 1146, 8501, 9001, 9002, 9003, 9004, 9005].map((errno) => ({ errno })),
+  ...[1040, 1053, 1047, 1290, 1021, 1045, 8501, 9001, 9002, 9003, 9004, 9005].map((errno) => ({ errno })),
   ...['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].map((code) => ({ code })),
   ...['PROTOCOL_CONNECTION_LOST', 'SQLITE_FULL', 'SQLITE_IOERR_READ'].map((code) => ({ code })),
   { message: 'Queue limit reached.' },
@@ -38,7 +38,7 @@ const DUPLICATE = [
   { code: 'SQLITE_CONSTRAINT_UNIQUE' },
 ];
 const WRONG = [
-  ...[1064, 1054, 1406].map((errno) => ({ errno, code: 'ER_PARSE_ERROR' })),
+  ...[1064, 1054, 1146, 1406].map((errno) => ({ errno, code: 'ER_PARSE_ERROR' })),
   { code: 'SQLITE_CONSTRAINT_NOTNULL' },
   { code: 'SQLITE_ERROR' },
   {},

@@ -8,6 +8,7 @@ import { Registry } from '../../../src/registry/registry.js';
 import { environmentOf } from '../../support/processes.js';
 import { testRegistry } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
+import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 async function tablesOf(dataSource: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await dataSource.query(
@@ -57,6 +58,14 @@ describe('the schema', () => {
       WHERE table_schema = DATABASE() AND data_type IN ('varchar', 'char') AND table_name IN (?)
       AND collation_name <> 'utf8mb4_bin'`;
     expect(await dataSource.query(sql, [entityTables()])).toEqual([]);
+  });
+
+  it('causes 500 as long as a table is missing, because a repetition would not help', async () => {
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    await dataSource.query('ALTER TABLE one_time_code RENAME TO hidden_code');
+    expect((await redeem(service, code)).body.error).toBe('server_error');
+    await dataSource.query('ALTER TABLE hidden_code RENAME TO one_time_code');
+    expect((await redeem(service, code)).status).toBe(200);
   });
 
   it('can be migrated down completely and up again', async () => {
