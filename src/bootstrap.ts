@@ -68,7 +68,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     // the management port opens first: a pod that waits for its database is alive but not ready
     await listeners.listenForManagement();
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
-    running = application;
+    running = application; // it has opened the database
+    await application.init();
     if (configuration.REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(configuration.REGISTRY_FILE);
     await listeners.serve(application.getHttpAdapter().getInstance());
     const stop = async (lingerMs = 0) => {
@@ -77,8 +78,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
     return { application, ...listeners.ports, stop };
   } catch (error) {
-    await running?.close();
-    await listeners.close();
+    await Promise.allSettled([running?.close(), listeners.close(), telemetry.stop()]);
     throw error;
   }
 }
@@ -94,12 +94,7 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   application.use(customerCors(application.get(Registry), application.get(CookieRoutes)));
-  try {
-    return await application.init();
-  } catch (error) {
-    await application.close(); // the database was opened before the error
-    throw error;
-  }
+  return application;
 }
 
 /** The root module with a platform. The platform differs between a process, a command and a test. */

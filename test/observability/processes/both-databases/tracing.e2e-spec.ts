@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
+import { OtlpTracing } from '../../../../src/platform/tracing/otlp-tracing.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { environmentOf, startServiceProcess } from '../../../support/processes.js';
 import { startTestService, type TestService } from '../../../support/test-service.js';
@@ -62,6 +63,13 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     receiver = await Receiver.start();
     service = await startTestService({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, ...environment } });
   }
+
+  it('ends with a start that fails', async () => {
+    const stop = vi.spyOn(OtlpTracing.prototype, 'stop');
+    await expect(start({ SIGNING_KEYS_FILE: '/does/not/exist' })).rejects.toThrow();
+    expect(stop).toHaveBeenCalledOnce();
+    stop.mockRestore();
+  });
 
   it('makes each request a span, with its statements and its redemption as spans below it', async () => {
     await start();
