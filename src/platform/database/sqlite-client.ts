@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource, type EntityManager } from 'typeorm';
+import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { sqliteConnection } from '../private-members.js';
 import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
@@ -25,7 +26,7 @@ const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
  */
 export class SqliteClient implements SqlClient {
   readonly dialect = SQLITE_DIALECT;
-  private lastWrite: Promise<unknown> = Promise.resolve();
+  private readonly writes = new BoundedQueue({ maxRunning: 1, maxWaiting: Infinity });
   private statements: SqliteStatements;
   /** When the first attempt since the last successful write failed to get the lock or failed, by performance.now(). */
   private failingSince: number | undefined;
@@ -90,7 +91,7 @@ export class SqliteClient implements SqlClient {
   /** Waits for the writes under way. Later ones are rejected. */
   async close(): Promise<void> {
     this.isClosed = true;
-    await this.lastWrite;
+    await this.writes.run(async () => undefined);
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
 
@@ -98,14 +99,10 @@ export class SqliteClient implements SqlClient {
     return sqliteConnection(this.dataSource);
   }
 
-  private inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
-    if (this.isClosed) return Promise.reject(new DeadlineExceededError(0));
+  private async inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
+    if (this.isClosed) throw new DeadlineExceededError(0);
     const until = performance.now() + timeoutMs;
-    let state: 'waiting' | 'given up' | 'begun' = 'waiting';
-    const result = this.lastWrite.then(async () => {
-      // a timer can fire before `until`, so the time alone does not tell that the caller was told that nothing was written
-      if (state === 'given up') throw new DeadlineExceededError(timeoutMs);
-      state = 'begun';
+    const write = async () => {
       try {
         await this.begin(until, timeoutMs);
         const done = await this.commitAfter(work);
@@ -115,18 +112,15 @@ export class SqliteClient implements SqlClient {
         if (isUnavailable(error)) this.failingSince ??= performance.now();
         throw error;
       }
-    });
-    this.lastWrite = result.catch(() => undefined);
-    // only the wait for other writes: from its turn on, the write itself ends in time, and its result is certain
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        if (state === 'begun') return;
-        state = 'given up';
-        this.failingSince ??= performance.now();
-        reject(new DeadlineExceededError(timeoutMs));
-      }, timeoutMs);
-      result.then(resolve, reject).finally(() => clearTimeout(timer));
-    });
+    };
+    try {
+      // the signal ends only the wait for other writes: from its turn on, the write itself ends in time
+      return await this.writes.run(write, AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs))));
+    } catch (error) {
+      if (!(error instanceof AbandonedTaskError)) throw error;
+      this.failingSince ??= performance.now();
+      throw new DeadlineExceededError(timeoutMs);
+    }
   }
 
   private async begin(until: number, timeoutMs: number): Promise<void> {
