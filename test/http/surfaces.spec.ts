@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isOnSurface, targetOn } from '../../src/platform/http/surfaces.js';
+import { splitSurface, targetOn } from '../../src/platform/http/surfaces.js';
 
 describe('protocol §1.5: a request reaches only the surface of its port', () => {
   it('for any request target', () => {
@@ -23,7 +23,7 @@ describe('protocol §1.5: a request reaches only the surface of its port', () =>
   it.each(['/', '/x', '/*rest', '/:one/:two', '/publicity/x', 'public/x', ''])(
     'and %j is a route of no surface',
     (route) => {
-      expect(isOnSurface(route)).toBe(false);
+      expect(splitSurface(route)).toBeUndefined();
     },
   );
 });

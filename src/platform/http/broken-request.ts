@@ -1,10 +1,7 @@
-import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { incomingRequest, oldestResponse } from '../private-members.js';
 import { afterResponses, closeLingering, discardInput } from './http-socket.js';
-
-/** The JSON body of an error response to bytes that never became a request, and so have no controller. */
-export type BrokenRequestBody = (status: number, requestId: string) => string;
 
 /** Why a request cannot be handled, or not completely. */
 export interface BrokenRequest {
@@ -22,11 +19,6 @@ declare module 'node:http' {
   }
 }
 
-const STATUS_PHRASES: Record<number, string> = {
-  400: 'Bad Request',
-  408: 'Request Timeout',
-  431: 'Request Header Fields Too Large',
-};
 const STATUS_BY_REASON: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
 /** Maps the `code` of node's error, or the name of a rule, to a status. */
@@ -59,19 +51,16 @@ export function endBrokenConnection(socket: Socket, broken: BrokenRequest, linge
 }
 
 /** The text of an error response outside node's `ServerResponse`. */
-export function brokenRequestResponse(status: number, bodyFor: BrokenRequestBody): { id: string; text: string } {
-  const id = randomUUID();
-  const body = bodyFor(status, id);
-  const text = [
-    `HTTP/1.1 ${status} ${STATUS_PHRASES[status]}`,
+export function brokenRequestResponse(status: number, requestId: string, body: string): string {
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',
     'Cache-Control: no-store',
     'X-Content-Type-Options: nosniff',
-    `X-Request-Id: ${id}`,
+    `X-Request-Id: ${requestId}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
     '',
     body,
   ].join('\r\n');
-  return { id, text };
 }

@@ -1,16 +1,12 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
 import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
-import {
-  type BrokenRequest,
-  type BrokenRequestBody,
-  brokenRequestOf,
-  brokenRequestResponse,
-  endBrokenConnection,
-} from './broken-request.js';
+import { type BrokenRequest, brokenRequestOf, brokenRequestResponse, endBrokenConnection } from './broken-request.js';
 import {
   type ConnectionLimits,
   MANAGEMENT_LIMITS,
@@ -29,18 +25,13 @@ interface RequestObserver {
   requestFinished(request: FinishedRequest): void;
 }
 
-/**
- * What the application adds to a listener: responses during the start, the body of an error response, and the observer.
- */
+/** What the application adds to a listener. */
 export interface ListenerHooks {
+  /** Responds during the start. */
   starting: RequestListener;
-  brokenRequest: BrokenRequestBody;
+  /** The JSON body of an error response to bytes that never became a request, and so have no controller. */
+  brokenRequest(status: number, requestId: string): string;
   observer: RequestObserver;
-}
-
-interface Address {
-  port: number;
-  host: string | undefined;
 }
 
 /** How often a listener that closes looks for connections that have become idle. */
@@ -62,7 +53,7 @@ class Listener {
 
   constructor(
     private readonly name: Port,
-    private readonly address: Address,
+    private readonly address: { port: number; host: string | undefined },
     private readonly hooks: ListenerHooks,
     private readonly limits: ConnectionLimits,
   ) {
@@ -90,12 +81,12 @@ class Listener {
   async listen(): Promise<void> {
     const { port, host } = this.address;
     const variable = this.name === 'public' ? 'PORT' : `${this.name.toUpperCase()}_PORT`;
-    await new Promise<void>((resolve, reject) => {
-      const fail = ({ message }: Error) => reject(new Error(`${variable}: ${message}`));
-      this.server.once('error', fail);
-      this.server.listen({ port, ...(host && { host }) }, () => resolve(void this.server.off('error', fail)));
+    this.server.listen({ port, ...(host && { host }) });
+    await once(this.server, 'listening').catch(({ message }: Error) => {
+      throw new Error(`${variable}: ${message}`);
     });
-    this.connections.startChecks();
+    const checks = setInterval(() => this.connections.destroyStalled(), this.limits.checkIntervalMs).unref();
+    this.server.once('close', () => clearInterval(checks));
   }
 
   serve(application: RequestListener): void {
@@ -124,7 +115,6 @@ class Listener {
     }, DRAIN_INTERVAL_MS);
     const cut = setTimeout(() => this.server.closeAllConnections(), MAX_DRAIN_MS);
     await closed;
-    this.connections.stopChecks();
     clearInterval(idle);
     clearTimeout(cut);
   }
@@ -163,7 +153,8 @@ class Listener {
   }
 
   private writeError(socket: Socket, { status, reason }: BrokenRequest): void {
-    const { id, text } = brokenRequestResponse(status, this.hooks.brokenRequest);
+    const id = randomUUID();
+    const text = brokenRequestResponse(status, id, this.hooks.brokenRequest(status, id));
     closeLingering(socket, this.limits.lingerMs, text);
     const about = { surface: this.name, method: 'none', route: 'none', milliseconds: 0 };
     this.hooks.observer.requestFinished({ ...about, id, status, error: 'invalid_request', reason });
@@ -185,17 +176,9 @@ function headViolation(request: IncomingMessage): string | undefined {
   const { host } = headers;
   if (host === undefined) return httpVersion === '1.1' ? 'no Host' : undefined;
   if (!HOST.test(host)) return 'invalid Host';
-  return isRepeated('host', rawHeaders) ? 'more than one Host' : undefined;
-}
-
-/** Node keeps only the first Host in `headers`. */
-function isRepeated(name: string, rawHeaders: string[]): boolean {
-  let count = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const each = rawHeaders[index] as string;
-    if (each.length === name.length && each.toLowerCase() === name) count++;
-  }
-  return count > 1;
+  // `headers` has only the first Host; `headersDistinct` throws at a field `__proto__` in some versions of node
+  const names = rawHeaders.filter((_, index) => index % 2 === 0);
+  return names.filter((name) => name.toLowerCase() === 'host').length > 1 ? 'more than one Host' : undefined;
 }
 
 /** The public port, the management port, and the ports that take routes over from the latter (protocol §1.5). */

@@ -19,7 +19,6 @@ interface Activity {
 export class OpenConnections {
   /** In the order of their last response, the oldest first, with the precision of the checks. */
   private readonly activities = new Map<Socket, Activity>();
-  private checks: NodeJS.Timeout | undefined;
 
   constructor(private readonly limits: ConnectionLimits) {}
 
@@ -30,19 +29,27 @@ export class OpenConnections {
     if (this.activities.size > this.limits.maxConnections) this.destroy(this.mostDispensable(socket) ?? socket);
   }
 
-  startChecks(): void {
-    this.checks = setInterval(() => this.destroyStalled(), this.limits.checkIntervalMs).unref();
-  }
-
-  stopChecks(): void {
-    clearInterval(this.checks);
-  }
-
   /** Destroys unused connections. Browsers open connections in advance, and node does not count these as idle. */
   destroySilent(): void {
     const openedBefore = performance.now() - MAX_SILENCE_WHILE_CLOSING_MS;
     for (const [socket, { openedAt }] of this.activities)
       if (socket.bytesRead === 0 && openedAt < openedBefore) this.destroy(socket);
+  }
+
+  /** Node's own timeouts do not end with every response that is not read, nor with line ends between two requests. */
+  destroyStalled(): void {
+    const { keepAliveTimeoutMs, requestTimeoutMs, readingTimeoutMs } = this.limits;
+    const idleTimeoutMs = keepAliveTimeoutMs + requestTimeoutMs + HANDLING_ALLOWANCE_MS;
+    const now = performance.now();
+    for (const [socket, activity] of [...this.activities]) {
+      const { bytesWritten } = socket;
+      if (bytesWritten !== activity.bytesWritten) {
+        this.activities.delete(socket); // to the end of the order
+        this.activities.set(socket, { ...activity, bytesWritten, writtenAt: now });
+      } else if (now - activity.writtenAt > (socket.writableLength > 0 ? readingTimeoutMs : idleTimeoutMs)) {
+        this.destroy(socket);
+      }
+    }
   }
 
   private mostDispensable(newcomer: Socket): Socket | undefined {
@@ -56,22 +63,6 @@ export class OpenConnections {
       if (rank === 0) break;
     }
     return chosen;
-  }
-
-  /** Node's own timeouts do not end with every response that is not read, nor with line ends between two requests. */
-  private destroyStalled(): void {
-    const { keepAliveTimeoutMs, requestTimeoutMs, readingTimeoutMs } = this.limits;
-    const idleTimeoutMs = keepAliveTimeoutMs + requestTimeoutMs + HANDLING_ALLOWANCE_MS;
-    const now = performance.now();
-    for (const [socket, activity] of [...this.activities]) {
-      const { bytesWritten } = socket;
-      if (bytesWritten !== activity.bytesWritten) {
-        this.activities.delete(socket); // to the end of the order
-        this.activities.set(socket, { ...activity, bytesWritten, writtenAt: now });
-      } else if (now - activity.writtenAt > (socket.writableLength > 0 ? readingTimeoutMs : idleTimeoutMs)) {
-        this.destroy(socket);
-      }
-    }
   }
 
   private destroy(socket: Socket): void {

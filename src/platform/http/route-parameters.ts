@@ -37,17 +37,17 @@ export function declareRouteParameters(controller: object, method: PropertyKey, 
   parametersByHandler.set(handler, { ...routeParametersOf(handler), ...read });
 }
 
+const declares = (read: RouteParameters) => (): MethodDecorator => (controller, method) =>
+  declareRouteParameters(controller, method, read);
+
 /** Declares that a route itself compares the `Origin`, with the client that its body names (protocol §2.8). */
-export const ChecksOrigin = (): MethodDecorator => (controller, method) =>
-  declareRouteParameters(controller, method, { checksOrigin: true });
+export const ChecksOrigin = declares({ checksOrigin: true });
 
 /**
  * Declares that a customer route admits pages of every origin, for example because its responses are public. The route
  * checks no client and reads no cookies (protocol §10.1).
  */
-export const AnyOrigin = (): MethodDecorator => (controller, method) =>
-  declareRouteParameters(controller, method, { anyOrigin: true });
+export const AnyOrigin = declares({ anyOrigin: true });
 
 /** Declares that a route reads or sets cookies by itself. `@CallingBrowser` of src/routes declares it too. */
-export const UsesCookies = (): MethodDecorator => (controller, method) =>
-  declareRouteParameters(controller, method, { usesCookies: true });
+export const UsesCookies = declares({ usesCookies: true });

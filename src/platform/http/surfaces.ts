@@ -38,9 +38,6 @@ export function splitSurface(path: string): { surface: Surface; path: string } |
   return surface === undefined ? undefined : { surface: surface as Surface, path: below };
 }
 
-/** Whether a route was made by a decorator above. */
-export const isOnSurface = (route: string): boolean => splitSurface(route) !== undefined;
-
 /** The surface whose port received a request. */
 export const surfaceOf = (path: string): Surface => splitSurface(path)?.surface ?? 'management';
 
@@ -88,7 +85,7 @@ export function mountedRoute(
   route: string,
   { hasAdminTokens, ADMIN_PORT, METRICS_PORT, TRY_IT }: Configuration,
 ): string | undefined {
-  if (!isOnSurface(route)) return undefined;
+  if (!splitSurface(route)) return undefined;
   if (TRY_IT_ROUTE.test(route) && !TRY_IT) return undefined;
   if (ADMIN_ROUTE.test(route)) {
     if (!hasAdminTokens) return undefined;
