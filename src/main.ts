@@ -1,4 +1,3 @@
-import './platform/http/without-undici.js';
+import { runService } from './run-service.js';
 
-const { runService } = await import('./run-service.js');
 await runService();
