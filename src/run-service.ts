@@ -33,7 +33,7 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   if (ownRegistry) configuration.REGISTRY_FILE = ownRegistry;
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
-  process.once('exit', () => log.flush());
+  process.once('exit', () => log.flush?.());
   service = await startService({ ...extension, configuration, log, hasOwnRegistry: ownRegistry !== undefined });
   log.logger.info(listeningMessage(configuration, service));
   // without the warning, an operator learns it from the first token, and a later change ends all tokens

@@ -16,7 +16,7 @@ export async function tokenCommand([action, ...parameters]: string[], context: C
   const token = withoutScheme(await context.readInput(MAX_INPUT_BYTES));
   if (token === '') throw new UsageError('token explain: standard input is empty; pipe a token into the command');
   const explained = await context.withApplication((application) => application.get(TokenExplanation).explain(token));
-  context.print(option === '--json' ? toJson(explained) : describeToken(explained));
+  context.print(option === '--json' ? toJson(explained) : `${lines(explained).join('\n')}\n`);
   return explained.valid ? 0 : 1;
 }
 
@@ -25,19 +25,13 @@ function withoutScheme(input: string): string {
   return input.trim().replace(/^(authorization:\s*)?bearer\s+/i, '');
 }
 
-/** A token as the text that `token explain` prints: one `name: value` per line. */
-function describeToken(explained: ExplainedToken): string {
-  return lines(explained)
-    .map((line) => `${line}\n`)
-    .join('');
-}
-
 /** Characters outside of ASCII are escaped, because a forged token could control the terminal. */
 function toJson(explained: ExplainedToken): string {
   const text = JSON.stringify(explained, undefined, 2).split('\n').map(printable).join('\n');
   return `${text}\n`;
 }
 
+/** A token as the text that `token explain` prints: one `name: value` per line. */
 function lines({ kind, valid, reason, explanation, ...found }: ExplainedToken): string[] {
   return [
     `kind: ${kind}`,

@@ -23,7 +23,7 @@ export class Telemetry {
     this.metrics.counter(
       'cas_log_lines_lost_total',
       'Log lines that were discarded, because the buffer was full.',
-      () => log.lost,
+      () => log.lost ?? 0,
     );
     this.requests = this.metrics.counted(
       'http_requests_total',

@@ -20,17 +20,9 @@ export function Nested(type: () => Class<object>, { each = false }: { each?: boo
   return applyDecorators(ValidateNested({ each }), Type(type));
 }
 
-const namesByType = new Map<Class<object>, string[]>();
-
 /** The properties with a validation rule of a class and of its base classes, in the order of their declaration. */
 export function declaredProperties(type: Class<object>): string[] {
-  let names = namesByType.get(type);
-  if (!names) {
-    const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', true, false);
-    names = [...new Set(rules.map((rule) => rule.propertyName))];
-    namesByType.set(type, names);
-  }
-  return names;
+  return rulesOf(type).map(({ name }) => name);
 }
 
 type Check = (object: object, value: unknown) => boolean;

@@ -28,10 +28,8 @@ export class LimitCounts {
 
   constructor(private readonly isShared: boolean) {}
 
-  /**
-   * Counts a request, and returns the new count of the window. `by` is 0 to only read the count of the other processes.
-   */
-  add(key: string, window: number, windowMs: number, by = 1): number {
+  /** Counts a request. `by` is 0 to only read the count of the other processes. */
+  add(key: string, window: number, windowMs: number, by = 1): void {
     const current = this.counts.get(key);
     const count = current?.window === window ? current : this.begin(key, window, windowMs);
     count.own += by;
@@ -39,7 +37,6 @@ export class LimitCounts {
       count.isPending = true;
       this.pending.push(count);
     }
-    return count.shared + count.sending + count.own;
   }
 
   /** The count of the window. Reading a key does not store it. */

@@ -9,7 +9,8 @@ let outages: OutageLog;
 beforeEach(() => {
   lines.length = 0;
   now = 0;
-  outages = new OutageLog(() => now);
+  outages = new OutageLog();
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
   for (const level of ['log', 'warn'] as const)
     vi.spyOn(Logger.prototype, level).mockImplementation((message) => void lines.push(`${level}: ${message}`));
 });

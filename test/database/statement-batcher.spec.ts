@@ -2,7 +2,6 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
 import type { SqlValue } from '../../src/platform/database/sql-dialect.js';
-import { MYSQL_DIALECT } from '../../src/platform/database/sql-dialect.js';
 import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
 
@@ -26,7 +25,6 @@ const INSERT = insertStatement({ into: Person, columns: ['id', 'name'], batch: t
 function selects() {
   const sent: { sql: string; parameters: SqlValue[] }[] = [];
   const batcher = new StatementBatcher<unknown[]>({
-    dialect: MYSQL_DIALECT,
     mayPad: true,
     split: splitRows,
     copy: copyRows,
@@ -98,7 +96,6 @@ it('compares times by their value', async () => {
   const sent: SqlValue[][] = [];
   const send = async (_sql: string, parameters: SqlValue[]) => sent.splice(0, 0, parameters);
   const batcher = new StatementBatcher<unknown[]>({
-    dialect: MYSQL_DIALECT,
     mayPad: true,
     split: (_, size) => Array<unknown[]>(size).fill([]),
     copy: copyRows,
@@ -130,7 +127,6 @@ it('repeats no statement if the database is unavailable', async () => {
 it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no row', async () => {
   const sent: [string, SqlValue[]][] = [];
   const batcher = new StatementBatcher<number>({
-    dialect: MYSQL_DIALECT,
     mayPad: false,
     split: splitInserts,
     send: async (sql, parameters) => {
@@ -148,7 +144,6 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
 
 it('repeats each SELECT separately if the rows of a batch have no statement index', async () => {
   const batcher = new StatementBatcher<unknown[]>({
-    dialect: MYSQL_DIALECT,
     mayPad: true,
     split: splitRows,
     send: async (_sql, parameters) => parameters.map((id) => ({ id })),

@@ -7,7 +7,7 @@ import type { Statement } from '../../src/platform/database/statement.js';
 import type { TestService } from './test-service.js';
 
 /** The private method through which `Database` sends every statement. */
-interface Sender {
+export interface Sender {
   sendWithRetries(sql: string, send: () => Promise<unknown>): Promise<unknown>;
 }
 

@@ -24,11 +24,7 @@ export class OutputCapture {
   constructor() {
     const stream = { write: (line: string) => void this.lines.push(line) };
     const formatters = { level: (level: string) => ({ level }) };
-    this.log = {
-      logger: pino({ level: 'trace', base: null, formatters }, stream),
-      lost: 0,
-      flush: () => undefined,
-    };
+    this.log = { logger: pino({ level: 'trace', base: null, formatters }, stream) };
   }
 
   get text(): string {

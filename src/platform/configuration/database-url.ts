@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { rule } from '../validation.js';
+import { isPercentEncoded } from './variable-rules.js';
 
 function isDatabaseUrl(text: string): boolean {
   if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
@@ -9,13 +10,7 @@ function isDatabaseUrl(text: string): boolean {
   // the operator would believe that an unknown option, such as sslmode, has an effect
   const isKnown = ([name, value]: [string, string]) =>
     name === 'ssl' ? /^(true|false)$/.test(value) : name === 'ssl_ca';
-  if (![...searchParams].every(isKnown)) return false;
-  try {
-    for (const part of [username, password, pathname]) decodeURIComponent(part);
-    return true;
-  } catch {
-    return false;
-  }
+  return [...searchParams].every(isKnown) && [username, password, pathname].every(isPercentEncoded);
 }
 
 /** A valid database URL without its credentials and options, for messages. The path of SQLite is absolute. */

@@ -27,22 +27,20 @@ export const DATABASE_VARIABLES = [
  */
 export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, used?: string[]): Configuration {
   const violations: string[] = [];
-  const names = declaredProperties(Configuration);
-  const unused = names.filter((name) => used?.includes(name) === false);
-  const values = Object.fromEntries(
-    names
-      .filter((name) => !unused.includes(name))
-      .map((name) => [name, readVariable(name, environment, violations)] as const)
-      .filter(([, value]) => value !== undefined && value !== ''),
-  );
-  const configuration = plainToInstance(Configuration, values);
-  configuration.unused = unused;
-  configuration.files = Object.fromEntries(
-    names.flatMap((name) => {
-      const file = environment[`${name}_FILE`]; // also of an empty file, which may get content later
-      return file && !environment[name] && !unused.includes(name) ? [[name, file]] : [];
-    }),
-  );
+  const unused: string[] = [];
+  const files: Record<string, string> = {};
+  const values: Record<string, string> = {};
+  for (const name of declaredProperties(Configuration)) {
+    if (used?.includes(name) === false) {
+      unused.push(name);
+      continue;
+    }
+    const value = readVariable(name, environment, violations);
+    if (value) values[name] = value;
+    const file = environment[`${name}_FILE`]; // also an empty file, which may get content later
+    if (file && !environment[name]) files[name] = file;
+  }
+  const configuration = Object.assign(plainToInstance(Configuration, values), { unused, files });
   const isReported = (missing: string) =>
     violations.some((each) => each.startsWith(missing.split(':', 1)[0] as string));
   violations.push(...missingIn(configuration).filter((missing) => !isReported(missing)));
@@ -53,12 +51,10 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
 }
 
 function readVariable(name: string, environment: NodeJS.ProcessEnv, violations: string[]): string | undefined {
+  const value = environment[name];
   const file = environment[`${name}_FILE`];
-  // SIGNING_KEYS_FILE and REGISTRY_FILE are variables themselves: their files do not contain the path of another file
-  if (file === undefined || file === '' || environment[name]) {
-    if (file && environment[name]) violations.push(`${name}: given twice, also as ${name}_FILE`);
-    return environment[name];
-  }
+  if (value && file) violations.push(`${name}: given twice, also as ${name}_FILE`);
+  if (value || !file) return value;
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {

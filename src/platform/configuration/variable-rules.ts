@@ -50,9 +50,13 @@ export const IsRedisUrl = () =>
 function isRedisUrl(text: string): boolean {
   if (!/^rediss?:\/\/[^\s/]+(\/\d*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, hostname, port } = new URL(text);
+  return hostname !== '' && port !== '0' && isPercentEncoded(username + password);
+}
+
+/** Whether text of a URL can be decoded. */
+export function isPercentEncoded(text: string): boolean {
   try {
-    decodeURIComponent(username + password);
-    return hostname !== '' && port !== '0';
+    return decodeURIComponent(text) !== undefined;
   } catch {
     return false;
   }

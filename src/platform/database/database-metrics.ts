@@ -59,19 +59,16 @@ export class OutageLog {
   private firstFailureAt: number | undefined;
   private isLogged = false;
 
-  /** @param now milliseconds of a monotonic clock */
-  constructor(private readonly now: () => number = () => performance.now()) {}
-
   failed(error: unknown): void {
-    this.firstFailureAt ??= this.now();
-    if (this.isLogged || this.now() - this.firstFailureAt < MIN_OUTAGE_MS) return;
+    this.firstFailureAt ??= performance.now();
+    if (this.isLogged || performance.now() - this.firstFailureAt < MIN_OUTAGE_MS) return;
     this.isLogged = true;
     this.logger.warn(`the database is unavailable, and requests that need it get 503: ${(error as Error).message}`);
   }
 
   succeeded(): void {
     if (this.firstFailureAt === undefined) return;
-    const seconds = Math.round((this.now() - this.firstFailureAt) / 1000);
+    const seconds = Math.round((performance.now() - this.firstFailureAt) / 1000);
     if (this.isLogged) this.logger.log(`the database is available again after ${seconds} s`);
     this.firstFailureAt = undefined;
     this.isLogged = false;

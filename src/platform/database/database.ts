@@ -30,8 +30,6 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
  */
 @Injectable()
 export class Database {
-  /** Statements sent since the start. @internal */
-  statements = 0;
   private readonly metrics: DatabaseMetrics;
   private readonly outages = new OutageLog();
   /** The transaction in whose work the code runs. */
@@ -222,10 +220,7 @@ export class Database {
   private async sendWithRetries<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
     try {
       const result = await ROLLED_BACK_STATEMENT.run(
-        () => {
-          this.statements++;
-          return traced('database', { 'db.query.text': sql }, send);
-        },
+        () => traced('database', { 'db.query.text': sql }, send),
         () => this.metrics.count('repeated'),
       );
       this.metrics.count('done');
@@ -236,11 +231,8 @@ export class Database {
       this.metrics.count(isOutage ? 'unavailable' : 'failed');
       if (!isOutage) throw error;
       this.outages.failed(error);
-      throw unavailable(error);
+      const { message } = error as Error;
+      throw new ServiceUnavailableException(`the database is unavailable: ${message}`, { cause: error });
     }
   }
-}
-
-function unavailable(error: unknown): ServiceUnavailableException {
-  return new ServiceUnavailableException(`the database is unavailable: ${(error as Error).message}`, { cause: error });
 }

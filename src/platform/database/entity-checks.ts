@@ -16,14 +16,10 @@ export const Expires = (): ClassDecorator => (entity) => void expiring.add(entit
 export function expiringTables({ entityMetadatas }: DataSource): string[] {
   const expiringEntities = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
   for (const metadata of expiringEntities) {
-    if (isIndexed(metadata, 'expires_at')) continue;
+    if (metadata.indices.some(({ columns }) => columns[0]?.databaseName === 'expires_at')) continue;
     throw new Error(`${metadata.name}: @Expires() needs a column named "expires_at" with an @Index; add it`);
   }
   return expiringEntities.map(({ tableName }) => tableName).sort();
-}
-
-function isIndexed({ indices }: EntityMetadata, name: string): boolean {
-  return indices.some(({ columns }) => columns[0]?.databaseName === name);
 }
 
 /** TypeORM itself does not reject two entities that write to the same table. */

@@ -17,14 +17,12 @@ export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;
   private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
-    dialect: MYSQL_DIALECT,
     mayPad: true,
     send: (sql, parameters) => this.send(sql, parameters) as Promise<unknown[]>,
     split: splitRows,
     copy: copyRows,
   });
   private readonly writes = new StatementBatcher<number>({
-    dialect: MYSQL_DIALECT,
     mayPad: false,
     send: async (sql, parameters) => ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows,
     split: splitInserts,

@@ -1,5 +1,5 @@
 import { isUnavailable } from './database-errors.js';
-import type { SqlDialect, SqlValue } from './sql-dialect.js';
+import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
 /** Few sizes, because each one is a prepared statement of each connection. */
@@ -20,7 +20,6 @@ class WaitingStatement<Result> {
 
 /** How statements of one kind, SELECT or INSERT, are sent as one. */
 interface BatchRules<Result> {
-  readonly dialect: SqlDialect;
   /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
   readonly mayPad: boolean;
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
@@ -44,8 +43,8 @@ export class StatementBatcher<Result> {
   constructor(private readonly rules: BatchRules<Result>) {}
 
   send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
-    const { dialect, send, copy } = this.rules;
-    if (!statement.batch) return send(statement.text(dialect), parameters);
+    const { send, copy } = this.rules;
+    if (!statement.batch) return send(statement.text(MYSQL_DIALECT), parameters);
     if (this.waiting.size === 0) setImmediate(() => this.endTick());
     const waiting = this.waiting.get(statement) ?? [];
     const last = waiting.at(-1);
@@ -76,13 +75,13 @@ export class StatementBatcher<Result> {
   }
 
   private async sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): Promise<void> {
-    const { dialect, send, split } = this.rules;
+    const { send, split } = this.rules;
     const [first] = waiting as [WaitingStatement<Result>];
-    if (size === 1) return send(statement.text(dialect), first.parameters).then(first.resolve, first.reject);
+    if (size === 1) return send(statement.text(MYSQL_DIALECT), first.parameters).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
     const parameters = [...waiting, ...padding].flatMap((each) => each.parameters);
     try {
-      const results = split(await send(statement.text(dialect, size), parameters), size);
+      const results = split(await send(statement.text(MYSQL_DIALECT, size), parameters), size);
       for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
     } catch (error) {
       // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the

@@ -8,9 +8,9 @@ import { BufferedStdout } from './buffered-stdout.js';
 export interface Log {
   logger: Logger;
   /** Lines that were discarded, because the disk was full or the reader too slow for too long. */
-  readonly lost: number;
+  readonly lost?: number;
   /** Writes the lines that are still buffered, at the end of a process. */
-  flush(): void;
+  flush?(): void;
 }
 
 /** The service's log on stdout. A `kill -9` loses at most the lines of the last 200 ms. */
@@ -39,18 +39,14 @@ export function serviceLog(configuration: Configuration): Log {
 /** A command's log on stderr, because standard output (stdout) contains only the command's result (protocol §9.3). */
 export function commandLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 2);
-  return {
-    logger: loggerOn(configuration, pino.destination({ dest: 2, sync: true })),
-    lost: 0,
-    flush: () => undefined,
-  };
+  return { logger: loggerOn(configuration, pino.destination({ dest: 2, sync: true })) };
 }
 
 function readableLog(configuration: Configuration, fileDescriptor: 1 | 2): Log {
   const { isTTY: colorize = false } = fileDescriptor === 1 ? process.stdout : process.stderr;
   const { build: pretty } = loadWhenUsed<typeof import('pino-pretty')>('pino-pretty');
   const stream = pretty({ destination: fileDescriptor, sync: true, singleLine: true, ignore: 'surface', colorize });
-  return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
+  return { logger: loggerOn(configuration, stream) };
 }
 
 function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logger {
