@@ -39,7 +39,6 @@ function verificationTime(): string {
   return `the old key verifies tokens for another ${seconds} s after the new key signs: no access token lives longer\n`;
 }
 
-/** One line for each key. */
 function describeKeys({ keys }: PrivateKeySet, now: number): string {
   const lines = keys.map((key) => {
     const expires = key.exp === undefined ? 'never expires' : `expires ${iso(key.exp)}`;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Module, Post } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
-import { MANAGEMENT_LIMITS, PUBLIC_LIMITS, SEPARATE_LIMITS } from '../../src/platform/http/connection-limits.js';
+import { CONNECTION_LIMITS } from '../../src/platform/http/connection-limits.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
@@ -145,7 +145,7 @@ it('a client gets 408 if its body is incomplete after the request timeout, even 
 });
 
 it('the timeouts of each port are 10 s for the header and 20 s for the body, as protocol §2.11 says', () => {
-  for (const limits of [PUBLIC_LIMITS, MANAGEMENT_LIMITS, SEPARATE_LIMITS])
+  for (const limits of Object.values(CONNECTION_LIMITS))
     expect(limits).toMatchObject({ headersTimeoutMs: 10_000, requestTimeoutMs: 20_000 });
 });
 

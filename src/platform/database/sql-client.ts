@@ -22,11 +22,7 @@ export interface SqlClient {
   /** Sends writes as one transaction. Resolves to the numbers of rows that they matched. */
   executeTogether(writes: BoundWrite[]): Promise<number[]>;
 
-  /**
-   * Runs work as one transaction. If it rejects, the transaction is rolled back.
-   *
-   * @param timeoutMs limit of the wait for a connection and of the work together
-   */
+  /** @param timeoutMs limit of the wait for a connection and of the work together */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
 
   /** Only a client with a pool has this method. */

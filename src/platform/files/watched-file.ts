@@ -31,7 +31,6 @@ export const SETTLE_TIME_MS = 200;
 
 /** How a file is read, compared and used. */
 interface WatchedFileRules<Content> {
-  /** Reads the content; rejects if the file cannot be read. */
   read(): Promise<Content>;
   isSame(one: Content, other: Content): boolean;
   /** The content that was used last. */
@@ -106,11 +105,9 @@ export class WatchedFile<Content> {
     }
   }
 
-  private async read(): Promise<Content> {
-    try {
-      return await this.rules.read();
-    } catch {
+  private read(): Promise<Content> {
+    return this.rules.read().catch(() => {
       throw new Error('the file cannot be read');
-    }
+    });
   }
 }

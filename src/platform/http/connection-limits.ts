@@ -1,4 +1,5 @@
 import type { ServerOptions } from 'node:http';
+import type { Port } from './surfaces.js';
 
 /**
  * The bounds of one listener's connections. The arithmetic that fits them into the memory of a pod is in
@@ -30,13 +31,14 @@ const TIMEOUTS = {
   checkIntervalMs: 1_000,
 };
 
-export const PUBLIC_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 1_000 };
-
-/** Only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers. */
-export const MANAGEMENT_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 250 };
-
-/** ADMIN_PORT and METRICS_PORT: the operator, and a few Prometheus servers. */
-export const SEPARATE_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 50 };
+export const CONNECTION_LIMITS: Record<Port, ConnectionLimits> = {
+  public: { ...TIMEOUTS, maxConnections: 1_000 },
+  // only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers
+  management: { ...TIMEOUTS, maxConnections: 250 },
+  // the operator, and a few Prometheus servers
+  admin: { ...TIMEOUTS, maxConnections: 50 },
+  metrics: { ...TIMEOUTS, maxConnections: 50 },
+};
 
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Without this bound, 16 KiB of short header lines take 10 times as much memory. */

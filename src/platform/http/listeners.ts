@@ -7,14 +7,7 @@ import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
 import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
 import { type BrokenRequest, brokenRequestOf, brokenRequestResponse, endBrokenConnection } from './broken-request.js';
-import {
-  type ConnectionLimits,
-  MANAGEMENT_LIMITS,
-  MAX_HEADER_LINES,
-  PUBLIC_LIMITS,
-  SEPARATE_LIMITS,
-  serverOptions,
-} from './connection-limits.js';
+import { CONNECTION_LIMITS, type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
 import { closeLingering } from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, routeOf, targetOn } from './surfaces.js';
@@ -85,8 +78,7 @@ class Listener {
     await once(this.server, 'listening').catch(({ message }: Error) => {
       throw new Error(`${variable}: ${message}`);
     });
-    const checks = setInterval(() => this.connections.destroyStalled(), this.limits.checkIntervalMs).unref();
-    this.server.once('close', () => clearInterval(checks));
+    this.connections.checkUntilClosed(this.server);
   }
 
   serve(application: RequestListener): void {
@@ -190,13 +182,13 @@ export class Listeners {
     hooks: ListenerHooks,
     limits: Partial<ConnectionLimits> = {},
   ) {
-    const listenerOf = (name: Port, port: number, defaults: ConnectionLimits) =>
-      new Listener(name, { port, host }, hooks, { ...defaults, ...limits });
+    const listenerOf = (name: Port, port: number) =>
+      new Listener(name, { port, host }, hooks, { ...CONNECTION_LIMITS[name], ...limits });
     this.listeners = {
-      public: listenerOf('public', PORT, PUBLIC_LIMITS),
-      management: listenerOf('management', MANAGEMENT_PORT, MANAGEMENT_LIMITS),
-      ...(ADMIN_PORT !== undefined && { admin: listenerOf('admin', ADMIN_PORT, SEPARATE_LIMITS) }),
-      ...(METRICS_PORT !== undefined && { metrics: listenerOf('metrics', METRICS_PORT, SEPARATE_LIMITS) }),
+      public: listenerOf('public', PORT),
+      management: listenerOf('management', MANAGEMENT_PORT),
+      ...(ADMIN_PORT !== undefined && { admin: listenerOf('admin', ADMIN_PORT) }),
+      ...(METRICS_PORT !== undefined && { metrics: listenerOf('metrics', METRICS_PORT) }),
     };
   }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { oldestResponse } from '../private-members.js';
 import type { ConnectionLimits } from './connection-limits.js';
@@ -29,6 +29,11 @@ export class OpenConnections {
     if (this.activities.size > this.limits.maxConnections) this.destroy(this.mostDispensable(socket) ?? socket);
   }
 
+  checkUntilClosed(server: Server): void {
+    const checks = setInterval(() => this.destroyStalled(), this.limits.checkIntervalMs).unref();
+    server.once('close', () => clearInterval(checks));
+  }
+
   /** Destroys unused connections. Browsers open connections in advance, and node does not count these as idle. */
   destroySilent(): void {
     const openedBefore = performance.now() - MAX_SILENCE_WHILE_CLOSING_MS;
@@ -37,7 +42,7 @@ export class OpenConnections {
   }
 
   /** Node's own timeouts do not end with every response that is not read, nor with line ends between two requests. */
-  destroyStalled(): void {
+  private destroyStalled(): void {
     const { keepAliveTimeoutMs, requestTimeoutMs, readingTimeoutMs } = this.limits;
     const idleTimeoutMs = keepAliveTimeoutMs + requestTimeoutMs + HANDLING_ALLOWANCE_MS;
     const now = performance.now();
