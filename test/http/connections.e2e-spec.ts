@@ -74,61 +74,58 @@ async function expectDestroyed({ localPort }: RawConnection, withinMs: number): 
   await vi.waitFor(() => expect(isDestroyedByService(localPort)).toBe(true), { timeout, interval: 20 });
 }
 
-describe.concurrent.each(['public', 'management'] as const)(
-  'a client that never closes its side, on the %s port,',
-  (port) => {
-    const open = () => RawConnection.open(port === 'public' ? service.url : service.managementUrl, HALF_OPEN);
+describe.concurrent.each(['public', 'management'])('a client that never closes its side, on the %s port,', (port) => {
+  const open = () => RawConnection.open(port === 'public' ? service.url : service.managementUrl, HALF_OPEN);
 
-    it.each([
-      [400, 'no HTTP', 'garbage\r\n\r\n', 0],
-      [400, 'CONNECT', 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n', 0],
-      [431, 'a header of 17 KB', `GET / HTTP/1.1\r\nHost: auth.example\r\nX: ${'x'.repeat(17_000)}`, 0],
-      [408, 'nothing', '', LIMITS.headersTimeoutMs],
-      [408, 'half a header', 'GET / HTTP/1.1\r\nHost: auth.example\r\nX-Half:', LIMITS.headersTimeoutMs],
-      [408, 'half of a second header', `${UNKNOWN_ROUTE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
-    ])('gets one %i and loses its connection after it has sent %s', async (status, what, bytes, timeoutMs) => {
-      const connection = (await open()).send(bytes);
-      await connection.serviceClosed();
-      const [response, ...others] = parseResponses(connection.receivedSoFar).slice(what.includes('second') ? 1 : 0);
-      expectError(response as NonNullable<typeof response>, { status, error: 'invalid_request', hint: /^HTTP: / });
-      expect({ others, connection: response?.headers.get('connection') }).toEqual({ others: [], connection: 'close' });
-      await expectDestroyed(connection, timeoutMs + LIMITS.lingerMs);
-    });
+  it.each([
+    [400, 'no HTTP', 'garbage\r\n\r\n', 0],
+    [400, 'CONNECT', 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n', 0],
+    [431, 'a header of 17 KB', `GET / HTTP/1.1\r\nHost: auth.example\r\nX: ${'x'.repeat(17_000)}`, 0],
+    [408, 'nothing', '', LIMITS.headersTimeoutMs],
+    [408, 'half a header', 'GET / HTTP/1.1\r\nHost: auth.example\r\nX-Half:', LIMITS.headersTimeoutMs],
+    [408, 'half of a second header', `${UNKNOWN_ROUTE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
+  ])('gets one %i and loses its connection after it has sent %s', async (status, what, bytes, timeoutMs) => {
+    const connection = (await open()).send(bytes);
+    await connection.serviceClosed();
+    const [response, ...others] = parseResponses(connection.receivedSoFar).slice(what.includes('second') ? 1 : 0);
+    expectError(response as NonNullable<typeof response>, { status, error: 'invalid_request', hint: /^HTTP: / });
+    expect({ others, connection: response?.headers.get('connection') }).toEqual({ others: [], connection: 'close' });
+    await expectDestroyed(connection, timeoutMs + LIMITS.lingerMs);
+  });
 
-    it('loses its connection although it goes on sending after the error response', async () => {
-      const connection = (await open()).send('garbage\r\n\r\n');
-      await connection.serviceClosed();
-      const sending = setInterval(() => connection.send('x'.repeat(1_000)), 50);
-      await expectDestroyed(connection, LIMITS.lingerMs);
-      clearInterval(sending);
-    });
+  it('loses its connection although it goes on sending after the error response', async () => {
+    const connection = (await open()).send('garbage\r\n\r\n');
+    await connection.serviceClosed();
+    const sending = setInterval(() => connection.send('x'.repeat(1_000)), 50);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+    clearInterval(sending);
+  });
 
-    it('loses an idle connection, also if it sends line ends all the time', async () => {
-      const connection = (await open()).send(UNKNOWN_ROUTE);
-      await vi.waitFor(() => expect(statuses(connection.receivedSoFar)).toEqual([404]), 60_000);
-      const lineEnds = setInterval(() => connection.send('\r\n'), 50);
-      await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + LIMITS.requestTimeoutMs + 5_000);
-      clearInterval(lineEnds);
-      expect(statuses(connection.receivedSoFar)).toEqual([404]);
-    });
+  it('loses an idle connection, also if it sends line ends all the time', async () => {
+    const connection = (await open()).send(UNKNOWN_ROUTE);
+    await vi.waitFor(() => expect(statuses(connection.receivedSoFar)).toEqual([404]), 60_000);
+    const lineEnds = setInterval(() => connection.send('\r\n'), 50);
+    await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + LIMITS.requestTimeoutMs + 5_000);
+    clearInterval(lineEnds);
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+  });
 
-    it('loses a connection on which it sends its header byte by byte', async () => {
-      const connection = (await open()).send('GET / HTTP/1.1\r\nX-Drip: ');
-      const drip = setInterval(() => connection.send('x'), 50);
-      await connection.serviceClosed();
-      clearInterval(drip);
-      expect(statuses(connection.receivedSoFar)).toEqual([408]);
-      await expectDestroyed(connection, LIMITS.lingerMs);
-    });
+  it('loses a connection on which it sends its header byte by byte', async () => {
+    const connection = (await open()).send('GET / HTTP/1.1\r\nX-Drip: ');
+    const drip = setInterval(() => connection.send('x'), 50);
+    await connection.serviceClosed();
+    clearInterval(drip);
+    expect(statuses(connection.receivedSoFar)).toEqual([408]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
 
-    it('loses its connection after a response with Connection: close', async () => {
-      const connection = (await open()).send(UNKNOWN_ROUTE.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
-      await connection.serviceClosed();
-      expect(statuses(connection.receivedSoFar)).toEqual([404]);
-      await expectDestroyed(connection, LIMITS.lingerMs);
-    });
-  },
-);
+  it('loses its connection after a response with Connection: close', async () => {
+    const connection = (await open()).send(UNKNOWN_ROUTE.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    await connection.serviceClosed();
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
+});
 
 it('a client gets 408 if its body is incomplete after the request timeout, even if it arrives steadily', async () => {
   const before = await customers();

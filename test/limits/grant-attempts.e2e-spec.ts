@@ -14,6 +14,7 @@ import {
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectLimited } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
+import { metricOf } from '../support/management-api.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
@@ -96,8 +97,7 @@ describe('the limit of refused requests that a grant declares', () => {
     const response = await guess('right');
     expectLimited(response, 600);
     expect(runs).toBe(5);
-    const metrics = await (await fetch(`${service.managementUrl}/metrics`)).text();
-    expect(metrics).toContain('cas_rate_limited_total{limit="attempts"} 1');
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="attempts"}')).toBe(1);
     service.clock.advance({ seconds: 600 });
     expect((await guess('right')).status).toBe(200);
   });

@@ -6,6 +6,7 @@ import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectLimited } from '../support/expect-error.js';
 import { identitiesOf, linksOfBrowser } from '../support/identities.js';
 import { beginWindow, shareCounts, untilConnected, untilExchanged } from '../support/limit-windows.js';
+import { metricOf } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { delaySelects } from '../support/statements.js';
@@ -24,16 +25,6 @@ const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const newCustomer = (service: TestService, headers: Record<string, string> = {}, path = TOKEN) =>
   service.post(path, cookieBody(), headers);
 
-async function metric({ managementUrl }: TestService, name: string): Promise<number> {
-  const text = await (await fetch(`${managementUrl}/metrics`)).text();
-  return Number(
-    text
-      .split('\n')
-      .find((line) => line.startsWith(`${name} `))
-      ?.split(' ')[1],
-  );
-}
-
 describe('protocol §2.14: the limit of new identities by network', () => {
   it('responds 429 with Retry-After until the next window, and never limits a returning customer', async () => {
     const service = await limited('identities=3/60');
@@ -44,7 +35,7 @@ describe('protocol §2.14: the limit of new identities by network', () => {
     const rejected = await newCustomer(service);
     expectLimited(rejected);
     for (let visit = 0; visit < 5; visit++) expect(await service.idOf(cookie)).toBe(first.body.entity_id);
-    expect(await metric(service, 'cas_rate_limited_total{limit="identities"}')).toBe(1);
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="identities"}')).toBe(1);
     service.clock.advance({ seconds: Number(rejected.headers.get('retry-after')) });
     for (let n = 0; n < 3; n++) expect((await newCustomer(service)).status).toBe(200);
     expectLimited(await newCustomer(service));
@@ -167,12 +158,12 @@ describe('identity_transfer', () => {
     expectLimited(await transfer(service, access_token), 3_600);
     expect(await codesOf(service).count()).toBe(2);
     expect((await transfer(service, access_token, { client_id: PUBLIC_SITE })).status).toBe(200);
-    expect(await metric(service, 'cas_rate_limited_total{limit="tokens"}')).toBe(1);
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="tokens"}')).toBe(1);
   });
 
   it('is limited for each customer, whether the customer or an agent asks', async () => {
     const service = await limited('transfers=2/3600');
-    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
     const { access_token, entity_id: customer_id } = await madeCustomer(service);
     const agent = await issueAgentToken(service);
     const byAgent = { bearer_type: 'agent', customer_id };
@@ -182,7 +173,7 @@ describe('identity_transfer', () => {
     expectLimited(rejected, 3_600);
     expectLimited(await transfer(service, agent, byAgent), 3_600);
     expect(await codesOf(service).count()).toBe(2);
-    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(2);
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(2);
     const other = await madeCustomer(service);
     expect((await transfer(service, other.access_token)).status).toBe(200);
     expect((await transfer(service, agent, { ...byAgent, customer_id: other.entity_id })).status).toBe(200);
@@ -195,7 +186,7 @@ describe('identity_transfer', () => {
     const agent = await issueAgentToken(service);
     const unknown = { bearer_type: 'agent', customer_id: UNKNOWN_CUSTOMER };
     for (let n = 0; n < 3; n++) expect((await transfer(service, agent, unknown)).status).toBe(400);
-    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
+    expect(await metricOf(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
     const { body } = await transfer(service, (await madeCustomer(service)).access_token);
     const moved = await redeem(service, body.identity_transfer_token);
     expect(moved.status).toBe(200);
@@ -263,13 +254,13 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', () => {
       expect((await newCustomer(service)).status).toBe(200);
       await untilExchanged(service);
       redis.signal(signal);
-      await expect.poll(() => metric(service, 'cas_rate_limit_store_up')).toBe(0);
+      await expect.poll(() => metricOf(service, 'cas_rate_limit_store_up')).toBe(0);
       const statuses = [];
       for (let n = 0; n < 6; n++) statuses.push((await newCustomer(service)).status);
       expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
       if (signal === 'SIGSTOP') redis.signal('SIGCONT');
       else await redis.start();
-      await expect.poll(() => metric(service, 'cas_rate_limit_store_up')).toBe(1);
+      await expect.poll(() => metricOf(service, 'cas_rate_limit_store_up')).toBe(1);
       expectLimited(await newCustomer(service), 3_600);
       await redis.kill();
     },

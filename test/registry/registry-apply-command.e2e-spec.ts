@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { manage } from '../support/management-api.js';
+import { metricOf } from '../support/management-api.js';
 import { runCommand } from '../support/operator-commands.js';
 import { writeFileOf } from '../support/registry-files.js';
 import { ACME } from '../support/test-registry.js';
@@ -44,8 +44,7 @@ describe('the command registry apply', () => {
     expect(await apply('--merge', more)).toBe('created: client site\n');
     expect(await apply('--merge', more)).toBe('unchanged: client site\n');
     expect(await apply(ofService), 'not superseded').toContain('unchanged: client backend');
-    const { text } = await manage(service, 'GET', '/metrics');
-    expect(text).toMatch(/^cas_registry_file_superseded 0$/m);
+    expect(await metricOf(service, 'cas_registry_file_superseded')).toBe(0);
     const { clients } = (await service.admin('GET', '/admin/clients')).body;
     const owned = clients.map((each: Record<string, unknown>) => [each.client_id, each.owned_by_file]);
     expect(owned).toEqual(Object.entries({ backend: true, site: false }));

@@ -58,91 +58,86 @@ async function expectErrorWithoutCode(send: () => Promise<TestResponse>, hint: R
   expect(await codesOf(service).count()).toBe(before);
 }
 
-describe.each(['customer', 'agent'] as const)(
-  'protocol §4.4: a transfer token for the bearer of a %s token',
-  (kind) => {
-    const requestTransfer = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
+describe.each(Object.entries(KINDS))('protocol §4.4: a transfer token for a %s', (kind, requestTransfer) => {
+  it('comes in a response with exactly the fields of protocol §4.4', async () => {
+    const { status, body, cookies } = await requestTransfer();
+    expect(status).toBe(200);
+    expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
+    expect(cookies).toEqual([]);
+  });
 
-    it('comes in a response with exactly the fields of protocol §4.4', async () => {
-      const { status, body, cookies } = await requestTransfer();
-      expect(status).toBe(200);
-      expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
-      expect(cookies).toEqual([]);
+  it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
+    const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
+    const { body } = await requestTransfer({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
+    const token: string = body.identity_transfer_token;
+    const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
+    expect(others).toEqual([]);
+    expect(row).toMatchObject({
+      hash: createHash('sha256').update(token).digest('hex'),
+      kind: 'transfer',
+      clientId: PUBLIC_SITE,
+      subject: customer.entity_id,
+      organizationId: ACME,
+      codeChallenge: CHALLENGE,
+      consumedAt: null,
+      consumedBy: null,
     });
+    const all = await everythingIn(service);
+    expect(all).toContain(row?.hash);
+    for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
+      expect(all).not.toContain(secret);
+  });
 
-    it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
-      const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
-      const { body } = await requestTransfer({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
-      const token: string = body.identity_transfer_token;
-      const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
-      expect(others).toEqual([]);
-      expect(row).toMatchObject({
-        hash: createHash('sha256').update(token).digest('hex'),
-        kind: 'transfer',
-        clientId: PUBLIC_SITE,
-        subject: customer.entity_id,
-        organizationId: ACME,
-        codeChallenge: CHALLENGE,
-        consumedAt: null,
-        consumedBy: null,
-      });
-      const all = await everythingIn(service);
-      expect(all).toContain(row?.hash);
-      for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
-        expect(all).not.toContain(secret);
-    });
+  it.each<[object, RegExp]>([
+    [{ bearer_type: 'Customer' }, /^bearer_type: must be agent or customer$/],
+    [{ client_id: 'nobody' }, /^client_id: /],
+    [{ client_id: 'acme-site ' }, /^client_id: /],
+    [{ customer_id: 'x' }, /^customer_id: /],
+    [{ customer_id: `${UNKNOWN_CUSTOMER} ` }, /^customer_id: /],
+    [{ code_challenge: `${CHALLENGE}=` }, /^code_challenge: /],
+    [{ code_challenge: CHALLENGE, code_challenge_method: 'plain' }, /^code_challenge_method: must be S256$/],
+    [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
+  ])('is refused for %j', async (body, hint) => {
+    await expectErrorWithoutCode(() => requestTransfer(body), hint);
+  });
 
-    it.each<[object, RegExp]>([
-      [{ bearer_type: 'Customer' }, /^bearer_type: must be agent or customer$/],
-      [{ client_id: 'nobody' }, /^client_id: /],
-      [{ client_id: 'acme-site ' }, /^client_id: /],
-      [{ customer_id: 'x' }, /^customer_id: /],
-      [{ customer_id: `${UNKNOWN_CUSTOMER} ` }, /^customer_id: /],
-      [{ code_challenge: `${CHALLENGE}=` }, /^code_challenge: /],
-      [{ code_challenge: CHALLENGE, code_challenge_method: 'plain' }, /^code_challenge_method: must be S256$/],
-      [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
-    ])('is refused for %j', async (body, hint) => {
-      await expectErrorWithoutCode(() => requestTransfer(body), hint);
-    });
+  it('accepts a challenge with the method S256 or without a method, which means S256 here', async () => {
+    for (const method of [{ code_challenge_method: 'S256' }, {}])
+      expect(await requestTransfer({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
+  });
 
-    it('accepts a challenge with the method S256 or without a method, which means S256 here', async () => {
-      for (const method of [{ code_challenge_method: 'S256' }, {}])
-        expect(await requestTransfer({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
-    });
+  it('can be for any client that the organization may use, not only for the client of the bearer token', async () => {
+    for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
+      expect((await requestTransfer({ client_id })).status).toBe(200);
+    await expectErrorWithoutCode(
+      () => requestTransfer({ client_id: RIVAL_SITE }),
+      /^client_id: not usable in this organization$/,
+    );
+  });
 
-    it('can be for any client that the organization may use, not only for the client of the bearer token', async () => {
-      for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
-        expect((await requestTransfer({ client_id })).status).toBe(200);
-      await expectErrorWithoutCode(
-        () => requestTransfer({ client_id: RIVAL_SITE }),
-        /^client_id: not usable in this organization$/,
-      );
-    });
+  it('accepts an Origin only if it belongs to the client of the request', async () => {
+    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
+      await expectErrorWithoutCode(() => requestTransfer({}, { origin }), /^Origin: /);
+    }
+    await expectErrorWithoutCode(
+      () => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }),
+      /^Origin: /,
+    );
+    expect((await requestTransfer({ client_id: PUBLIC_SITE }, { origin: PUBLIC_ORIGIN })).status).toBe(200);
+    const { status, headers } = await requestTransfer({}, { origin: ACME_ORIGIN });
+    expect(status).toBe(200);
+    expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
+  });
 
-    it('accepts an Origin only if it belongs to the client of the request', async () => {
-      for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
-        await expectErrorWithoutCode(() => requestTransfer({}, { origin }), /^Origin: /);
-      }
-      await expectErrorWithoutCode(
-        () => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }),
-        /^Origin: /,
-      );
-      expect((await requestTransfer({ client_id: PUBLIC_SITE }, { origin: PUBLIC_ORIGIN })).status).toBe(200);
-      const { status, headers } = await requestTransfer({}, { origin: ACME_ORIGIN });
-      expect(status).toBe(200);
-      expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
-      expect(headers.get('access-control-allow-credentials')).toBeNull();
-    });
-
-    it('is refused with 401 for a bearer_type that is not the kind of the token', async () => {
-      const before = await codesOf(service).count();
-      const bearer_type = kind === 'agent' ? 'customer' : 'agent';
-      for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
-        expectInvalidToken(await requestTransfer({ ...body, bearer_type }));
-      expect(await codesOf(service).count()).toBe(before);
-    });
-  },
-);
+  it('is refused with 401 for a bearer_type that is not the kind of the token', async () => {
+    const before = await codesOf(service).count();
+    const bearer_type = kind === 'agent' ? 'customer' : 'agent';
+    for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
+      expectInvalidToken(await requestTransfer({ ...body, bearer_type }));
+    expect(await codesOf(service).count()).toBe(before);
+  });
+});
 
 describe('protocol §4.4: authorized with an agent token', () => {
   it('requires the customer_id', () =>

@@ -7,7 +7,7 @@ import { ClientApplication } from '../../../src/registry/client-application.enti
 import { Registry } from '../../../src/registry/registry.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { connectTo } from '../../support/database-connection.js';
-import { manage } from '../../support/management-api.js';
+import { metricOf } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { applyRegistry } from '../../support/registry-files.js';
 import { ACME, testRegistry } from '../../support/test-registry.js';
@@ -31,12 +31,10 @@ const create = (id: string, more: object = {}) => admin('POST', 'clients', clien
 const registry = () => reader.application.get(Registry, { strict: false });
 const sql = (text: string) => writer.application.get(DataSource).query(text);
 const revision = async () => (await sql('SELECT revision FROM registry_revision'))[0].revision;
-const readsOf = async () => {
-  const { text } = await manage(reader, 'GET', '/metrics');
-  const count = (kind: string) =>
-    Number(new RegExp(`^cas_registry_reads_total\\{kind="${kind}"\\} (\\d+)`, 'm').exec(text)?.[1]);
-  return { changes: count('changes'), full: count('full') };
-};
+const readsOf = async () => ({
+  changes: await metricOf(reader, 'cas_registry_reads_total{kind="changes"}'),
+  full: await metricOf(reader, 'cas_registry_reads_total{kind="full"}'),
+});
 /** The reads that another process needs until it has the changes of `work`. */
 const readsAfter = async (work: () => Promise<unknown>) => {
   await registry().renew();

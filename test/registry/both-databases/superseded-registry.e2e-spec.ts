@@ -12,12 +12,11 @@ import { AppliedRegistryFile } from '../../../src/registry/applied-registry-file
 import { SupersededRegistryFileError } from '../../../src/registry/file/applied-files.js';
 import { RegistryTransactions } from '../../../src/registry/registry-transactions.js';
 import { askToken } from '../../support/agent-tokens.js';
-import { manage } from '../../support/management-api.js';
+import { metricOf } from '../../support/management-api.js';
 import { registryFileOf, writeFileOf } from '../../support/registry-files.js';
 import { ACME } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 
-const GAUGE = 'cas_registry_file_superseded';
 const OLD_SECRET = 'the-old-secret-of-the-acme-backend';
 const NEW_SECRET = 'the-new-secret-of-the-acme-backend';
 
@@ -74,10 +73,7 @@ describe('a superseded registry file', () => {
   const clientIn = async ({ application }: TestService) =>
     (await application.get(DataSource).query("SELECT * FROM client_application WHERE client_id = 'backend'"))[0];
   const nameIn = async (service: TestService) => (await clientIn(service)).name;
-  const gaugeOf = async (service: TestService) => {
-    const { text } = await manage(service, 'GET', '/metrics');
-    return Number(new RegExp(`^${GAUGE} (\\d)$`, 'm').exec(text)?.[1]);
-  };
+  const gaugeOf = (service: TestService) => metricOf(service, 'cas_registry_file_superseded');
   const stateOf = async (service: TestService) => [await nameIn(service), await gaugeOf(service)];
   const warnings = () => output.lines.filter((line) => line.includes('superseded'));
 

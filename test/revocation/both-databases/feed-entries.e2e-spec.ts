@@ -10,13 +10,13 @@ import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidGrant, expectLimited } from '../../support/expect-error.js';
-import { manage } from '../../support/management-api.js';
+import { manage, metricOf } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { FEED_SERVERS, FeedConsumer, type FeedEntry } from '../../support/revocation-feed.js';
 import { StatementGate } from '../../support/statement-gate.js';
 import { clientOf, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
-import { request, type TestService } from '../../support/test-service.js';
+import { type TestService } from '../../support/test-service.js';
 import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 import { ADMIN_TOKEN, serviceOfTest, type UsedService } from '../../support/use-service.js';
 
@@ -74,10 +74,7 @@ const endToken = (service: TestService, token: string, ip = '203.0.113.7') =>
   service.send('DELETE', TOKEN, { ...bearer(token), ...from(ip) });
 const endNew = async (service: TestService) => endToken(service, (await newCustomer(service)).access_token);
 
-async function entriesOf({ managementUrl }: TestService): Promise<number> {
-  const { text } = await request(`${managementUrl}/metrics`, {});
-  return Number(/^cas_revocation_feed_entries (\S+)/m.exec(text)?.[1]);
-}
+const entriesOf = (service: TestService) => metricOf(service, 'cas_revocation_feed_entries');
 
 /** Waits until a process counts this number of entries. */
 const untilEntries = (service: TestService, entries: number) => expect.poll(() => entriesOf(service)).toBe(entries);

@@ -10,7 +10,7 @@ import { rotated } from '../../../src/access-token/key-rotation.js';
 import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../../src/access-token/key-set.js';
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { manage } from '../../support/management-api.js';
+import { metricOf } from '../../support/management-api.js';
 import { runCli } from '../../support/processes.js';
 import { ACME_SITE } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
@@ -24,15 +24,6 @@ const writeKeys = (path: string, set: unknown) =>
 async function published(service: TestService): Promise<string[]> {
   const { body } = await service.send('GET', '/.well-known/jwks.json');
   return body.keys.map(({ kid }: { kid: string }) => kid);
-}
-
-async function metric(service: TestService, line: string): Promise<string | undefined> {
-  const { text } = await manage(service, 'GET', '/metrics');
-  return text
-    .split('\n')
-    .find((each) => each.startsWith(line))
-    ?.split(' ')
-    .at(-1);
 }
 
 const newToken = async (service: TestService) => (await newCustomer(service)).access_token;
@@ -62,11 +53,11 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
     const good = readFileSync(keysPath(service), 'utf8');
     for (const bad of ['{', JSON.stringify({ keys: [generateKey(4_000_000_000)] })]) {
       writeKeys(keysPath(service), bad);
-      await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '1');
+      await until(async () => (await metricOf(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === 1);
       expect(await published(service)).toEqual([oldKid]);
       expect(await infoStatus(service, oldToken)).toBe(200);
       writeKeys(keysPath(service), good);
-      await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '0');
+      await until(async () => (await metricOf(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === 0);
     }
     expect(service.audit.filter(({ event }) => event === 'keys.changed')).toEqual([]);
   });
@@ -79,13 +70,13 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
     expect(service.audit.at(-1)).toMatchObject({ event: 'keys.changed', details: { added: [added.kid], removed: [] } });
     const before = await newToken(service);
     expect(kidOf(before)).toBe(oldKid);
-    expect(await metric(service, 'cas_signing_keys{state="upcoming"}')).toBe('1');
+    expect(await metricOf(service, 'cas_signing_keys{state="upcoming"}')).toBe(1);
 
     service.clock.advance({ seconds: added.nbf - service.clock.seconds() });
     expect(kidOf(await newToken(service))).toBe(added.kid);
     expect(await infoStatus(service, before)).toBe(200);
     expect(await published(service)).toEqual([added.kid, oldKid]);
-    expect(await metric(service, 'cas_signing_keys{state="verifying"}')).toBe('1');
+    expect(await metricOf(service, 'cas_signing_keys{state="verifying"}')).toBe(1);
 
     service.clock.advance({ seconds: Number(old.exp) - service.clock.seconds() });
     expect(await published(service)).toEqual([added.kid]);
@@ -174,10 +165,10 @@ describe('protocol §8.1: a changed REGISTRY_FILE', () => {
   it('that is invalid leaves the registry unchanged and raises a metric until it is repaired', async () => {
     const good = readFileSync(path(), 'utf8');
     writeFileSync(path(), `${good}\nnonsense: true\n`);
-    await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '1');
+    await until(async () => (await metricOf(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === 1);
     expect(await tokenStatus(ACME_SITE)).toBe(200);
     writeFileSync(path(), good);
-    await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '0');
+    await until(async () => (await metricOf(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === 0);
   });
 });
 
