@@ -16,8 +16,9 @@ import {
   RIVAL,
   RIVAL_SITE,
 } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import type { TestService } from '../support/test-service.js';
 import { redeemBody } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 const RIVAL_PAGE = 'https://rival.example/';
 const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
@@ -38,24 +39,20 @@ const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const NETWORK_ERROR = /Failed to fetch|NetworkError/;
 
 /** Two processes on one database, whose cookies have `Partitioned` or not. The proxy leads to the current one. */
-let partitioned: TestService;
-let unpartitioned: TestService;
+const registry = rememberingRegistry();
+const partitioned = useService({ registry });
+const environment = { COOKIE_PARTITIONED: 'false' };
+const unpartitioned = useService(() => ({ registry, database: partitioned.database, environment }));
 let current: TestService;
 let front: HttpsProxy;
 const pool = new CustomerBrowserPool();
 beforeAll(async () => {
-  const registry = rememberingRegistry();
-  partitioned = await startTestService({ registry });
-  const environment = { COOKIE_PARTITIONED: 'false' };
-  unpartitioned = await startTestService({ registry, database: partitioned.database, environment });
   front = await startHttpsProxy('auth.example', () => current.url);
 });
 afterEach(() => pool.release());
 afterAll(async () => {
   await pool.close();
   await front?.stop();
-  await unpartitioned?.stop();
-  await partitioned?.stop();
 });
 
 /** Uses the process for the tests of a `describe`. */

@@ -1,34 +1,33 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
+import { deferred } from '../support/deferred.js';
 import { guideFile } from '../support/guide-site.js';
+import { TestProcess } from '../support/processes.js';
+import { temporaryFolder } from '../support/project-files.js';
 import { rememberingRegistry } from '../support/remember.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 /** The file with the URL of the service and the ids. */
 const OPTIONS_FILE = 'chat.js';
 
-let folder: string;
-let server: ChildProcess;
-let service: TestService;
+const folder = temporaryFolder('guide');
+let server: TestProcess;
 let browser: Browser;
 let page: string;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'guide-'));
+const service = useService(async () => {
   cpSync('examples/integrating', folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
-  server = spawn(process.execPath, [join(folder, 'serve.js'), '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [line] = (await once(server.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
-  page = /http:\S+/.exec(line.toString())?.[0] as string;
+  server = TestProcess.start(`${folder}/serve.js` as `/${string}`, ['0'], {});
+  [page] = await server.says(/http:\S+/);
   const registry = rememberingRegistry();
   registry.clients = registry.clients.map((client) => ({ ...client, origins: [new URL(page).origin] }));
-  service = await startTestService({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
+  return { registry, environment: { AUTH_URL: 'http://localhost:3000' } };
+});
+beforeAll(async () => {
   const options = guideFile(OPTIONS_FILE, service.url.replace('127.0.0.1', 'localhost'));
   writeFileSync(join(folder, 'browser', OPTIONS_FILE), options);
   browser = await launchBrowser();
@@ -38,9 +37,7 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await browser?.close();
-  await service?.stop();
-  server?.kill();
-  rmSync(folder, { recursive: true });
+  server?.signal('SIGTERM');
 });
 
 /** The customer that a page shows. */
@@ -104,16 +101,13 @@ it('second-device/computer.html moves its customer to second-device/phone.html, 
   const customer = await shownCustomer(computer);
   await beginMove(computer, phone);
   expect(await phone.context().cookies()).toEqual([]);
-  let leave = () => {};
-  const isLeft = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
-  await phone.route('**/rooms/**', (route) => isLeft.then(() => route.continue()));
+  const left = deferred();
+  await phone.route('**/rooms/**', (route) => left.promise.then(() => route.continue()));
   await computer.getByRole('button', { name: 'Yes, move it' }).click();
   await computer.getByText('Look at your phone.').waitFor();
   await computer.goto(page);
   await shownCustomer(computer);
-  leave();
+  left.resolve();
   expect(await shownCustomer(phone)).toBe(customer);
 });
 

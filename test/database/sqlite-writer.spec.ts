@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import libsql from 'libsql';
 import { DataSource, type EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SqliteClient } from '../../src/platform/database/sqlite-client.js';
 import { prepareFile, type SqliteConnection, SqliteStatements } from '../../src/platform/database/sqlite-statements.js';
+import { deferred } from '../support/deferred.js';
+import { temporaryFolder } from '../support/project-files.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'sqlite-writer-'));
-const database = join(folder, 'test.sqlite');
+const database = join(temporaryFolder('sqlite-writer'), 'test.sqlite');
 let dataSource: DataSource;
 let writer: SqliteClient;
 /** The connection of another process. */
@@ -25,7 +25,6 @@ afterAll(async () => {
   await writer.close();
   await dataSource.destroy();
   other.close();
-  rmSync(folder, { recursive: true });
 });
 
 const idsOf = () => (other.prepare('SELECT id FROM parent ORDER BY id').all() as { id: number }[]).map(({ id }) => id);
@@ -71,19 +70,13 @@ describe('the writer of a SQLite file', () => {
   });
 
   it('knows that writes wait behind a transaction that hangs, and drops those that it gave up', async () => {
-    let end: () => void = () => undefined;
-    const hanging = writer.transaction(
-      () =>
-        new Promise<void>((resolve) => {
-          end = resolve;
-        }),
-      5_000,
-    );
+    const work = deferred();
+    const hanging = writer.transaction(() => work.promise, 5_000);
     const now = performance.now();
     await expect(writer.run(insert(9), 50)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
     expect(Reflect.get(writer, 'failingSince')).toBeDefined();
     const clock = vi.spyOn(performance, 'now').mockReturnValue(now); // as if the timer had fired too early
-    end();
+    work.resolve();
     await hanging;
     await writer.run(insert(5), 5_000);
     clock.mockRestore();

@@ -1,15 +1,15 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { PROJECT, read } from '../support/project-files.js';
 
 interface ImportRules {
   forbidden: { name: string; from: { path?: string } }[];
 }
 
-const ROOT = join(import.meta.dirname, '../..');
-const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
-const { forbidden }: ImportRules = createRequire(import.meta.url)(join(ROOT, '.dependency-cruiser.cjs'));
+const page = read('docs/architecture.md');
+const { forbidden }: ImportRules = createRequire(import.meta.url)(join(PROJECT, '.dependency-cruiser.cjs'));
 
 /** Tables that only SQL uses. */
 const TABLES_WITHOUT_ENTITY = ['lease'];
@@ -31,7 +31,7 @@ describe('docs/architecture.md', () => {
   });
 
   it('lists every folder of src on a level and in the table of folders', () => {
-    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
+    const folders = readdirSync(join(PROJECT, 'src'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== 'public')
       .map(({ name }) => name);
     expect(folders.filter((name) => !levelsOfPage.flat().includes(name))).toEqual([]);
@@ -39,9 +39,9 @@ describe('docs/architecture.md', () => {
   });
 
   it('lists and draws every table of the service, and no other', () => {
-    const entities = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+    const entities = readdirSync(join(PROJECT, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
-      .flatMap((name) => [...readFileSync(join(ROOT, 'src', name), 'utf8').matchAll(/^@Entity\('(\w+)'\)/gm)])
+      .flatMap((name) => [...read(join('src', name)).matchAll(/^@Entity\('(\w+)'\)/gm)])
       .map(([, table = '']) => table);
     const tables = [...entities, ...TABLES_WITHOUT_ENTITY].sort();
     const section = /^## Tables\n[\s\S]*?(?=\n## )/m.exec(page)?.[0] ?? '';
@@ -61,7 +61,7 @@ describe('docs/architecture.md', () => {
     let folder = '';
     const missing = files.filter((name) => {
       if (name.includes('/')) folder = name.slice(0, name.lastIndexOf('/') + 1);
-      return !existsSync(join(ROOT, 'src', name.includes('/') ? name : folder + name));
+      return !existsSync(join(PROJECT, 'src', name.includes('/') ? name : folder + name));
     });
     expect(files.length).toBeGreaterThan(10);
     expect(missing).toEqual([]);

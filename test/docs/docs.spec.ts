@@ -1,10 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { blocksOf } from '../support/page-blocks.js';
-
-const PROJECT = join(import.meta.dirname, '../..');
-const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
+import { PROJECT, read } from '../support/project-files.js';
 
 const pages = ['docs', 'docs/integrating'].flatMap((folder) =>
   readdirSync(join(PROJECT, folder))

@@ -3,12 +3,11 @@ import { join } from 'node:path';
 import { codeOf, errorText, RequestError } from 'browser-client';
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../packages/try-it/src/demo-registry.js';
-import { readPage } from '../support/page-blocks.js';
+import { PROJECT, read } from '../support/project-files.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const GUIDES = readdirSync(join(PROJECT, 'docs/integrating')).map((name) => `docs/integrating/${name}`);
 const ASSISTANT = 'docs/llms.txt';
-const protocol = readPage('docs/protocol.md');
+const protocol = read('docs/protocol.md');
 
 /** The codes and statuses of a table with the columns that `row` matches. */
 function codesIn(text: string, row: RegExp): Set<string> {
@@ -31,30 +30,28 @@ const routesIn = (text: string) =>
 
 describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
   it.each([...GUIDES, ASSISTANT])('%s names only routes that the protocol defines', (page) => {
-    for (const route of routesIn(readPage(page))) expect(protocol).toContain(route);
+    for (const route of routesIn(read(page))) expect(protocol).toContain(route);
   });
 
   it.each([...GUIDES, ASSISTANT])('%s names only error codes that the protocol defines, with their status', (page) => {
-    for (const code of codesIn(readPage(page), CODE_ROW)) expect(definedCodes).toContain(code);
+    for (const code of codesIn(read(page), CODE_ROW)) expect(definedCodes).toContain(code);
   });
 
   it('errors-and-retries.md lists every code that callers may get', () => {
-    const listed = codesIn(readPage('docs/integrating/errors-and-retries.md'), CODE_ROW);
+    const listed = codesIn(read('docs/integrating/errors-and-retries.md'), CODE_ROW);
     const forOperators = '409 conflict';
     expect(new Set([...listed, forOperators])).toEqual(definedCodes);
   });
 
   it('llms.txt has the ids of the demo registry and at most 850 lines', () => {
-    const text = readPage(ASSISTANT);
+    const text = read(ASSISTANT);
     for (const id of Object.values(DEMO)) expect(text).toContain(id);
     expect(text.split('\n').length).toBeLessThanOrEqual(850);
   });
 
   it('llms.txt lists every error code of the package token-verifier, with its status', () => {
-    const [, codes = ''] = /\n### With token-verifier\n(.*?)\n### /s.exec(readPage(ASSISTANT)) ?? [];
-    for (const [, code, status] of readPage('packages/token-verifier/src/errors.ts').matchAll(
-      /^ {2}(\w+): \[(\d+)/gm,
-    )) {
+    const [, codes = ''] = /\n### With token-verifier\n(.*?)\n### /s.exec(read(ASSISTANT)) ?? [];
+    for (const [, code, status] of read('packages/token-verifier/src/errors.ts').matchAll(/^ {2}(\w+): \[(\d+)/gm)) {
       const [, listed = ''] = new RegExp(`- Codes with ${status}:(.*?)\\.\n`, 's').exec(codes) ?? [];
       expect(listed).toContain(`\`${code}\``);
     }
@@ -65,8 +62,7 @@ describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
       [undefined, 60].map((retryAfterSeconds) =>
         errorText(new RequestError({ status: 503, error, retryAfterSeconds })),
       );
-    const [, table = ''] =
-      /\| message to the user \|(.*?)\n\n/s.exec(readPage('docs/integrating/second-device.md')) ?? [];
+    const [, table = ''] = /\| message to the user \|(.*?)\n\n/s.exec(read('docs/integrating/second-device.md')) ?? [];
     const rows = Array.from(table.matchAll(/^\| (`.*?) \|.*\| (.*?) \|$/gm), ([, codes = '', message = '']) => ({
       codes: Array.from(codes.matchAll(/`(\w+)`/g), ([, code]) => code),
       texts: Array.from(message.matchAll(/"(.*?)"/g), ([, text]) => text),
@@ -79,14 +75,14 @@ describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
 
   it('second-device.md has a challenge with the code that codeOf returns', () => {
     const [, challenge = '', code] =
-      /`([\w-]{43})`\s+has\s+the\s+code\s+`([\d ]{14})`/.exec(readPage('docs/integrating/second-device.md')) ?? [];
+      /`([\w-]{43})`\s+has\s+the\s+code\s+`([\d ]{14})`/.exec(read('docs/integrating/second-device.md')) ?? [];
     expect(codeOf(challenge)).toBe(code);
   });
 
   it.each(GUIDES.filter((page) => !page.endsWith('walkthrough.md')))(
     '%s says in its first lines what it is for and who should read it',
     (page) => {
-      const [, introduction = ''] = /^# [^\n]+\n\n(.+?)\n\n/s.exec(readPage(page)) ?? [];
+      const [, introduction = ''] = /^# [^\n]+\n\n(.+?)\n\n/s.exec(read(page)) ?? [];
       expect(introduction).toMatch(/^This page .*should\s+read it/s);
     },
   );

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { testReferencesIn, titlesOf } from './test-titles.js';
+import { PROJECT, read } from '../support/project-files.js';
+import { itNamesOnlyTestsThatExist, testReferencesIn } from './test-titles.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const PAGE = 'docs/protocol.md';
 const FOLDERS = ['src', 'test', 'docs', 'bench', 'examples', 'packages', 'scripts'];
 const TEXT_FILE = /\.(ts|js|mjs|cjs|md|yaml|yml|json|eta|sh)$/;
@@ -15,7 +15,6 @@ const CITATION = new RegExp(String.raw`\bprotocol[\s*/]+${SECTION}(?:(?:, | and 
 /** A section of the page itself. A section of an RFC has the number of the RFC before it. */
 const OWN_SECTION = new RegExp(String.raw`(?<!RFC \d+ )${SECTION}`, 'g');
 
-const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const page = read(PAGE);
 
 interface Section {
@@ -85,10 +84,5 @@ describe('docs/protocol.md', () => {
     expect(testReferencesIn(row).length).toBeGreaterThan(0);
   });
 
-  const references = testReferencesIn(rows.join('\n'));
-  it.each([...new Set(references.map(({ name }) => name))].sort())('names only tests that exist in %s', (name) => {
-    const titles = titlesOf(name);
-    const named = references.filter((reference) => reference.name === name).map(({ title }) => title);
-    expect(named.filter((title) => !titles.has(title))).toEqual([]);
-  });
+  itNamesOnlyTestsThatExist(testReferencesIn(rows.join('\n')));
 });

@@ -1,11 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Document, documentOfKind } from '../support/manifests.js';
-
-const PROJECT = join(import.meta.dirname, '../..');
-const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
+import { alertRules, type Document } from '../support/manifests.js';
+import { PROJECT, read } from '../support/project-files.js';
 
 const [, runbook = ''] = read('docs/operations.md').split('\n## Runbook\n');
 const sections = new Map(
@@ -14,11 +12,8 @@ const sections = new Map(
     return [heading.toLowerCase().replaceAll(' ', '-').replaceAll("'", ''), section];
   }),
 );
-const alerts: Document[] = documentOfKind('PrometheusRule')
-  .spec.groups.flatMap((group: Document) => group.rules)
-  .filter(({ alert }: Document) => alert !== undefined);
 const anchorOf = ({ annotations }: Document): string => annotations.runbook_url.split('#')[1];
-const anchors = new Set(alerts.map(anchorOf));
+const anchors = new Set(alertRules.map(anchorOf));
 
 const commandsOf = (section: string) =>
   Array.from(section.matchAll(/^```sh.*\n(.*?)^```$/gms), ([, commands = '']) => commands);
@@ -28,14 +23,14 @@ describe('the runbook', () => {
     expect(commandsOf(sections.get(anchor) ?? '')).not.toHaveLength(0);
   });
 
-  it.each(alerts.map((rule) => [rule.alert, rule] as const))(
+  it.each(alertRules.map((rule) => [rule.alert, rule] as const))(
     'names the alert %s with its severity, its minutes and its condition, and no other alert',
     (name, rule) => {
       const minutes = rule.for === undefined ? '' : `, ${rule.for.replace('m', ' min')}`;
       const line = `**Alert** \`${name}\` (${rule.labels.severity}${minutes}): ${rule.annotations.summary}`;
       const paragraphs = (sections.get(anchorOf(rule)) ?? '').split('\n\n');
       expect(paragraphs.map((paragraph) => paragraph.replaceAll('\n', ' '))).toContain(line);
-      expect(runbook.split('**Alert** ')).toHaveLength(alerts.length + 1);
+      expect(runbook.split('**Alert** ')).toHaveLength(alertRules.length + 1);
     },
   );
 

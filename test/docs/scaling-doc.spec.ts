@@ -1,8 +1,8 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { readPage } from '../support/page-blocks.js';
+import { read } from '../support/project-files.js';
 
-const page = readPage('docs/scaling.md');
+const page = read('docs/scaling.md');
 const LINKED_FIGURE = /\[(?<figure>[\d,.]+) (?<unit>µs|bytes)\]\((?<file>\w+\.md)#(?<anchor>[\w-]+)\)/g;
 /** A row of a table whose second cell is a calculation. */
 const CALCULATION = /^\| (?<name>[^|]+) \| (?<calculation>[^|]*[×−+][^|]*) \| (?<result>[\d,.]+)(?<unit>[^|]*) \|$/gm;
@@ -19,7 +19,7 @@ function calculate(text: string): number {
 
 /** The text of a page below a heading, up to the next heading. */
 function sectionOf(file: string, anchor: string): string {
-  const sections = readPage(`docs/${file}`).split(/^(?=##+ )/m);
+  const sections = read(`docs/${file}`).split(/^(?=##+ )/m);
   const anchorOf = (section: string) =>
     (section.split('\n')[0] ?? '')
       .replace(/^#+ /, '')

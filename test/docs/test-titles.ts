@@ -1,13 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import ts from 'typescript';
-
-const PROJECT = join(import.meta.dirname, '../..');
+import { expect, it } from 'vitest';
+import { PROJECT, read } from '../support/project-files.js';
 
 /** `transfer/races › title` in a document: a title in a file `races` below `test/transfer`, or below a package's tests. */
 const REFERENCE = /`([a-z-]+(?:\/browser)?)\/([\w-]+) › ([^`]+)`/g;
 
-export interface TestReference {
+interface TestReference {
   /** For example `transfer/races`. */
   name: string;
   title: string;
@@ -21,8 +21,17 @@ export function testReferencesIn(document: string): TestReference[] {
   }));
 }
 
+/** Tests that a document names only titles that exist. */
+export function itNamesOnlyTestsThatExist(references: TestReference[]): void {
+  it.each([...new Set(references.map(({ name }) => name))].sort())('names only tests that exist in %s', (name) => {
+    const titles = titlesOf(name);
+    const named = references.filter((reference) => reference.name === name).map(({ title }) => title);
+    expect(named.filter((title) => !titles.has(title))).toEqual([]);
+  });
+}
+
 /** Every title of a test or of a group of tests in the files of a name, exactly as in the source. */
-export function titlesOf(name: string): Set<string> {
+function titlesOf(name: string): Set<string> {
   const [subject = '', ...below] = name.split('/');
   const file = below.pop();
   const paths = [`test/${subject}`, `packages/${subject}/test`]
@@ -45,6 +54,6 @@ function titlesIn(path: string): string[] {
     }
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile(path, readFileSync(join(PROJECT, path), 'utf8'), ts.ScriptTarget.Latest, true));
+  visit(ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true));
   return titles;
 }

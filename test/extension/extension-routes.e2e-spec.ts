@@ -1,10 +1,9 @@
 import { BadRequestException, Get, Module } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { ApiRoute, PublicController } from '../../src/public/grant.js';
 import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { DEVICE, deviceExtension } from '../support/device-extension.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, MALFORMED } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
@@ -18,8 +17,8 @@ import {
   RIVAL,
   RIVAL_ORIGIN,
 } from '../support/test-registry.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
-import { serviceOfTest } from '../support/use-service.js';
+import { request } from '../support/test-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 @PublicController('failing')
 class FailingController {
@@ -34,17 +33,12 @@ class FailingController {
 class FailingModule {}
 
 describe('the routes of an extension', () => {
-  let service: TestService;
-  let customer: { access_token: string; entity_id: string };
   const output = new OutputCapture();
+  const environment = { RATE_LIMIT: 'tokens=1000/60' };
+  const service = useService({ ...deviceExtension, environment, log: output.log });
+  let customer: { access_token: string; entity_id: string };
   beforeAll(async () => {
-    const environment = { RATE_LIMIT: 'tokens=1000/60' };
-    service = await startTestService({ ...deviceExtension, environment, log: output.log });
-    customer = (await service.post(TOKEN, cookieBody())).body;
-  });
-  afterEach(() => service.clock.reset());
-  afterAll(async () => {
-    await service?.stop();
+    customer = (await service.visit()).body;
   });
 
   const start = { client_id: ACME_SITE, organization_id: ACME };

@@ -1,8 +1,7 @@
 import { Body, Controller, Get, Module, Post, Put, Query, type Type } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import {
   type AgentPrincipal,
   AnyOrigin,
@@ -18,6 +17,7 @@ import {
   ValidatedBody,
   ValidatedQuery,
 } from '../../src/public/grant.js';
+import { useDatabase } from '../support/databases.js';
 import { startTestService } from '../support/test-service.js';
 
 const described = ApiRoute({ summary: 'Described', response: '*/*' });
@@ -118,11 +118,7 @@ const REJECTED_AT_START: [message: string, controller: Type][] = [
 ];
 
 describe('the service does not start', () => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-  afterAll(() => database.remove());
+  const database = useDatabase(createTestDatabase);
 
   it.each(REJECTED_AT_START)('with a faulty route, whose error is: %s', async (message, controller) => {
     @Module({ controllers: [controller] })

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startMariadb } from '../../scripts/mariadb.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { testRegistry, writeRegistry } from '../support/test-registry.js';
 import { checkHistory, type Findings } from './history.js';
 import { Load } from './load.js';
@@ -29,9 +29,8 @@ export class FaultTestEnvironment {
     const environment = {
       ...environmentOf({ url, folder, remove: async () => undefined }),
       REGISTRY_FILE: writeRegistry(join(folder, 'registry.yaml'), testRegistry()),
-      AUTH_URL: 'https://auth.example',
+      ...PRODUCTION,
       MIGRATE_ON_START: 'true',
-      NODE_ENV: 'production',
     };
     return new FaultTestEnvironment(mariadb, environment, folder);
   }

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manage } from '../support/management-api.js';
 import type { ServiceProcess } from '../support/processes.js';
+import { read } from '../support/project-files.js';
 import { FaultTestEnvironment } from './faults.js';
 import { requestsToAllRoutes, type Send } from './requests-to-all-routes.js';
 
@@ -10,7 +9,7 @@ const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 /** The additional time for the process on a machine with two cores that also runs the test. */
 const TOLERANCE_MS = 1_000;
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+const page = read('docs/operations.md');
 const section = page.slice(page.indexOf('## How long a request waits'), page.indexOf('## Upgrading'));
 
 /** The seconds that a route may wait: the first pattern that matches it. The page has each number above 3. */

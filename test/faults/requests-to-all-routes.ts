@@ -11,7 +11,7 @@ import {
 } from '../support/authorization-page.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
-import { runCli, type ServiceProcess } from '../support/processes.js';
+import { agentTokenOf, type ServiceProcess } from '../support/processes.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { INFO, TRANSFER, transferBody } from '../support/transfers.js';
 
@@ -33,8 +33,7 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
   const client = httpClientOf(service.url);
   const browser = new TestBrowser(client);
   const { access_token } = (await browser.visit()).body;
-  const parameters = ['agent-token', '--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
-  const agentToken = (await runCli(parameters, environment)).stdout.trim();
+  const agentToken = await agentTokenOf(environment);
   const code = { grant_type: 'authorization_code', code: 'any', redirect_uri: BACKEND_CALLBACK };
   const backend = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
   return {

@@ -4,17 +4,8 @@ import type { OpenApiResponsesDocument } from '../../packages/conformance-kit/sr
 import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { environmentOf, PORTS, runCli, TestProcess } from '../support/processes.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_SITE,
-  RIVAL,
-  RIVAL_AGENT,
-  RIVAL_SITE,
-  testRegistry,
-  writeRegistry,
-} from '../support/test-registry.js';
+import { agentTokenOf, environmentOf, PORTS, TestProcess } from '../support/processes.js';
+import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE, testRegistry, writeRegistry } from '../support/test-registry.js';
 import type { OpenApi } from './operations.js';
 import { type Figures, type FuzzOptions, Run } from './run.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER, World } from './world.js';
@@ -78,15 +69,9 @@ async function startFuzzedService(): Promise<FuzzedService> {
   const url = `http://127.0.0.1:${port}`;
   const managementUrl = `http://127.0.0.1:${managementPort}`;
   await waitUntilReady(process, managementUrl);
-  const tokenOf = async (email: string, client: string) => {
-    const parameters = ['agent-token', '--email', email, '--client-id', client, '--scope', 'customers:own'];
-    const { stdout, stderr } = await runCli(parameters, environment);
-    if (stdout.trim() === '') throw new Error(`no token for ${email}: ${stderr}`);
-    return stdout.trim();
-  };
   const agents = {
-    [ACME]: await tokenOf(ACME_AGENT.email, ACME_SITE),
-    [RIVAL]: await tokenOf(RIVAL_AGENT.email, RIVAL_SITE),
+    [ACME]: await agentTokenOf(environment),
+    [RIVAL]: await agentTokenOf(environment, RIVAL_AGENT.email, RIVAL_SITE),
   };
   const remove = async () => {
     process.signal('SIGKILL');

@@ -1,12 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { BACKEND_CALLBACK } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
+import { read } from '../support/project-files.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
 import { type HttpClient } from '../support/test-service.js';
@@ -14,7 +13,6 @@ import { agentTokenPair, authorizationCode, infoStatus, newCustomer } from '../s
 import { serviceOfTest, useService } from '../support/use-service.js';
 
 const PEM = { type: 'pkcs8', format: 'pem' } as const;
-const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 
 interface Tokens {
   accessToken: string;
@@ -61,7 +59,7 @@ const { customerToken } = await loadExample('backend/customer-token.js');
 const { CustomerTokens } = await loadExample('backend/customer-tokens.js');
 const { checkToken, endToken } = await loadExample('backend/page-token.js');
 const { assertion } = await loadExample('backend/assertion.js');
-const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
+const configured = JSON.parse(read('examples/integrating/backend/trusted-issuers.json'))[0];
 afterAll(async () => {
   await issuer?.stop();
 });

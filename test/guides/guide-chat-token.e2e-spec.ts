@@ -1,11 +1,12 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { approveMove, request } from 'browser-client';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { deferred } from '../support/deferred.js';
+import { listen } from '../support/listen.js';
 import { loadExample } from '../support/load-example.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { startScriptedServer } from '../support/scripted-server.js';
@@ -29,10 +30,8 @@ async function startBackend(options: object, sessionOf: (cookie: string) => obje
     next();
   });
   app.all('/chat-token', chatToken({ pageOrigin: ACME_ORIGIN, ...options }));
-  const server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/chat-token`;
-  return { url, stop: () => void server.close() };
+  const server = createServer(app);
+  return { url: `${await listen(server)}/chat-token`, stop: () => void server.close() };
 }
 
 describe('backend/chat-token.js', () => {
@@ -171,13 +170,10 @@ describe('backend/chat-token.js without an agent token', () => {
 
   it('responds with 503 while a renewal of the agent token goes on, and with the token afterwards', async () => {
     const send = await startForUser();
-    let renew = (_token: string) => {};
-    const renewal = new Promise<string>((resolve) => {
-      renew = resolve;
-    });
-    tokenOfAgent = () => renewal;
+    const renewal = deferred<string>();
+    tokenOfAgent = () => renewal.promise;
     expect((await send()).status).toBe(503);
-    renew('dev:any');
+    renewal.resolve('dev:any');
     expect((await send()).status).toBe(200);
   });
 });

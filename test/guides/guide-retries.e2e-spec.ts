@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
-import { readPage } from '../support/page-blocks.js';
+import { read } from '../support/project-files.js';
 import { startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits } from '../support/stubbed-pages.js';
 
@@ -141,10 +141,10 @@ describe('the delays in docs/integrating/errors-and-retries.md', () => {
   it.each(['examples/integrating/fetch-with-retries.js', 'packages/browser-client/src/request.ts'])(
     'are those of %s',
     (name) => {
-      const source = readPage(name);
+      const source = read(name);
       const [, delay] = /DEFAULT_DELAY_SECONDS = (\d+);/.exec(source) ?? [];
       const [, longest] = /(?:MAX_DELAY_SECONDS|maxWaitSeconds) = (\d+)/.exec(source) ?? [];
-      const page = readPage('docs/integrating/errors-and-retries.md').replaceAll(/\s+/g, ' ');
+      const page = read('docs/integrating/errors-and-retries.md').replaceAll(/\s+/g, ' ');
       expect(page).toContain(`may lack it: wait ${delay} s then`);
       expect(page).toContain(`waits at most ${longest} s`);
     },

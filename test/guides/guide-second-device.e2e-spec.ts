@@ -1,8 +1,4 @@
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import {
   approveMove,
   closeRoom,
@@ -26,7 +22,9 @@ import { pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry } from '../support/customer-refresh.js';
+import { listen } from '../support/listen.js';
 import { loadExample } from '../support/load-example.js';
+import { read } from '../support/project-files.js';
 import { type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits, stubPageGlobals } from '../support/stubbed-pages.js';
 import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
@@ -35,7 +33,6 @@ import { serviceOfTest, useService } from '../support/use-service.js';
 
 const { AppSession } = await loadExample('second-device/app.js');
 const { moveRooms } = await loadExample('second-device/relay.js');
-const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
 const ORIGIN = 'https://shop.example';
 const UNCERTAIN = { error: 'move_uncertain', isTemporary: false, mayHaveSucceeded: true };
 
@@ -60,6 +57,11 @@ const appAt = (url: string, store: object = secureStorage()) => new AppSession({
 const browserAt = (url: string, _store?: object) =>
   new NewBrowser(new TokenClient({ url, clientId: ACME_SITE, organizationId: ACME }));
 const phone = () => appAt(service.url);
+
+/** Moves the clock beyond this time. */
+function passMinutes(minutes: number): void {
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + minutes * 60_000 + 1);
+}
 
 /** Stands for the token client of a page whose browser has one customer. `url` is that of the service of the page. */
 function tokensAt(url: string) {
@@ -254,8 +256,7 @@ describe('NewBrowser of browser-client in several tabs', () => {
     const server = await startScriptedServer([]);
     const tab = browserAt(server.url);
     const challenge = await tab.beginMove();
-    const later = Date.now() + 3_600_000;
-    vi.spyOn(Date, 'now').mockReturnValue(later);
+    passMinutes(60);
     await expect(tab.finishMove('dev:any')).rejects.toMatchObject({ error: 'move_expired' });
     expect(await tab.beginMove()).not.toBe(challenge);
     expect(server.requests()).toBe(0);
@@ -313,7 +314,7 @@ it.each([
   ['shop-site', 'browser', { origin: ORIGIN }],
   ['shop-app', 'refresh_token', {}],
 ])('second-device/registry.yaml lets a page move its customer to %s', async (client_id, remember, headers) => {
-  const { clients } = parse(readFileSync(join(EXAMPLES, 'second-device/registry.yaml'), 'utf8'));
+  const { clients } = parse(read('examples/integrating/second-device/registry.yaml'));
   const service = await serviceOfTest({ registry: { ...testRegistry(), clients } });
   const page = { grant_type: 'cookie', response_type: 'token', client_id: 'shop-site', organization_id: ACME };
   const { entity_id, access_token } = (await service.post(TOKEN, page, { origin: ORIGIN })).body;
@@ -336,9 +337,8 @@ let rooms: string;
 beforeEach(async () => {
   // one proxy, so that a test may send requests from other networks
   const backend = express().set('trust proxy', 1).use('/rooms', moveRooms());
-  relay = createServer(backend).listen(0, '127.0.0.1');
-  await once(relay, 'listening');
-  rooms = `http://127.0.0.1:${(relay.address() as AddressInfo).port}/rooms`;
+  relay = createServer(backend);
+  rooms = `${await listen(relay)}/rooms`;
 });
 afterEach(() => {
   relay.closeAllConnections();
@@ -378,11 +378,8 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     const server = await startScriptedServer([step, { status: 200, identity_transfer_token: 'dev:transfer' }]);
     const askUser = vi.fn(agree);
     const room = await openRoom(rooms);
-    const device = {
-      clientId: ACME_SITE,
-      beginMove: async () => 'a'.repeat(43),
-      finishMove: async (code: string) => code as unknown as TokenResponse,
-    };
+    const finishMove = async (code: string) => code as unknown as TokenResponse;
+    const device = { clientId: ACME_SITE, beginMove: async () => 'a'.repeat(43), finishMove };
     const received = receive(room, device).catch(({ error }: { error: string }) => error);
     const send = () => sendMove(room, tokensAt(server.url), askUser);
     await expect(send()).rejects.toHaveProperty('status');
@@ -399,8 +396,7 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     await expect.poll(async () => (await send('GET', `/${room.id}`)).body.challenge).toBeDefined();
     await expect(receive(room, other)).rejects.toMatchObject({ status: 409, error: 'room_taken' });
     expect(await Promise.race([again, new Promise((resolve) => setImmediate(resolve, 'waiting'))])).toBe('waiting');
-    const later = Date.now() + 600_001;
-    vi.spyOn(Date, 'now').mockReturnValue(later);
+    passMinutes(10);
     await expect(again).rejects.toMatchObject({ error: 'room_closed' });
   });
 
@@ -436,8 +432,7 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
 
   it('rejects on the computer if the room is 10 minutes old', async () => {
     const room = await openRoom(rooms);
-    const later = Date.now() + 600_001;
-    vi.spyOn(Date, 'now').mockReturnValue(later);
+    passMinutes(10);
     await expect(sendMove(room, tokensAt(service.url), agree)).rejects.toMatchObject({ error: 'room_closed' });
   });
 });
@@ -452,8 +447,7 @@ describe('second-device/relay.js', () => {
     expect(responses.filter(({ status }) => status === 201)).toHaveLength(100);
     expect(responses.filter(({ status, body }) => status === 429 && body.error === 'too_many_rooms')).toHaveLength(200);
     expect((await openFrom(other)).status).toBe(201);
-    const later = Date.now() + 600_001;
-    vi.spyOn(Date, 'now').mockReturnValue(later);
+    passMinutes(10);
     expect((await openFrom(network[0])).status).toBe(201);
   });
 
@@ -477,8 +471,7 @@ describe('second-device/relay.js', () => {
     const owner = { 'X-Owner-Secret': ownerSecret };
     expect((await send('PUT', `/${room}/transfer-token`, { transferToken }, owner)).status).toBe(200);
     expect((await send('GET', `/${room}`)).body).toEqual({ ...phone, transferToken });
-    const later = Date.now() + 600_001;
-    vi.spyOn(Date, 'now').mockReturnValue(later);
+    passMinutes(10);
     expect((await send('GET', `/${room}`)).body).toEqual({ error: 'room_closed' });
   });
 });

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../src/audit/audit-event.js';
 import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/authorization-page.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/test-registry.js';
 import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '../support/transfers.js';
@@ -43,7 +43,7 @@ describe('the audit log', () => {
 
   it('records no new customer when a customer returns, and one when the first requests run in parallel', async () => {
     const first = await service.post(TOKEN, cookieBody());
-    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    const cookie = cookieHeader(first);
     service.audit.length = 0;
     await service.post(TOKEN, cookieBody(), { cookie });
     expect(events()).toEqual(['token.issued']);
@@ -121,22 +121,11 @@ describe('the audit log', () => {
     if (kind === 'customer') await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     if (kind === 'agent') await service.send('DELETE', '/v2/token', bearer(agentToken));
     if (kind === 'client') await revoke(basic(ACME_BACKEND, BACKEND_SECRET), pair.body.access_token);
-    if (kind === 'operator') await revoke({ authorization: `Bearer ${ADMIN_TOKEN}` }, access_token);
+    if (kind === 'operator') await revoke(bearer(ADMIN_TOKEN), access_token);
     const id = { customer: entity_id, agent: claimsOf(agentToken).sub, client: ACME_BACKEND }[kind];
     expect(onlyEvent('token.revoked')).toMatchObject({
       actor: { kind, ...(id !== undefined && { id }) },
       subject: { kind: 'token' },
-    });
-  });
-
-  it('records that a customer was erased', async () => {
-    const { entity_id } = await newCustomer(service);
-    const path = `/admin/identities/${entity_id}`;
-    await service.admin('DELETE', path);
-    expect(onlyEvent('identity.erased')).toMatchObject({
-      actor: { kind: 'operator' },
-      subject: customer(entity_id),
-      organizationId: ACME,
     });
   });
 });

@@ -1,10 +1,8 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Get, Module } from '@nestjs/common';
 import { parser } from '@prometheus-io/lezer-promql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { generateKey } from '../../src/access-token/key-set.js';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
@@ -12,28 +10,23 @@ import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { alertRules } from '../support/manifests.js';
+import { read, temporaryFolder } from '../support/project-files.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { useService } from '../support/use-service.js';
 
 /** The recording rule with the job and the namespace of the alerts. */
 const WATCHED = 'customer_authorization:watched';
 /** Prometheus adds these labels to each sample. */
 const PROMETHEUS_LABELS = { job: 'customer-authorization', namespace: 'customer-authorization' };
-const DEPLOY = join(import.meta.dirname, '../../deploy');
-const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
+const { panels } = JSON.parse(read('deploy/grafana/customer-authorization-service.json'));
 
 /** Every query of the dashboard and of the alerts, with its title. */
 function queries(): [title: string, query: string][] {
-  const rules = parseAllDocuments(read('kubernetes/components/monitoring/monitoring.yaml'))
-    .map((document) => document.toJS())
-    .filter(({ kind }) => kind === 'PrometheusRule')
-    .flatMap(({ spec }) => spec.groups.flatMap(({ rules }: { rules: { alert?: string; expr: string }[] }) => rules))
-    .filter(({ alert }) => alert !== undefined);
-  return [...panelQueries(), ...rules.map(({ alert, expr }): [string, string] => [alert, expr])];
+  return [...panelQueries(), ...alertRules.map(({ alert, expr }): [string, string] => [alert, expr])];
 }
 
 function panelQueries(): [title: string, query: string][] {
-  const { panels } = JSON.parse(read('grafana/customer-authorization-service.json'));
   return panels.flatMap(({ title, targets }: { title: string; targets: { expr: string }[] }) =>
     targets.map(({ expr }) => [title, expr.replaceAll('$namespace', PROMETHEUS_LABELS.namespace)]),
   );
@@ -83,17 +76,16 @@ class FailingController {
 class FailingModule {}
 
 describe('the dashboard and the alerts', () => {
-  let service: TestService;
+  const SIGNING_KEYS_FILE = join(temporaryFolder('keys'), 'keys.json');
+  const service = useService(() => {
+    const now = Math.floor(Date.now() / 1000);
+    writeFileSync(SIGNING_KEYS_FILE, JSON.stringify({ keys: [{ ...generateKey(now - 60), exp: now + 86_400 }] }));
+    return { environment: { RATE_LIMIT: 'identities=9/60', SIGNING_KEYS_FILE }, modules: [FailingModule] };
+  });
   /** The labels of each sample, by metric, after one request of each kind. */
   const samples = new Map<string, Map<string, string>[]>();
 
   beforeAll(async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'keys-'));
-    const SIGNING_KEYS_FILE = join(folder, 'keys.json');
-    const now = Math.floor(Date.now() / 1000);
-    writeFileSync(SIGNING_KEYS_FILE, JSON.stringify({ keys: [{ ...generateKey(now - 60), exp: now + 86_400 }] }));
-    const environment = { RATE_LIMIT: 'identities=9/60', SIGNING_KEYS_FILE };
-    service = await startTestService({ environment, modules: [FailingModule] });
     beginWindow(service);
     const { access_token } = await newCustomer(service);
     await redeem(service, await transferToken(service, access_token));
@@ -113,7 +105,6 @@ describe('the dashboard and the alerts', () => {
       samples.set(name, [...(samples.get(name) ?? []), new Map([...Object.entries(PROMETHEUS_LABELS), ...labels])]);
     }
   });
-  afterAll(() => service.stop());
 
   it.each(queries())('%s is valid PromQL for metrics and labels that the service exports: %s', (_title, query) => {
     const { selected, grouped } = usesOf(query);
@@ -132,7 +123,6 @@ describe('the dashboard and the alerts', () => {
   });
 
   it('each legend of the dashboard uses only labels that its query returns', () => {
-    const { panels } = JSON.parse(read('grafana/customer-authorization-service.json'));
     for (const { title, targets } of panels) {
       for (const { expr, legendFormat } of targets) {
         const used = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label);

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { read } from '../support/project-files.js';
 
 interface ComposeService {
   image?: string;
@@ -16,8 +15,6 @@ interface ComposeService {
   healthcheck: { test: string[] };
 }
 
-const PROJECT = join(import.meta.dirname, '../..');
-const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const { services } = parse(read('compose.yaml'), { merge: true }) as {
   services: Record<string, ComposeService>;
 };

@@ -1,8 +1,7 @@
 import 'reflect-metadata';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseAdminTokens } from '../../src/platform/configuration/admin-tokens.js';
 import { withoutCredentials } from '../../src/platform/configuration/database-url.js';
 import {
@@ -10,9 +9,9 @@ import {
   DATABASE_VARIABLES,
   loadConfiguration,
 } from '../../src/platform/configuration/load-configuration.js';
+import { temporaryFolder } from '../support/project-files.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'configuration-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('configuration');
 
 const MYSQL = 'mysql://user:secret@db.example:3306/service';
 const fileOf = (name: string, content: string) => {

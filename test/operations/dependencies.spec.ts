@@ -1,16 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { read } from '../support/project-files.js';
 
 interface LockedPackage {
   dev?: boolean;
   hasInstallScript?: boolean;
 }
 
-const PROJECT = join(import.meta.dirname, '../..');
-const { packages } = JSON.parse(readFileSync(join(PROJECT, 'package-lock.json'), 'utf8')) as {
-  packages: Record<string, LockedPackage>;
-};
+const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> };
 const production = Object.entries(packages).filter(([path, { dev }]) => path.startsWith('node_modules/') && !dev);
 
 describe('the packages that an installation of the service brings', () => {

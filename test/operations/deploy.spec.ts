@@ -16,9 +16,9 @@ import {
   kustomizations,
   podOf,
   pods,
-  read,
   variables,
 } from '../support/manifests.js';
+import { read } from '../support/project-files.js';
 
 const dockerfile = read('Dockerfile');
 

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { Type } from 'class-transformer';
 import express from 'express';
 import mysql from 'mysql2';
 import { DataSource } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as privateMembers from '../../src/platform/private-members.js';
+import { listen } from '../support/listen.js';
 
 const { oldestResponse, incomingRequest, onLastResponse, routeLayers } = privateMembers;
 
@@ -20,9 +21,9 @@ afterEach(() => {
 async function firstRequest(bytes: string): Promise<[request: IncomingMessage, response: ServerResponse]> {
   const server = createServer();
   servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = new URL(await listen(server));
   const received = once(server, 'request');
-  connect((server.address() as AddressInfo).port, '127.0.0.1')
+  connect(Number(port), '127.0.0.1')
     .on('error', () => undefined)
     .write(bytes);
   return (await received) as [IncomingMessage, ServerResponse];

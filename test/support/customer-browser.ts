@@ -26,7 +26,7 @@ export class CustomerBrowser {
   }
 
   /** Opens a page and requests a token from its script, as the SDK does: JSON as text/plain, with cookies. */
-  async ask(page: string, body: object | string, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
+  async ask(page: string, body: object, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
     const tab = await this.goTo(page);
     try {
       return await askFrom(tab, body, path, type);
@@ -114,11 +114,11 @@ async function forEach<Value>(values: Value[], work: (value: Value) => Promise<v
 /** Sends a request from the script of a page or frame that is open. */
 export function askFrom(
   page: Pick<Frame, 'evaluate'>,
-  body: object | string,
+  body: object,
   path: string = TOKEN,
   type = 'text/plain',
 ): Promise<PageFetchResult> {
-  const request = { url: `https://auth.example${path}`, type, text: asText(body) };
+  const request = { url: `https://auth.example${path}`, type, text: JSON.stringify(body) };
   return page.evaluate(async ({ url, type, text }) => {
     const headers = { 'Content-Type': type };
     const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: text });
@@ -128,8 +128,4 @@ export function askFrom(
       body: (await response.json()) as Record<string, unknown>,
     };
   }, request);
-}
-
-function asText(body: object | string): string {
-  return typeof body === 'string' ? body : JSON.stringify(body);
 }

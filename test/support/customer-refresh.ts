@@ -4,7 +4,7 @@ import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/re
 import { TOKEN } from './cookie-grant.js';
 import { tokenHashOf } from './refresh-families.js';
 import { type Move, moveOf } from './remember.js';
-import { ACME_NATIVE, ACME_SITE, testRegistry } from './test-registry.js';
+import { ACME_NATIVE, ACME_SITE, changed, testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 import { newCustomer, redeemBody } from './transfers.js';
 
@@ -15,11 +15,8 @@ export const WITH_REFRESH = ['cookie', 'agent_token', 'identity_token', 'refresh
 export function refreshingRegistry(more: object = {}): ReturnType<typeof testRegistry> {
   const registry = testRegistry();
   const grants = { identity_token: { remember: ['refresh_token'] } };
-  registry.clients = registry.clients.map((client) =>
-    'client_id' in client && [ACME_SITE, ACME_NATIVE].includes(client.client_id as string)
-      ? { ...client, grant_types: WITH_REFRESH, grants, ...more }
-      : client,
-  );
+  const fields = { grant_types: WITH_REFRESH, grants, ...more };
+  registry.clients = changed(registry.clients, [ACME_SITE, ACME_NATIVE], fields);
   return registry;
 }
 

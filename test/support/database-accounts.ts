@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bearer } from './authorization-headers.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
 import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from './processes.js';
+import { read, temporaryFolder } from './project-files.js';
 import { writeRegistry } from './test-registry.js';
 import { httpClientOf } from './test-service.js';
 import { newCustomer, redeem, transferToken } from './transfers.js';
@@ -29,7 +29,7 @@ const BEYOND_THE_DATABASE = [
 
 /** The statements of docs/operations.md, section Accounts, for a database and accounts with another name. */
 function statementsFor(database: string): string[] {
-  const [, section = ''] = readFileSync('docs/operations.md', 'utf8').split('\n### Accounts\n');
+  const [, section = ''] = read('docs/operations.md').split('\n### Accounts\n');
   const [, sql = ''] = /```sql\n(.*?)```/s.exec(section) ?? [];
   return sql
     .replaceAll(/\bservice\b/g, database)
@@ -42,7 +42,7 @@ function statementsFor(database: string): string[] {
 export function describeDatabaseAccounts(kind: string, serverUrl: () => string): void {
   describe(`the accounts of docs/operations.md on ${kind}`, () => {
     const database = `accounts_${process.pid}`;
-    const folder = mkdtempSync(join(tmpdir(), 'accounts-'));
+    const folder = temporaryFolder('accounts');
     let service: ServiceProcess;
     let migrated: string;
 
@@ -83,7 +83,6 @@ export function describeDatabaseAccounts(kind: string, serverUrl: () => string):
       await service?.terminate();
       const drop = [`DROP DATABASE ${database}`, `DROP USER '${database}'@'%'`, `DROP USER '${database}_m'@'%'`];
       await attempt(serverUrl(), drop);
-      rmSync(folder, { recursive: true });
     });
 
     it('the migration account creates the schema', () => {
@@ -94,7 +93,7 @@ export function describeDatabaseAccounts(kind: string, serverUrl: () => string):
       const client = httpClientOf(service.url);
       const { access_token } = await newCustomer(client);
       expect((await redeem(client, await transferToken(client, access_token))).status).toBe(200);
-      expect((await client.send('DELETE', TOKEN, { authorization: `Bearer ${access_token}` })).status).toBe(200);
+      expect((await client.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
       expect((await client.post(TOKEN, cookieBody())).status).toBe(200);
     });
 

@@ -44,24 +44,8 @@ function intercepted(manager: EntityManager, act: Act): EntityManager {
 }
 
 /**
- * Ends the n-th statement of the next transaction with an error, before or after the database executes it. The
- * transaction is rolled back, as if the process had died there.
- *
- * @returns whether the transaction has reached this statement
- */
-function failAtStatement(service: TestService, statement: number, moment: 'before' | 'after', error: Error) {
-  let sent = 0;
-  const act: Act = async (_, send) => {
-    if (++sent !== statement) return send();
-    if (moment === 'after') await send();
-    throw error;
-  };
-  interceptTransactions(service, act, 'next');
-  return () => sent >= statement;
-}
-
-/**
  * Calls `attempt` with an error before and after each statement of its first transaction, and once without an error.
+ * The transaction is rolled back, as if the process had died there.
  *
  * @param attempt gets whether the error has occurred
  * @returns the number of errors
@@ -72,15 +56,17 @@ export async function failAtEachStatement(
   attempt: (hasFailed: () => boolean) => Promise<void>,
 ): Promise<number> {
   for (let errors = 0; ; errors++) {
-    const hasFailed = failAtStatement(
-      service,
-      Math.floor(errors / 2) + 1,
-      errors % 2 === 0 ? 'before' : 'after',
-      error,
-    );
-    await attempt(hasFailed);
+    const statement = Math.floor(errors / 2) + 1;
+    let sent = 0;
+    const act: Act = async (_, send) => {
+      if (++sent !== statement) return send();
+      if (errors % 2 === 1) await send();
+      throw error;
+    };
+    interceptTransactions(service, act, 'next');
+    await attempt(() => sent >= statement);
     vi.restoreAllMocks();
-    if (!hasFailed()) return errors;
+    if (sent < statement) return errors;
   }
 }
 

@@ -1,30 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import type { ThirdPartyCookies } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
 import { CustomerBrowser } from './customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
+import { read } from './project-files.js';
 import { ACME_PAGE, ACME_SITE, testRegistry } from './test-registry.js';
 import { startTestService, type TestService } from './test-service.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const CLIENT = '/browser-client/';
 const DEMO_CLIENT = '9cbf3a968289727cb3cdfe83ab1d9836';
 const SERVICE = 'https://auth.example';
 
 /** A file of examples/integrating/browser, for a service and a client of a test. */
 export const guideFile = (name: string, url: string): string =>
-  readFileSync(join(PROJECT, 'examples/integrating/browser', name), 'utf8')
-    .replace('http://localhost:3000', url)
-    .replace(DEMO_CLIENT, ACME_SITE);
+  read(`examples/integrating/browser/${name}`).replace('http://localhost:3000', url).replace(DEMO_CLIENT, ACME_SITE);
 
 /** The script at a path of a page: a file of the built package browser-client, or of examples/integrating/browser. */
 export function scriptOf(path: string): string | undefined {
   if (!path.endsWith('.js')) return undefined;
   const name = path.split('/').at(-1) as string;
   return path.includes(CLIENT)
-    ? readFileSync(join(PROJECT, 'packages/browser-client/dist', name), 'utf8')
+    ? read(`packages/browser-client/dist/${name}`)
     : guideFile(name, SERVICE).replaceAll("'browser-client'", `'.${CLIENT}index.js'`);
 }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
+import { listen } from './listen.js';
 
 /** A request to the service as the proxy received it. */
 export interface SeenRequest {
@@ -40,7 +40,9 @@ export async function startHttpsProxy(
 ): Promise<HttpsProxy> {
   const seen: SeenRequest[] = [];
   const lost = new Map<string, (status: number | undefined) => void>();
-  const server = createServer(await certificate(host), (incoming, outgoing) => {
+  // in memory for each run, so that the repository contains no key
+  const { private: key, cert } = await generate([{ name: 'commonName', value: host }], { keyType: 'ec' });
+  const server = createServer({ key, cert }, (incoming, outgoing) => {
     const { method = '', url: path = '', headers } = incoming;
     const landingUrl = callbacks[headers.host ?? ''];
     if (landingUrl) return void outgoing.writeHead(302, { Location: landingUrl + path }).end();
@@ -53,21 +55,13 @@ export async function startHttpsProxy(
     if (onLost) lost.delete(path);
     pass(incoming, outgoing, typeof target === 'string' ? target : target(), onLost);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const stop = async () => {
     server.closeAllConnections();
     server.close();
     await once(server, 'close');
   };
   const loseResponse = (path: string) => new Promise<number | undefined>((resolve) => void lost.set(path, resolve));
-  return { port: (server.address() as AddressInfo).port, seen, loseResponse, stop };
-}
-
-/** Generated in memory for each run, so that the repository contains no key. */
-async function certificate(host: string): Promise<{ key: string; cert: string }> {
-  const { private: key, cert } = await generate([{ name: 'commonName', value: host }], { keyType: 'ec' });
-  return { key, cert };
+  return { port: Number(new URL(await listen(server)).port), seen, loseResponse, stop };
 }
 
 function pass(

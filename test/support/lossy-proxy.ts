@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { errorPacket, PacketReader, StatementTexts } from './mysql-packets.js';
-import { startProxyServer } from './proxy-server.js';
+import { startTcpProxy } from './tcp-proxy.js';
 
 /**
  * What a statement gets in place of its response. `rolledBack`: the transaction was rolled back, and the session goes
@@ -61,7 +61,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     });
   }
 
-  const { through, cut } = await startProxyServer(target, pass);
+  const { through, close } = await startTcpProxy(target, pass);
   return {
     through,
     dropResponses(text, which) {
@@ -74,6 +74,6 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     get lost() {
       return lost;
     },
-    close: cut,
+    close,
   };
 }

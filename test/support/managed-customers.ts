@@ -1,8 +1,7 @@
-import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import { bearer } from './authorization-headers.js';
 import { refreshingRegistry } from './customer-refresh.js';
 import { issueAgentToken } from './operator-commands.js';
-import { ACME_AGENT, ACME_SITE, RIVAL_AGENT, RIVAL_SITE } from './test-registry.js';
+import { ACME_AGENT, ACME_SITE, changed, RIVAL_AGENT, RIVAL_SITE, type testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
 export const EXPORT = '/v2/customer/export';
@@ -10,16 +9,13 @@ export const ERASE = '/v2/customer/erase';
 
 const SCOPES = ['customers:own', 'customers:manage'];
 /** The clients and agents that list `customers:manage`. */
-const MANAGERS: unknown[] = [ACME_SITE, ACME_AGENT.email, RIVAL_SITE, RIVAL_AGENT.email];
+const MANAGERS = [ACME_SITE, ACME_AGENT.email, RIVAL_SITE, RIVAL_AGENT.email];
 
 /** The registry of the tests, in which a client and an agent of two organizations list `customers:manage`. */
-export function managingRegistry(): RegistryDocument {
+export function managingRegistry(): ReturnType<typeof testRegistry> {
   const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
-  const managing = (entry: object) => {
-    const { client_id, email } = entry as { client_id?: string; email?: string };
-    return MANAGERS.includes(client_id ?? email) ? { ...entry, scopes: SCOPES } : entry;
-  };
-  return { ...registry, clients: registry.clients.map(managing), agents: registry.agents.map(managing) };
+  const managing = (entries: object[]) => changed(entries, MANAGERS, { scopes: SCOPES });
+  return { ...registry, clients: managing(registry.clients), agents: managing(registry.agents) };
 }
 
 /** An agent token with both scopes of customers. */

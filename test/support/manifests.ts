@@ -1,14 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { PROJECT, read } from './project-files.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: a manifest may have any shape
 export type Document = Record<string, any>;
 
-const PROJECT = join(import.meta.dirname, '../..');
 export const DEPLOY = join(PROJECT, 'deploy/kubernetes');
-/** The text of a file of the project. */
-export const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
 
 /** The YAML files of deploy/kubernetes. */
 export const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' })
@@ -19,7 +17,7 @@ export const kustomizations = files.filter((file) => file.endsWith('kustomizatio
 /** All documents of a YAML text. */
 export const parseDocuments = (text: string): Document[] =>
   parseAllDocuments(text).map((document) => document.toJS() as Document);
-export const documentsOf = (file: string): Document[] => parseDocuments(readFileSync(join(DEPLOY, file), 'utf8'));
+export const documentsOf = (file: string): Document[] => parseDocuments(read(join('deploy/kubernetes', file)));
 
 /** Every resource with its file and kind. */
 export const documents = files
@@ -35,6 +33,11 @@ export function documentOfKind(kind: string, name?: string): Document {
   if (found.length !== 1) throw new Error(`${found.length} documents of kind ${kind} ${name ?? ''}`);
   return found[0] as Document;
 }
+
+/** The rules of all alerts. */
+export const alertRules: Document[] = documentOfKind('PrometheusRule')
+  .spec.groups.flatMap((group: Document) => group.rules)
+  .filter(({ alert }: Document) => alert !== undefined);
 
 /** The pod template of a Deployment, Job or CronJob. */
 export const podOf = (document: Document): Document => (document.spec.jobTemplate ?? document).spec.template;

@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { runProgram } from './processes.js';
+import { PROJECT } from './project-files.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
 const KIT = join(PROJECT, 'packages/conformance-kit');
 const TRY_IT = join(PROJECT, 'packages/try-it');
 const exampleFolder = (name: string): string => join(PROJECT, 'examples', name);
@@ -30,6 +30,9 @@ export interface ProcessResult {
   output: string;
 }
 
+/** The files of an example. */
+const PARTS = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'registry.yaml', 'src', 'test', 'pages'];
+
 /**
  * A folder with the packed service and the packed conformance kit in its node_modules, as npm would install them but
  * without a registry. Only the dependencies of the two and of the example are linked, to the modules of this project.
@@ -40,32 +43,35 @@ export class PackedService {
   /** Every file of the service's tarball. */
   files: string[] = [];
 
-  static async install(): Promise<PackedService> {
-    return PackedService.installInto(new PackedService());
-  }
-
-  protected static async installInto<Folder extends PackedService>(
-    installed: Folder,
-    manifest = exampleManifest,
-  ): Promise<Folder> {
+  /** @param example the folder of an example, which is copied into the folder */
+  static async install(example?: string): Promise<PackedService> {
+    const installed = new PackedService();
+    const manifest = example === undefined ? exampleManifest : manifestOf(exampleFolder(example));
+    if (example !== undefined) installed.copy(exampleFolder(example));
     installed.files = await installed.unpack(serviceManifest, PROJECT);
     await installed.unpack(kitManifest, await installed.builtKit());
     const usesTryIt = manifest.devDependencies[tryItManifest.name] !== undefined;
     if (usesTryIt) await installed.unpack(tryItManifest, TRY_IT);
-    const {
-      [serviceManifest.name]: _service,
-      [kitManifest.name]: _kit,
-      [tryItManifest.name]: _tryIt,
-      ...others
-    } = {
+    const dependencies = {
       ...serviceManifest.dependencies,
       ...kitManifest.dependencies,
       ...(usesTryIt && tryItManifest.dependencies),
       ...manifest.dependencies,
       ...manifest.devDependencies,
     };
-    for (const name of Object.keys(others)) installed.link(name);
+    const own = [serviceManifest, kitManifest, tryItManifest].map(({ name }) => name);
+    for (const name of Object.keys(dependencies)) if (!own.includes(name)) installed.link(name);
     return installed;
+  }
+
+  private copy(example: string): void {
+    for (const part of PARTS.filter((each) => existsSync(join(example, each))))
+      cpSync(join(example, part), join(this.folder, part), { recursive: true });
+  }
+
+  /** The path of one of the programs of the built example. */
+  built(file: 'main.js' | 'cli.js' | 'try-it.js'): `/${string}` {
+    return `/${join(this.folder, 'dist', file).slice(1)}`;
   }
 
   /** Runs a script with Node in the folder. */
@@ -117,31 +123,8 @@ export class PackedService {
   }
 }
 
-const PARTS = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'registry.yaml', 'src', 'test', 'pages'];
-
-/** The example, with the packed service in its own folder. */
-export class PackedExample extends PackedService {
-  /** @param name the folder of the example */
-  static override async install(name = 'lotto-grant'): Promise<PackedExample> {
-    const example = new PackedExample();
-    const folder = exampleFolder(name);
-    for (const part of PARTS.filter((each) => existsSync(join(folder, each)))) {
-      cpSync(join(folder, part), join(example.folder, part), { recursive: true });
-    }
-    return PackedService.installInto(example, manifestOf(folder));
-  }
-
-  /** The path of one of the programs of the built example. */
-  built(file: 'main.js' | 'cli.js' | 'try-it.js'): `/${string}` {
-    return `/${join(this.folder, 'dist', file).slice(1)}`;
-  }
-}
-
-function run(program: string, parameters: string[], cwd: string, more: NodeJS.ProcessEnv = {}): Promise<ProcessResult> {
+async function run(program: string, parameters: string[], cwd: string, more = {}): Promise<ProcessResult> {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...more };
-  return new Promise((resolve) => {
-    const child = execFile(program, parameters, { cwd, env, maxBuffer: 1 << 24 }, (_error, stdout, stderr) =>
-      resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr }),
-    );
-  });
+  const { code, stdout, stderr } = await runProgram(program, parameters, { cwd, env });
+  return { exitCode: code ?? -1, output: stdout + stderr };
 }

@@ -1,7 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-
-const PROJECT = join(import.meta.dirname, '../..');
+import { read } from './project-files.js';
 
 /** A fenced code block of a page. */
 export interface PageBlock {
@@ -11,17 +8,15 @@ export interface PageBlock {
   text: string;
 }
 
-export const readPage = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
-
 /** The fenced code blocks of a page, in order. */
 export function blocksOf(page: string): PageBlock[] {
-  const fences = readPage(page).matchAll(/^```(\w+)(?: (\S+))?\n(.*?)^```$/gms);
+  const fences = read(page).matchAll(/^```(\w+)(?: (\S+))?\n(.*?)^```$/gms);
   return Array.from(fences, ([, language = '', file = '', text = '']) => ({ language, file, text }));
 }
 
 /** The shell blocks of a section, without the indentation of a list. A heading has its marks: `## Runbook`. */
 export function shellBlocksOf(page: string, heading: string): string[] {
-  const [, text = ''] = readPage(page).split(`\n${heading}\n`);
+  const [, text = ''] = read(page).split(`\n${heading}\n`);
   const [section = ''] = text.split(`\n${heading.split(' ')[0]} `);
   const blocks = section.matchAll(/^( *)```sh\n(.*?)^\1```$/gms);
   return Array.from(blocks, ([, indentation = '', lines = '']) =>

@@ -1,8 +1,9 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { writeKeySet } from '../../packages/conformance-kit/src/key-set-file.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
+import { ACME_AGENT, ACME_SITE } from './test-registry.js';
 
 const DIST = join(import.meta.dirname, '../../dist');
 
@@ -41,7 +42,12 @@ export class TestProcess implements Ended {
     cwd = '/',
   ): TestProcess {
     const env = { PATH: process.env.PATH, ...environment };
-    return new TestProcess(spawn(process.execPath, [resolve(DIST, file), ...parameters], { env, cwd }));
+    return TestProcess.spawn(process.execPath, [resolve(DIST, file), ...parameters], env, cwd);
+  }
+
+  /** Another program. It gets this environment only. */
+  static spawn(program: string, parameters: string[], env: NodeJS.ProcessEnv, cwd = '/'): TestProcess {
+    return new TestProcess(spawn(program, parameters, { env, cwd }));
   }
 
   get pid(): number | undefined {
@@ -97,8 +103,48 @@ export async function startServiceProcess(
   };
 }
 
+interface ProgramOptions {
+  cwd?: string;
+  env?: NodeJS.ProcessEnv;
+  input?: string;
+}
+
+/** Runs a program until it ends. By default it inherits no environment except `PATH` and `HOME`. */
+export function runProgram(
+  program: string,
+  parameters: string[],
+  { input = '', ...options }: ProgramOptions = {},
+): Promise<Ended> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME };
+  return new Promise((resolve) => {
+    const child = execFile(program, parameters, { env, maxBuffer: 1 << 24, ...options }, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode, stdout, stderr }),
+    );
+    child.stdin?.end(input);
+  });
+}
+
+/** Runs commands of a page in Bash, which ends with the first one that fails. Returns what they print. */
+export async function runScript(script: string, options: ProgramOptions): Promise<string> {
+  const { code, stdout, stderr } = await runProgram('bash', ['-euo', 'pipefail', '-c', script], options);
+  if (code !== 0) throw new Error(`exit code ${code}\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
 export function runCli(parameters: string[], environment: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return TestProcess.start('cli.js', parameters, environment).ended;
+}
+
+/** The token of an agent, from the command line. */
+export async function agentTokenOf(
+  environment: NodeJS.ProcessEnv,
+  email = ACME_AGENT.email,
+  clientId = ACME_SITE,
+): Promise<string> {
+  const agent = ['--email', email, '--client-id', clientId, '--scope', 'customers:own'];
+  const { stdout, stderr } = await runCli(['agent-token', ...agent], environment);
+  if (stdout === '') throw new Error(`no token for ${email}: ${stderr}`);
+  return stdout.trim();
 }
 
 /** The environment of a process that uses the database of a test. */
@@ -107,9 +153,9 @@ export function environmentOf({ url, folder }: TestDatabase): Record<string, str
 }
 
 /** The same AUTH_URL, so that processes accept each other's tokens. */
-const SHARED = { AUTH_URL: 'https://auth.example', NODE_ENV: 'production' };
+export const PRODUCTION = { AUTH_URL: 'https://auth.example', NODE_ENV: 'production' };
 
 /** Starts the built service in its own process, with the database and keys of a test's service and the real clock. */
 export function startPod({ database }: { database: TestDatabase }, more = {}): Promise<ServiceProcess> {
-  return startServiceProcess({ ...environmentOf(database), ...SHARED, ...more });
+  return startServiceProcess({ ...environmentOf(database), ...PRODUCTION, ...more });
 }

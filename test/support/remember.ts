@@ -2,18 +2,14 @@ import { DataSource, IsNull, Not } from 'typeorm';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { pkce } from './agent-tokens.js';
 import { cookieHeader, TOKEN } from './cookie-grant.js';
-import { ACME_ORIGIN, ACME_SITE, testRegistry } from './test-registry.js';
+import { ACME_ORIGIN, ACME_SITE, changed, testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 import { redeemBody, transferToken } from './transfers.js';
 
 /** The registry of the tests, in which these clients may send `remember: "browser"`. */
 export function rememberingRegistry(clientIds: string[] = [ACME_SITE]): ReturnType<typeof testRegistry> {
   const registry = testRegistry();
-  registry.clients = registry.clients.map((client) =>
-    'client_id' in client && clientIds.includes(client.client_id as string)
-      ? { ...client, grants: { identity_token: { remember: ['browser'] } } }
-      : client,
-  );
+  registry.clients = changed(registry.clients, clientIds, { grants: { identity_token: { remember: ['browser'] } } });
   return registry;
 }
 

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen } from './listen.js';
 
 /**
  * What the server does with a request: respond with this status, close the connection, never respond, respond 429 for a
@@ -31,14 +30,10 @@ export async function startScriptedServer(script: ScriptedStep[]): Promise<Scrip
     if (step === 'proxy') return void response.writeHead(502).end('<h1>Bad Gateway</h1>');
     if (typeof step === 'object') return void response.writeHead(step.status ?? 400).end(JSON.stringify(step));
     response.writeHead(step, { 'Retry-After': '1' }).end('{}');
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests: () => requests,
-  };
+  return { url: await listen(server), requests: () => requests };
 }

@@ -7,7 +7,7 @@ import { bearer } from './authorization-headers.js';
 import { AgentBrowser, FOR_CODE, redirected } from './authorization-page.js';
 import { TestBrowser, TOKEN } from './cookie-grant.js';
 import { refreshingRegistry } from './customer-refresh.js';
-import { environmentOf, runCli } from './processes.js';
+import { environmentOf, PRODUCTION } from './processes.js';
 import { moveOf } from './remember.js';
 import { ACME_AGENT, ACME_SITE, writeRegistry } from './test-registry.js';
 import { redeem, TRANSFER, transferBody } from './transfers.js';
@@ -17,15 +17,8 @@ export function sqliteEnvironment(database: TestDatabase): Record<string, string
   return {
     ...environmentOf(database),
     REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), refreshingRegistry()),
-    AUTH_URL: 'https://auth.example',
-    NODE_ENV: 'production',
+    ...PRODUCTION,
   };
-}
-
-/** The token of an agent, from the command line. */
-export async function agentTokenOf(environment: Record<string, string>): Promise<string> {
-  const agent = ['--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
-  return (await runCli(['agent-token', ...agent], environment)).stdout.trim();
 }
 
 type Refresh = (token: string) => Promise<TestResponse>;

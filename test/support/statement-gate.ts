@@ -1,5 +1,6 @@
 import { Database } from '../../src/platform/database/database.js';
 import { requestContext } from '../../src/platform/request-context/request-context.js';
+import { deferred } from './deferred.js';
 import type { TestService } from './test-service.js';
 
 /** The methods of `Database` that send a statement for a request. */
@@ -9,23 +10,18 @@ const METHODS = ['select', 'insert', 'execute', 'transaction'] as const;
 export class StatementGate {
   /** Resolves when the database has executed the statement. */
   readonly reached: Promise<void>;
-  open: () => void = () => undefined;
+  private readonly opened = deferred();
   private count = 0;
   private readonly restore: () => void;
 
   constructor({ application }: TestService, requestId: string, statement: number) {
     const database = application.get(Database);
-    const opened = new Promise<void>((resolve) => {
-      this.open = resolve;
-    });
-    let arrive: () => void = () => undefined;
-    this.reached = new Promise((resolve) => {
-      arrive = resolve;
-    });
+    const arrived = deferred();
+    this.reached = arrived.promise;
     const pass = async () => {
       if (requestContext.current()?.id !== requestId || ++this.count !== statement) return;
-      arrive();
-      await opened;
+      arrived.resolve();
+      await this.opened.promise;
     };
     for (const name of METHODS) {
       const original = database[name].bind(database) as (...all: unknown[]) => Promise<unknown>;
@@ -39,6 +35,10 @@ export class StatementGate {
     this.restore = () => {
       for (const name of METHODS) Reflect.deleteProperty(database, name);
     };
+  }
+
+  open(): void {
+    this.opened.resolve();
   }
 
   close(): void {

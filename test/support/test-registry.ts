@@ -115,6 +115,14 @@ export function testRegistry(): Required<RegistryDocument> {
   };
 }
 
+/** Entries of a registry. Those with one of these ids get other fields. */
+export function changed(entries: object[], ids: string[], fields: object): object[] {
+  return entries.map((entry) => {
+    const { client_id, email, id } = entry as Record<string, string>;
+    return ids.includes(client_id ?? email ?? id ?? '') ? { ...entry, ...fields } : entry;
+  });
+}
+
 export function writeRegistry(path: string, registry: RegistryDocument = testRegistry()): string {
   return writeRegistryFile(path, registry);
 }

@@ -1,26 +1,20 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { pkce } from '../../../test/support/agent-tokens.js';
 import { bearer } from '../../../test/support/authorization-headers.js';
 import { TOKEN } from '../../../test/support/cookie-grant.js';
 import { issueAgentToken } from '../../../test/support/operator-commands.js';
+import { temporaryFolder } from '../../../test/support/project-files.js';
 import { TRANSFER } from '../../../test/support/transfers.js';
 import { useService } from '../../../test/support/use-service.js';
 import { DEMO, demoRegistry } from '../src/demo-registry.js';
 
 const ORIGIN = 'http://localhost:3000';
 const { clientId: client_id, organizationId: organization_id } = DEMO;
-const folder = mkdtempSync(join(tmpdir(), 'demo-registry-'));
-
-const registry = parse(readFileSync(demoRegistry(folder, ORIGIN), 'utf8'));
+const registry = parse(readFileSync(demoRegistry(temporaryFolder('demo-registry'), ORIGIN), 'utf8'));
 
 const service = useService({ registry });
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const send = (body: object, headers: object = {}, path = TOKEN) =>
   service.post(path, { client_id, ...body }, { origin: ORIGIN, ...headers });

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { expectError } from '../../../test/support/expect-error.js';
-import { startTestService, type TestService } from '../../../test/support/test-service.js';
+import { serviceOfTest, useService } from '../../../test/support/use-service.js';
 import { demoEntries } from '../src/demo-registry.js';
 import { tryItModule } from '../src/try-it.module.js';
 
@@ -18,12 +18,8 @@ const MARKUP = '/tmp/"><img src=x>';
 const modules = [tryItModule()];
 
 // cspell:ignore ftry fviews fpackage fetc fpasswd
-let service: TestService;
-beforeAll(async () => {
-  const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
-  service = await startTestService({ registry: demoEntries(AUTH), modules, environment });
-});
-afterAll(() => service?.stop());
+const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
+const service = useService({ registry: demoEntries(AUTH), modules, environment });
 
 /** The URL of each file that a page or a script refers to. */
 const referencesIn = (text: string) =>
@@ -31,18 +27,14 @@ const referencesIn = (text: string) =>
 
 describe('protocol §11: without TRY_IT', () => {
   it('no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
-    const plain = await startTestService({ registry: demoEntries(AUTH), modules });
-    try {
-      for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND, '/try/assertion']) {
-        const isPage = path.startsWith(FILES) || PAGES.includes(path);
-        const response = await plain.send(isPage ? 'GET' : 'POST', path, { origin: plain.url });
-        expectError(response, { status: 404, error: 'not_found', hint: undefined });
-      }
-      const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();
-      expect(document).not.toContain('"/try');
-    } finally {
-      await plain.stop();
+    const plain = await serviceOfTest({ registry: demoEntries(AUTH), modules });
+    for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND, '/try/assertion']) {
+      const isPage = path.startsWith(FILES) || PAGES.includes(path);
+      const response = await plain.send(isPage ? 'GET' : 'POST', path, { origin: plain.url });
+      expectError(response, { status: 404, error: 'not_found', hint: undefined });
     }
+    const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();
+    expect(document).not.toContain('"/try');
   });
 });
 
@@ -110,22 +102,15 @@ describe('protocol §11: with another registry than that of the demo', () => {
     ['the registry of the tests', undefined, 'is not the demo registry'],
     ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'was made for another AUTH_URL'],
   ])('the pages explain what is missing, and the backend does not exist: %s', async (_what, registry, reason) => {
-    const other = await startTestService({ ...(registry && { registry }), modules, environment: { TRY_IT: 'true' } });
-    try {
-      for (const page of PAGES) {
-        const { status, text, headers } = await other.send('GET', page);
-        expect({ status, type: headers.get('content-type') }).toEqual({
-          status: 404,
-          type: 'text/html; charset=utf-8',
-        });
-        expect(text).toContain(HINT);
-        expect(text).toContain(reason);
-      }
-      const response = await other.post(BACKEND, { external_id: 'user-1' }, { origin: other.url });
-      expectError(response, { status: 404, error: 'not_found', hint: undefined });
-    } finally {
-      await other.stop();
+    const other = await serviceOfTest({ ...(registry && { registry }), modules, environment: { TRY_IT: 'true' } });
+    for (const page of PAGES) {
+      const { status, text, headers } = await other.send('GET', page);
+      expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+      expect(text).toContain(HINT);
+      expect(text).toContain(reason);
     }
+    const response = await other.post(BACKEND, { external_id: 'user-1' }, { origin: other.url });
+    expectError(response, { status: 404, error: 'not_found', hint: undefined });
   });
 });
 
@@ -133,13 +118,9 @@ describe('protocol §11: the page of an extension', () => {
   it('is linked from the try-it page under its title, as text', async () => {
     const page = tryItModule({ title: 'Approve <a device>', path: '/try/device-approval' });
     const environment = { TRY_IT: 'true' };
-    const extended = await startTestService({ registry: demoEntries(AUTH), modules: [page], environment });
-    try {
-      const { text } = await extended.send('GET', '/try');
-      expect(text).toContain('<a href="/try/device-approval">Approve &lt;a device&gt;</a>');
-    } finally {
-      await extended.stop();
-    }
+    const extended = await serviceOfTest({ registry: demoEntries(AUTH), modules: [page], environment });
+    const { text } = await extended.send('GET', '/try');
+    expect(text).toContain('<a href="/try/device-approval">Approve &lt;a device&gt;</a>');
   });
 
   it('may use grants of the extension with the web client of the demo registry, and no other client may', () => {

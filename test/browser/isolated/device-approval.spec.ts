@@ -1,24 +1,16 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { deviceApproval } from '../../../examples/device-approval/src/device-approval.extension.js';
-import { clickIn, customerIn, TryItSite } from '../../../packages/try-it/test/support/try-it-page.js';
+import { clickIn, customerIn, tryItSite } from '../../../packages/try-it/test/support/try-it-page.js';
 import { expectAccessible } from '../../support/accessibility.js';
 
 const NEW_DEVICE = '/try/device-approval';
 
-let site: TryItSite;
-beforeAll(async () => {
-  site = await TryItSite.start('light', deviceApproval, {
-    title: 'Approve a new device',
-    path: NEW_DEVICE,
-    grantTypes: ['device_approval'],
-  });
+const site = tryItSite('light', deviceApproval, {
+  title: 'Approve a new device',
+  path: NEW_DEVICE,
+  grantTypes: ['device_approval'],
 });
-afterEach(async () => {
-  await site.closePages();
-  expect(site.problems.splice(0)).toEqual([]);
-});
-afterAll(() => site?.stop());
 
 const result = (page: Page) => page.locator('#result p');
 
@@ -34,10 +26,10 @@ async function showCode(device: Page, signedIn: Page): Promise<void> {
 
 describe('the pages of the example that approves a new device', () => {
   it('are linked from the try-it page, and make the new device the customer that approved it', async () => {
-    const signedIn = await site.open();
+    const signedIn = await site.current.open();
     const customer = customerIn(await clickIn(signedIn, 'new', 'Get a token'));
     expect(await signedIn.getByRole('link', { name: 'Approve a new device' }).getAttribute('href')).toBe(NEW_DEVICE);
-    const device = await site.open(NEW_DEVICE);
+    const device = await site.current.open(NEW_DEVICE);
     await showCode(device, signedIn);
     await signedIn.getByRole('button', { name: 'Approve' }).click();
     await result(signedIn).getByText('The new device gets a token for this customer.').waitFor();
@@ -45,14 +37,14 @@ describe('the pages of the example that approves a new device', () => {
   });
 
   it('show the new device that the customer denied it', async () => {
-    const [device, signedIn] = [await site.open(NEW_DEVICE), await site.open()];
+    const [device, signedIn] = [await site.current.open(NEW_DEVICE), await site.current.open()];
     await showCode(device, signedIn);
     await signedIn.getByRole('button', { name: 'Deny' }).click();
     await result(device).getByText('The other device denied the request.').waitFor();
   });
 
   it('have no violation that axe finds, and no horizontal scroll bar', async () => {
-    const [device, signedIn] = [await site.open(NEW_DEVICE), await site.open('/try')];
+    const [device, signedIn] = [await site.current.open(NEW_DEVICE), await site.current.open('/try')];
     await showCode(device, signedIn);
     await result(device).waitFor();
     await expectAccessible(device, 'new device');

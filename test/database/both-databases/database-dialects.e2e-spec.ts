@@ -1,10 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import {
-  createEmptyDatabase,
-  onMariadb,
-  type TestDatabase,
-} from '../../../packages/conformance-kit/src/test-database.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../../../src/platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
@@ -14,6 +10,7 @@ import { selectStatement } from '../../../src/platform/database/statement.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { emptyDatabaseOfTest, useDatabase } from '../../support/databases.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
 import { purge } from '../../support/operator-commands.js';
@@ -21,8 +18,8 @@ import { environmentOf } from '../../support/processes.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { FEED_SERVERS, FeedConsumer } from '../../support/revocation-feed.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 const SYNTAX_ERRNO = 1064;
 /** The error of a server that is not MySQL, MariaDB or TiDB. */
@@ -33,29 +30,16 @@ const MANY_DIGITS_COUNT = 1_796_000_000_000_123;
 const FIND_TEXT = selectStatement<[number: number], { text: string }>("SELECT CONCAT(?, '') AS text");
 
 describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () => {
-  let database: TestDatabase;
+  const database = useDatabase(createTestDatabase);
   let proxy: LossyProxy;
-  let service: TestService;
-  const sent = new Set<string>();
-  beforeAll(async () => {
-    database = await createTestDatabase();
+  afterAll(() => proxy?.close());
+  const service = useService(async () => {
     proxy = await startLossyProxy(database.url);
     const registry = { ...rememberingRegistry(), resource_servers: FEED_SERVERS };
-    service = await startTestService({
-      database,
-      registry,
-      environment: { DATABASE_URL: proxy.through(database.url) },
-    });
+    return { database, registry, environment: { DATABASE_URL: proxy.through(database.url) } };
   });
-  afterEach(() => {
-    service.clock.reset();
-    failNothing();
-  });
-  afterAll(async () => {
-    await service?.stop();
-    await proxy?.close();
-    await database?.remove();
-  });
+  const sent = new Set<string>();
+  afterEach(failNothing);
 
   /** Records the statements from now on. */
   function failNothing(): void {
@@ -91,12 +75,10 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
   });
 
   it('gets character sets and collations without quotes in the schema', async () => {
-    const empty = await createEmptyDatabase();
-    const dataSource = await connect(empty.url);
+    const dataSource = await connect((await emptyDatabaseOfTest()).url);
     failNothing();
     await migrate(dataSource);
     await dataSource.destroy();
-    await empty.remove();
     const tables = [...sent].filter((sql) => sql.startsWith('CREATE TABLE'));
     expect(tables.filter((sql) => /CHARACTER SET utf8mb4 COLLATE utf8mb4_bin/.test(sql)).length).toBeGreaterThan(10);
     expect(tables.filter((sql) => sql.includes('"'))).toEqual([]);

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../../nightly.js';
 import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
-import { registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../../support/assertion-issuer.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, stay, stayOf } from '../../support/customer-refresh.js';
+import { useDatabase } from '../../support/databases.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { expectInvalidGrant } from '../../support/expect-error.js';
 import { type InjectedError, type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
@@ -15,7 +16,7 @@ import { ERASE, EXPORT, manageCustomer, managerToken, managingRegistry } from '.
 import { moveOf, remember } from '../../support/remember.js';
 import { FROM_PAGE, LINK } from '../../support/sign-in-services.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
-import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
+import type { TestResponse } from '../../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -27,6 +28,7 @@ import {
   transferBody,
   transferToken,
 } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 /** TiDB reports these errors for a transaction that it has rolled back, at any statement and at COMMIT. */
 const ROLLED_BACK = [8002, 8005, 8022, 8028, 9007];
@@ -43,33 +45,25 @@ interface Attempt {
   check(response: TestResponse): Promise<void>;
 }
 
-let database: TestDatabase;
+const database = useDatabase(createTestDatabase);
 let proxy: LossyProxy;
-let service: TestService;
-let agent: string;
 let users: SignInSystem;
-
-beforeAll(async () => {
-  if (!onMariadb) return;
-  database = await createTestDatabase();
-  proxy = await startLossyProxy(database.url);
-  users = await SignInSystem.start();
-  const { organizations, clients } = registryWithSignIn({ [ACME]: users.settings() });
-  const managing = managingRegistry();
-  const signInClients = clients.filter((client) => (client as { client_id: string }).client_id === SIGN_IN);
-  const registry = { ...managing, organizations, clients: [...(managing.clients ?? []), ...signInClients] };
-  service = await startTestService({ database, registry, environment: { DATABASE_URL: proxy.through(database.url) } });
-  agent = await managerToken(service);
-});
 afterAll(async () => {
   await users?.issuer.stop();
-  await service?.stop();
   await proxy?.close();
-  await database?.remove();
+});
+const service = useService(async () => {
+  proxy = await startLossyProxy(database.url);
+  users = await SignInSystem.start();
+  const registry = registryWithSignIn({ [ACME]: users.settings() }, managingRegistry());
+  return { database, registry, environment: { DATABASE_URL: proxy.through(database.url) } };
+});
+let agent: string;
+beforeAll(async () => {
+  agent = await managerToken(service);
 });
 
-const visit = (cookie: string) => service.post(TOKEN, cookieBody(), { cookie });
-const idOf = async (cookie: string): Promise<string> => (await visit(cookie)).body.entity_id;
+const idOf = (cookie: string) => service.idOf(cookie);
 const isSuccess = ({ status }: TestResponse) => status === 200;
 
 async function expectCustomerToken({ body }: TestResponse): Promise<void> {
@@ -110,7 +104,7 @@ const ATTEMPTS: Record<string, () => Promise<Attempt>> = {
     const made = await service.post(TOKEN, cookieBody());
     const cookie = cookieHeader(made);
     return {
-      send: () => visit(cookie),
+      send: () => service.visit(cookie),
       async check(response) {
         if (isSuccess(response)) expect(response.body.entity_id).toBe(made.body.entity_id);
         expect(await idOf(cookie)).toBe(made.body.entity_id);

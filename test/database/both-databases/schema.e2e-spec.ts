@@ -1,14 +1,15 @@
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../../../src/platform/database/migrate.js';
 import { Registry } from '../../../src/registry/registry.js';
+import { emptyDatabaseOfTest } from '../../support/databases.js';
 import { environmentOf } from '../../support/processes.js';
 import { testRegistry } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 async function tablesOf(dataSource: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await dataSource.query(
@@ -20,16 +21,14 @@ async function tablesOf(dataSource: DataSource): Promise<string[]> {
 }
 
 describe('the schema', () => {
-  let service: TestService;
+  const registry = testRegistry();
+  const client = (client_id: string) => ({ client_id, name: client_id, client_type: 'web' });
+  registry.clients.push(client('Same-Id'), client('same-id'));
+  const service = useService({ registry });
   let dataSource: DataSource;
-  beforeAll(async () => {
-    const registry = testRegistry();
-    const client = (client_id: string) => ({ client_id, name: client_id, client_type: 'web' });
-    registry.clients.push(client('Same-Id'), client('same-id'));
-    service = await startTestService({ registry });
+  beforeAll(() => {
     dataSource = service.application.get(DataSource);
   });
-  afterAll(() => service?.stop());
 
   const entityTables = () => dataSource.entityMetadatas.map(({ tableName }) => tableName);
   const pendingChanges = async () => {
@@ -94,26 +93,21 @@ class Next1999000000001 implements MigrationInterface {
 
 describe('a process that loses the lease during a migration', () => {
   it('runs the next migration only when it has the lease again', async () => {
-    const database = await createEmptyDatabase();
-    const configuration = loadConfiguration(environmentOf(database));
+    const configuration = loadConfiguration(environmentOf(await emptyDatabaseOfTest()));
     const options = dataSourceOptions(configuration, [TakesLease1999000000000, Next1999000000001]);
     const dataSource = await new DataSource(options).initialize();
+    onTestFinished(() => dataSource.destroy());
     const query = vi.spyOn(dataSource.manager, 'query');
     const attempts = () => query.mock.calls.filter(([sql]) => /^UPDATE lease SET owner = \?/.test(sql)).length;
-    try {
-      const migrating = migrate(dataSource);
-      const applied = async () =>
-        (await dataSource.query('SELECT name FROM migrations ORDER BY id')).map(({ name }: { name: string }) => name);
-      await expect.poll(() => applied().catch(() => [])).toContain('TakesLease1999000000000');
-      const before = attempts();
-      await expect.poll(attempts).toBeGreaterThan(before + 2);
-      expect((await applied()).at(-1)).toBe('TakesLease1999000000000');
-      await dataSource.query("UPDATE lease SET owner = ''");
-      expect((await migrating).at(-1)).toBe('Next1999000000001');
-      expect(await hasPendingMigrations(dataSource), 'migrations that are named by their class').toBe(false);
-    } finally {
-      await dataSource.destroy();
-      await database.remove();
-    }
+    const migrating = migrate(dataSource);
+    const applied = async () =>
+      (await dataSource.query('SELECT name FROM migrations ORDER BY id')).map(({ name }: { name: string }) => name);
+    await expect.poll(() => applied().catch(() => [])).toContain('TakesLease1999000000000');
+    const before = attempts();
+    await expect.poll(attempts).toBeGreaterThan(before + 2);
+    expect((await applied()).at(-1)).toBe('TakesLease1999000000000');
+    await dataSource.query("UPDATE lease SET owner = ''");
+    expect((await migrating).at(-1)).toBe('Next1999000000001');
+    expect(await hasPendingMigrations(dataSource), 'migrations that are named by their class').toBe(false);
   });
 });

@@ -8,6 +8,7 @@ import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { mysqlPool, poolState } from '../../../src/platform/private-members.js';
 import { connectTo } from '../../support/database-connection.js';
+import { deferred } from '../../support/deferred.js';
 import { useService } from '../../support/use-service.js';
 
 const POOL_CONNECTION_COUNT = 4;
@@ -28,21 +29,7 @@ const exists = async (name: string) => {
 };
 
 /** Work that ends when the test says so. */
-function waiting() {
-  const work = {
-    end: () => undefined as undefined,
-    begun: Promise.resolve(),
-    ended: Promise.resolve(),
-    begin: () => {},
-  };
-  work.begun = new Promise((resolve) => {
-    work.begin = resolve;
-  });
-  work.ended = new Promise((resolve) => {
-    work.end = () => void resolve();
-  });
-  return work;
-}
+const waiting = () => ({ begun: deferred(), ended: deferred() });
 
 describe('a transaction', () => {
   it('is rolled back when its time is over, and sends no later statement', async () => {
@@ -52,17 +39,17 @@ describe('a transaction', () => {
     const work = (manager: EntityManager) => {
       const all = (async () => {
         await insert(manager, early);
-        gate.begin();
-        await gate.ended;
+        gate.begun.resolve();
+        await gate.ended.promise;
         await insert(manager, late);
       })();
       later = all;
       return all;
     };
     const transaction = database.transaction(work, 300);
-    await gate.begun;
+    await gate.begun.promise;
     await expect(transaction).rejects.toMatchObject({ status: 503 });
-    gate.end();
+    gate.ended.resolve();
     await expect(later).rejects.toThrow();
     expect([await exists(early), await exists(late)]).toEqual([false, false]);
     await database.transaction((manager) => insert(manager, early));
@@ -92,17 +79,17 @@ describe('a transaction', () => {
     async () => {
       const gates = Array.from({ length: 2 * POOL_CONNECTION_COUNT }, waiting);
       const names = gates.map(newName);
-      const transactions = gates.map(({ begin, ended }, index) =>
+      const transactions = gates.map(({ begun, ended }, index) =>
         database.transaction(async (manager) => {
           await insert(manager, names[index] as string);
-          begin();
-          await ended;
+          begun.resolve();
+          await ended.promise;
         }),
       );
       const [first, second, ...others] = gates as [ReturnType<typeof waiting>, ReturnType<typeof waiting>];
-      await Promise.all([first.begun, second.begun]);
+      await Promise.all([first.begun.promise, second.begun.promise]);
       expect(await Promise.all(Array.from({ length: 20 }, () => exists('none')))).not.toContain(true);
-      for (const { end } of [second, first, ...others]) end();
+      for (const { ended } of [second, first, ...others]) ended.resolve();
       await Promise.all(transactions);
       expect(await Promise.all(names.map(exists))).not.toContain(false);
     },

@@ -5,17 +5,17 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { httpClientOf } from '../../../packages/conformance-kit/src/http-client.js';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { bearer } from '../../support/authorization-headers.js';
+import { useDatabase } from '../../support/databases.js';
 import { manage } from '../../support/management-api.js';
-import { runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
-import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../../support/sqlite-callers.js';
+import { agentTokenOf, runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { PROJECT } from '../../support/project-files.js';
+import { SqliteCallers, sqliteEnvironment } from '../../support/sqlite-callers.js';
 import { SqliteLock } from '../../support/sqlite-lock.js';
 import { INFO, newCustomer } from '../../support/transfers.js';
 
 const PROCESS_COUNT = 4;
 const FILE_COUNT = 60;
-const PROJECT = join(import.meta.dirname, '../../..');
 
 /** Opens each file that the test names, at the time that it names, and sends the journal mode or the error. */
 const PROGRAM = `
@@ -36,14 +36,13 @@ const PROGRAM = `
   process.send('ready');
 `;
 
-let database: TestDatabase;
+const database = useDatabase(createTestDatabase);
 let environment: Record<string, string>;
 let service: ServiceProcess;
 let lock: SqliteLock;
 let callers: SqliteCallers;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   environment = sqliteEnvironment(database);
   service = await startServiceProcess(environment);
   lock = await SqliteLock.open(database.url);
@@ -53,7 +52,6 @@ afterAll(async () => {
   lock?.close();
   service?.process.signal('SIGKILL');
   await service?.process.ended;
-  await database?.remove();
 });
 
 const metric = async (name: string) => {

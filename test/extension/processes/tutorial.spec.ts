@@ -1,13 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { PROJECT, read, temporaryFolder } from '../../support/project-files.js';
 
-const PROJECT = join(import.meta.dirname, '../../..');
-const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const page = read('docs/adding-a-grant.md');
 const errorsPage = read('docs/grant-errors.md');
 const routePage = read('docs/adding-a-route.md');
@@ -45,6 +43,8 @@ function compilerErrors(): string {
 const BROKEN_ROUTES = 'packages/conformance-kit/test/support/broken-routes/broken-routes.ts';
 
 describe('the tutorial (docs/adding-a-grant.md)', () => {
+  const folder = temporaryFolder('generated');
+
   it('names only scripts that exist', () => {
     const scripts = ['', 'examples/lotto-grant/'].flatMap((folder) =>
       Object.keys(JSON.parse(read(`${folder}package.json`)).scripts),
@@ -85,23 +85,14 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
 
   it('shows a program of the package, and requests the generated grant with a client that its registry allows', () => {
     expect(page).toContain('npx customer-authorization-service new-package "sms code"');
-    const folder = mkdtempSync(join(tmpdir(), 'generated-'));
-    try {
-      const { bin, name } = JSON.parse(read('package.json'));
-      execFileSync(join(PROJECT, bin[name]), ['new-package', 'sms code'], { cwd: folder });
-      const [, requestBody = ''] = /-d '(\{.*\})'/.exec(page.slice(page.indexOf('\n## Way B'))) ?? [];
-      const [client] = parse(readFileSync(join(folder, 'sms-code/registry.yaml'), 'utf8')).clients;
-      const { grant_type, client_id, organization_id, code } = JSON.parse(requestBody);
-      expect({ client_id, organization_id }).toMatchObject({
-        client_id: client.client_id,
-        organization_id: client.organization_id,
-      });
-      expect(code.startsWith(client.grants[grant_type].code_prefix)).toBe(true);
-      const requestOfReadme = readFileSync(join(folder, 'sms-code/README.md'), 'utf8');
-      expect(requestOfReadme).toContain(requestBody);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const { bin, name } = JSON.parse(read('package.json'));
+    execFileSync(join(PROJECT, bin[name]), ['new-package', 'sms code'], { cwd: folder });
+    const [, requestBody = ''] = /-d '(\{.*\})'/.exec(page.slice(page.indexOf('\n## Way B'))) ?? [];
+    const [client] = parse(readFileSync(join(folder, 'sms-code/registry.yaml'), 'utf8')).clients;
+    const { grant_type, client_id, organization_id, code } = JSON.parse(requestBody);
+    expect(client).toMatchObject({ client_id, organization_id });
+    expect(code.startsWith(client.grants[grant_type].code_prefix)).toBe(true);
+    expect(readFileSync(join(folder, 'sms-code/README.md'), 'utf8')).toContain(requestBody);
   });
 
   it('lists the errors of the compiler', () => {

@@ -1,10 +1,7 @@
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  createEmptyDatabase,
-  onMariadb,
-  type TestDatabase,
-} from '../../../packages/conformance-kit/src/test-database.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { useDatabase } from '../../support/databases.js';
 import { loadExample } from '../../support/load-example.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../../support/test-registry.js';
 import { agentTokenPair } from '../../support/transfers.js';
@@ -12,16 +9,12 @@ import { useService } from '../../support/use-service.js';
 
 describe.runIf(onMariadb)('backend/token-store.js', () => {
   const service = useService();
-  let database: TestDatabase;
+  const database = useDatabase();
   let pools: mysql.Pool[];
-  beforeAll(async () => {
-    database = await createEmptyDatabase();
+  beforeAll(() => {
     pools = [1, 2].map(() => mysql.createPool(database.url.replace(/^mariadb/, 'mysql')));
   });
-  afterAll(async () => {
-    await Promise.all((pools ?? []).map((pool) => pool.end()));
-    await database?.remove();
-  });
+  afterAll(() => Promise.all((pools ?? []).map((pool) => pool.end())));
 
   it('lets two replicas renew the tokens once, and keeps the old tokens if a renewal fails', async () => {
     const { TokenStore } = await loadExample('backend/token-store.js');

@@ -1,29 +1,26 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, get, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findProgram } from '../../../scripts/debian-packages.js';
+import { freePort } from '../../../scripts/free-port.js';
+import { listen } from '../../support/listen.js';
+import { read, temporaryFolder } from '../../support/project-files.js';
 import { request } from '../../support/test-service.js';
 
-const EXAMPLES = join(import.meta.dirname, '../../../examples/integrating/resource-server');
-const NGINX_CONF = join(EXAMPLES, 'nginx.conf');
-const INSTALLATIONS_CONF = join(EXAMPLES, 'installations.conf');
-
+const example = (name: string) => read(`examples/integrating/resource-server/${name}`);
 const nginxPath = findProgram(['nginx'], ['/usr/sbin']) ?? '';
 
 const servers: Server[] = [];
-const folder = mkdtempSync(join(tmpdir(), 'nginx-'));
+const folder = temporaryFolder('nginx');
 let running: ReturnType<typeof spawn> | undefined;
 
-async function listen(listener: RequestListener): Promise<number> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+/** Starts a server, and returns its address without the scheme. */
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
   servers.push(server);
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
+  return (await listen(server)).replace('http://', '');
 }
 
 /** Writes a configuration with these servers, and returns the parameters with which nginx reads it. */
@@ -38,17 +35,13 @@ function parametersFor(text: string): string[] {
 
 /** Starts nginx with these servers, of which one has `listen 8080`. */
 async function startNginx(text: string): Promise<string> {
-  const port = await listen(() => {});
-  servers.pop()?.close();
-  running = spawn(nginxPath, parametersFor(text.replace('listen 8080', `listen 127.0.0.1:${port}`)), {
-    stdio: 'ignore',
-  });
-  const url = `http://127.0.0.1:${port}`;
+  const address = `127.0.0.1:${await freePort()}`;
+  const parameters = parametersFor(text.replace('listen 8080', `listen ${address}`));
+  running = spawn(nginxPath, parameters, { stdio: 'ignore' });
+  const url = `http://${address}`;
   await vi.waitFor(() => request(url, {}), { timeout: 60_000, interval: 100 });
   return url;
 }
-
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Stops what a group of tests has started. */
 async function stopAll(): Promise<void> {
@@ -64,14 +57,12 @@ describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped 
   let authorize: RequestListener = (_, response) => response.end();
 
   beforeAll(async () => {
-    const authPort = await listen((message, response) => authorize(message, response));
-    const backendPort = await listen((message, response) => {
+    const auth = await serve((message, response) => authorize(message, response));
+    const backend = await serve((message, response) => {
       const { 'x-customer-id': customer, 'x-organization-id': organization, 'x-speaker-id': speaker } = message.headers;
       response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ customer, organization, speaker }));
     });
-    const server = readFileSync(NGINX_CONF, 'utf8')
-      .replace('127.0.0.1:8081', `127.0.0.1:${backendPort}`)
-      .replace('127.0.0.1:9000', `127.0.0.1:${authPort}`);
+    const server = example('nginx.conf').replace('127.0.0.1:8081', backend).replace('127.0.0.1:9000', auth);
     url = `${await startNginx(server)}/chats/`;
   });
   afterAll(stopAll);
@@ -103,11 +94,11 @@ describe.skipIf(nginxPath === '')('resource-server/installations.conf in nginx (
   let url: string;
   beforeAll(async () => {
     const installation = (name: string) =>
-      listen(({ headers: { host, 'x-forwarded-for': address } }, response) => {
+      serve(({ headers: { host, 'x-forwarded-for': address } }, response) => {
         response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ name, host, address }));
       });
     const [eu, us] = [await installation('eu'), await installation('us')];
-    const text = readFileSync(INSTALLATIONS_CONF, 'utf8').replace(':3000', `:${eu}`).replace(':4000', `:${us}`);
+    const text = example('installations.conf').replace('127.0.0.1:3000', eu).replace('127.0.0.1:4000', us);
     url = await startNginx(text);
   });
   afterAll(stopAll);

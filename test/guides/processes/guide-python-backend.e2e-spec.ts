@@ -1,19 +1,27 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { claimsOf, pkce } from '../../support/agent-tokens.js';
 import { JWT_BEARER, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { BACKEND_CALLBACK } from '../../support/authorization-page.js';
 import { identitiesOf } from '../../support/identities.js';
 import { managerToken, managingRegistry } from '../../support/managed-customers.js';
+import { temporaryFolder } from '../../support/project-files.js';
 import { hasPython, runPython } from '../../support/python.js';
 import { startScriptedServer } from '../../support/scripted-server.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, RIVAL } from '../../support/test-registry.js';
-import { startTestService, type TestService } from '../../support/test-service.js';
+import {
+  ACME,
+  ACME_BACKEND,
+  ACME_ORIGIN,
+  ACME_SITE,
+  BACKEND_SECRET,
+  changed,
+  RIVAL,
+} from '../../support/test-registry.js';
 import { authorizationCode, infoStatus, newCustomer, redeem } from '../../support/transfers.js';
+import { useService } from '../../support/use-service.js';
 
 // cspell:ignore contextlib runpy getvalue splitlines fromkeys
 const ISSUER = 'https://login.acme.example';
@@ -22,30 +30,19 @@ const jwks = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'key-1' }] 
 
 /** The registry with a client that may export and erase, and whose page signs users in. */
 function registry() {
-  const { organizations, clients, ...others } = managingRegistry() as Record<string, object[]>;
+  const managing = managingRegistry();
   const grants = { [JWT_BEARER]: { issuer: ISSUER, jwks } };
+  const grant_types = ['cookie', 'agent_token', 'identity_token', JWT_BEARER];
   return {
-    ...others,
-    organizations: organizations?.map((each) => ('id' in each && each.id === ACME ? { ...each, grants } : each)) ?? [],
-    clients:
-      clients?.map((each) =>
-        'client_id' in each && each.client_id === ACME_SITE
-          ? { ...each, grant_types: ['cookie', 'agent_token', 'identity_token', JWT_BEARER] }
-          : each,
-      ) ?? [],
+    ...managing,
+    organizations: changed(managing.organizations, [ACME], { grants }),
+    clients: changed(managing.clients, [ACME_SITE], { grant_types }),
   };
 }
 
 describe.skipIf(!hasPython)('the Python examples of the guide for backends (skipped without Python)', () => {
-  let service: TestService;
-  const folder = mkdtempSync(join(tmpdir(), 'python-backend-'));
-  beforeAll(async () => {
-    service = await startTestService({ registry: registry() });
-  });
-  afterAll(async () => {
-    await service?.stop();
-    rmSync(folder, { recursive: true });
-  });
+  const service = useService({ registry: registry() });
+  const folder = temporaryFolder('python-backend');
 
   let store: string;
   let number = 0;

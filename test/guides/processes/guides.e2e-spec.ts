@@ -1,26 +1,19 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import {
-  createEmptyDatabase,
-  onMariadb,
-  type TestDatabase,
-} from '../../../packages/conformance-kit/src/test-database.js';
 import { findProgram } from '../../../scripts/debian-packages.js';
 import { freePort } from '../../../scripts/free-port.js';
 import { AgentBrowser, redirected } from '../../support/authorization-page.js';
-import { blocksOf, differenceFrom, readPage, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
-import { type ServiceProcess, START, startServiceProcess } from '../../support/processes.js';
+import { useDatabase } from '../../support/databases.js';
+import { blocksOf, differenceFrom, shellScriptOf, shownOutputs } from '../../support/page-blocks.js';
+import { runScript, type ServiceProcess, START, startServiceProcess } from '../../support/processes.js';
+import { read } from '../../support/project-files.js';
 
 /** The URL in the pages. The service of a test has another port. */
 const DEMO_URL = 'http://localhost:3000';
-
-/** The commands of the pages need curl, and the pages describe a first run, which uses SQLite. */
-const canRunPages = !onMariadb && findProgram(['curl']);
 
 /** Its commands have a test of their own. */
 const WALKTHROUGH = 'docs/integrating/walkthrough.md';
@@ -31,8 +24,8 @@ const guides = readdirSync('docs/integrating')
 const PAGE_WITH_FEED = 'docs/integrating/resource-server.md';
 const pages = [PAGE_WITH_FEED, ...guides.filter((page) => page !== PAGE_WITH_FEED), 'docs/llms.txt'];
 
-describe.runIf(canRunPages)('the pages for callers and README.md', () => {
-  let database: TestDatabase;
+describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () => {
+  const database = useDatabase();
   /** The service with the demo registry, as `npm start` starts it. */
   let demo: ServiceProcess;
   /** The URL for commands, whose host is in the demo registry. */
@@ -41,17 +34,13 @@ describe.runIf(canRunPages)('the pages for callers and README.md', () => {
   let dataFolder: string;
   let environment: NodeJS.ProcessEnv;
   beforeAll(async () => {
-    database = await createEmptyDatabase();
     dataFolder = join(database.folder, 'var');
     const usual = { DATA_DIR: dataFolder, AUTH_URL: DEMO_URL };
     environment = { ...process.env, ...usual };
     demo = await startServiceProcess(usual, undefined, START);
     url = demo.url.replace('127.0.0.1', 'localhost');
   });
-  afterAll(async () => {
-    await demo?.terminate();
-    await database?.remove();
-  });
+  afterAll(() => demo?.terminate());
 
   /** Runs the shell blocks of a page as one script, with a fresh authorization code as the input of the user. */
   async function outputOf(page: string): Promise<string> {
@@ -64,16 +53,7 @@ describe.runIf(canRunPages)('the pages for callers and README.md', () => {
       .replaceAll('var/demo-registry.yaml', join(dataFolder, 'demo-registry.yaml'))
       .replaceAll(/(?<![\w/-])([\w-]+\.(?:cookies|json|pem))\b/g, join(database.folder, '$1'));
     const input = script.includes('read -r') ? `${await signInAsBackend(script)}\n` : '';
-    return new Promise((resolve, reject) => {
-      const child = execFile(
-        'bash',
-        ['-euo', 'pipefail', '-c', script],
-        { env: environment },
-        (error, stdout, stderr) =>
-          error ? reject(new Error(`${error.message}\n${stdout}\n${stderr}`)) : resolve(stdout),
-      );
-      child.stdin?.end(input);
-    });
+    return runScript(script, { env: environment, input });
   }
 
   /** Signs in as the agent of the backend, as a person does in a browser. Returns the code of the redirect. */
@@ -81,7 +61,7 @@ describe.runIf(canRunPages)('the pages for callers and README.md', () => {
     const { agents } = parse(readFileSync(join(dataFolder, 'demo-registry.yaml'), 'utf8'));
     const [{ email, password }] = agents.filter((agent: { email: string }) => agent.email.startsWith('backend@'));
     const browser = new AgentBrowser({ url: demo.url });
-    const [link = ''] = /http:\S+response_type=code[^\s>]+/.exec(readPage('docs/integrating/backend.md')) ?? [];
+    const [link = ''] = /http:\S+response_type=code[^\s>]+/.exec(read('docs/integrating/backend.md')) ?? [];
     const { searchParams } = new URL(link);
     const [, callback] = /^REDIRECT_URI=(\S+)/m.exec(script) ?? [];
     if (callback) searchParams.set('redirect_uri', callback);
@@ -109,7 +89,7 @@ describe.runIf(canRunPages)('the pages for callers and README.md', () => {
         if (file === '') expect(['sh', 'json', 'text', 'mermaid']).toContain(language);
         else expect(file).toMatch(/^examples\/integrating\//);
       }
-      const fences = readPage(page).match(/^ *(`{3,}|~{3,})/gm) ?? [];
+      const fences = read(page).match(/^ *(`{3,}|~{3,})/gm) ?? [];
       expect(blocks.length).toBeGreaterThan(0);
       expect(fences.length).toBe(2 * blocks.length); // a block without a language, or in a list, would not be run
     },
@@ -122,10 +102,7 @@ describe.runIf(canRunPages)('the pages for callers and README.md', () => {
       .join('')
       .replaceAll(DEMO_URL, url)
       .replaceAll('cookies.txt', join(database.folder, 'cookies.txt'));
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
-      env: environment,
-    });
-    return stdout;
+    return runScript(script, { env: environment });
   }
 
   it('get a first token with the command in README.md', async () => {

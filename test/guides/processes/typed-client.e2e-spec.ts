@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import ts from 'typescript';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
+import { PROJECT, temporaryFolder } from '../../support/project-files.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
 
-const PROJECT = join(import.meta.dirname, '../../..');
 const EXAMPLE = 'typed-client.ts';
 const WRONG = 'wrong.ts';
 const GENERATOR = fileURLToPath(new URL('../bin/cli.js', import.meta.resolve('openapi-typescript')));
@@ -26,9 +25,8 @@ const run = promisify(execFile);
 
 const service = useService();
 /** A project with the example, and the types that the generator makes of the document of a running service. */
-let folder: string;
+const folder = temporaryFolder('typed-client');
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'typed-client-'));
   const document = join(folder, 'openapi.json');
   writeFileSync(document, (await service.send('GET', '/openapi.json')).text);
   await run(process.execPath, [GENERATOR, document, '--output', join(folder, 'service.d.ts')]);
@@ -36,9 +34,6 @@ beforeAll(async () => {
   writeFileSync(join(folder, WRONG), WRONG_CALLS);
   symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-});
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Compiles both files strictly. Returns the errors by file. */

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { findProgram } from '../../../scripts/debian-packages.js';
-import { type Document, documentOfKind } from '../../support/manifests.js';
+import { alertRules, type Document, documentOfKind } from '../../support/manifests.js';
+import { temporaryFolder } from '../../support/project-files.js';
 
 /** A metric, its labels, and its values in the notation of promtool: one value per minute. */
 type Series = [metric: string, labels: Record<string, string>, values: string];
@@ -164,9 +164,6 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
 
 const promtool = findProgram(['promtool']);
 const { groups } = documentOfKind('PrometheusRule').spec;
-const rules: Document[] = groups
-  .flatMap((group: Document) => group.rules)
-  .filter(({ alert }: Document) => alert !== undefined);
 const PRODUCTION = { job: 'customer-authorization', namespace: 'customer-authorization' };
 const STAGING = { ...PRODUCTION, namespace: 'customer-authorization-staging' };
 /** Later than the longest `for` and the longest range of the rules together. */
@@ -180,7 +177,7 @@ function withLabels([metric, labels, values]: Series, added: Record<string, stri
 
 /** A test of one alert for promtool: whether the series make it fire. */
 function testOf(alert: string, series: Series[], added: Record<string, string>, firing: AlertSeries | undefined) {
-  const rule = rules.find((each) => each.alert === alert) as Document;
+  const rule = alertRules.find((each) => each.alert === alert) as Document;
   const exp_alerts = firing
     ? [{ exp_labels: { ...rule.labels, ...PRODUCTION, ...firing.labels }, exp_annotations: rule.annotations }]
     : [];
@@ -192,8 +189,7 @@ function testOf(alert: string, series: Series[], added: Record<string, string>, 
 }
 
 describe('the alerts', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'alerts-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('alerts');
   writeFileSync(join(folder, 'rules.yaml'), stringify({ groups }));
 
   /** Runs tests with promtool. Throws its output if an alert fires that should not, or does not fire. */
@@ -207,11 +203,11 @@ describe('the alerts', () => {
     const text = stringify(groups);
     expect(text.match(/namespace: |namespace[=!]/g)).toHaveLength(1);
     expect(text.match(/job: |job[=!]/g)).toHaveLength(1);
-    for (const { expr } of rules) expect(expr).toContain('customer_authorization:watched');
+    for (const { expr } of alertRules) expect(expr).toContain('customer_authorization:watched');
   });
 
   it('each have series that make them fire and series that do not', () => {
-    expect(Object.keys(ALERT_SERIES).sort()).toEqual(rules.map(({ alert }) => alert).sort());
+    expect(Object.keys(ALERT_SERIES).sort()).toEqual(alertRules.map(({ alert }) => alert).sort());
   });
 
   describe.skipIf(promtool === undefined)('in promtool (skipped without the program promtool)', () => {

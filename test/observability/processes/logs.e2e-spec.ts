@@ -5,29 +5,26 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
-import { AS_BACKEND, askToken, exchangeCode, refresh } from '../../support/agent-tokens.js';
+import { exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
+import { cookieBody, cookieHeader } from '../../support/cookie-grant.js';
+import { emptyDatabaseOfTest, useDatabase } from '../../support/databases.js';
 import { manage } from '../../support/management-api.js';
 import {
   environmentOf,
   PORTS,
+  PRODUCTION,
+  runCli,
   type ServiceProcess,
   startServiceProcess,
-  TestProcess,
 } from '../../support/processes.js';
 import { RawConnection } from '../../support/raw-http.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_ORIGIN,
-  ACME_SITE,
-  BACKEND_SECRET,
-  writeRegistry,
-} from '../../support/test-registry.js';
+import { LINK } from '../../support/sign-in-services.js';
+import { ACME, ACME_AGENT, ACME_ORIGIN, BACKEND_SECRET, writeRegistry } from '../../support/test-registry.js';
 import { httpClientOf, request, startTestService, type TestService } from '../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
@@ -38,7 +35,7 @@ const FIELDS = [
   ...['client_id', 'organization_id', 'grant', 'jti', 'sub', 'token_client_id', 'resource_server'],
   ...['error', 'reason', 'cause'],
 ];
-const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
+const BODY = cookieBody();
 
 interface Line extends Record<string, unknown> {
   level: string;
@@ -59,16 +56,10 @@ function routesOf({ application }: TestService): string[] {
 
 describe('the log of a process that gets every kind of request', () => {
   const MARKER = 'MARKEDSECRET';
-  const secrets = new Set<string>([
-    MARKER,
-    ACME_AGENT.password,
-    ACME_AGENT.email,
-    BACKEND_SECRET,
-    ADMIN_TOKEN,
-    SERVER_SECRET,
-  ]);
+  const { email, password } = ACME_AGENT;
+  const secrets = new Set<string>([MARKER, password, email, BACKEND_SECRET, ADMIN_TOKEN, SERVER_SECRET]);
   let acme: SignInSystem;
-  let database: TestDatabase;
+  const database = useDatabase();
   let service: ServiceProcess;
   let routes: string[];
   let lines: Line[];
@@ -78,15 +69,13 @@ describe('the log of a process that gets every kind of request', () => {
     const inProcess = await startTestService({ environment: { ADMIN_TOKEN } });
     routes = routesOf(inProcess);
     await inProcess.stop();
-    database = await createEmptyDatabase();
     acme = await SignInSystem.start();
     const registry = registryWithSignIn({ [ACME]: acme.settings() });
     registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
     service = await startServiceProcess({
       ...environmentOf(database),
-      NODE_ENV: 'production',
+      ...PRODUCTION,
       LOG_LEVEL: 'trace',
-      AUTH_URL: 'https://auth.example',
       MIGRATE_ON_START: 'true',
       ADMIN_TOKEN,
       REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registry),
@@ -103,10 +92,7 @@ describe('the log of a process that gets every kind of request', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
   });
-  afterAll(async () => {
-    await acme.issuer.stop();
-    await database.remove();
-  });
+  afterAll(() => acme?.issuer.stop());
 
   /** Adds the parts of tokens and cookies, except the ids in them, which are not secret. */
   const addSecrets = (...values: unknown[]) => {
@@ -153,15 +139,10 @@ describe('the log of a process that gets every kind of request', () => {
     const { post, send } = client;
     const first = await post('/v2/customer/token', BODY);
     addSecrets(first.body.access_token, first.cookies[1]?.split(/[=;]/)[1]);
-    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    const cookie = cookieHeader(first);
     expect((await post('/v2/customer/token', BODY, { cookie })).body.entity_id).toBe(first.body.entity_id);
     const assertion = await acme.assert(Date.now(), { sub: MARKER, jti: MARKER });
-    const linked = await signIn(
-      client,
-      assertion,
-      { remember: 'browser', link: 'browser' },
-      { cookie, origin: ACME_ORIGIN },
-    );
+    const linked = await signIn(client, assertion, LINK, { cookie, origin: ACME_ORIGIN });
     addSecrets(assertion, linked.body.access_token);
     expect(linked.body.entity_id).toBe(first.body.entity_id);
     for (const claim of ['iss', 'sub', 'aud', 'exp', 'iat', 'jti', 'client_id'])
@@ -185,25 +166,15 @@ describe('the log of a process that gets every kind of request', () => {
     const authorization = await codeOf(browser);
     const pair = await exchangeCode(client, authorization);
     const next = await refresh(client, pair.body.refresh_token);
-    addSecrets(
-      authorization,
-      pair.body.access_token,
-      pair.body.refresh_token,
-      next.body.access_token,
-      next.body.refresh_token,
-    );
+    for (const { body } of [pair, next]) addSecrets(body.access_token, body.refresh_token);
+    addSecrets(authorization);
     for (const value of browser.cookies.values()) addSecrets(value);
-    await askToken(client, {
-      ...AS_BACKEND,
-      client_secret: MARKER,
-      grant_type: 'refresh_token',
-      refresh_token: MARKER,
-    });
+    await refresh(client, MARKER, { client_secret: MARKER });
+    const operator = bearer(ADMIN_TOKEN);
     for (const token of [access_token, MARKER]) {
       await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SERVER_SECRET), { token });
-      await manage(service, 'POST', '/oauth2/revoke', { authorization: `Bearer ${ADMIN_TOKEN}` }, { token });
+      await manage(service, 'POST', '/oauth2/revoke', operator, { token });
     }
-    const operator = { authorization: `Bearer ${ADMIN_TOKEN}` };
     await manage(service, 'GET', `/admin/identities/${first.body.entity_id}`, operator);
     await manage(service, 'DELETE', `/admin/identities/${first.body.entity_id}`, operator);
     await send('DELETE', '/v2/token', bearer(agent));
@@ -288,9 +259,7 @@ describe('the log on stdout', () => {
       PATH: process.env.PATH,
       ...PORTS,
       ...environmentOf(database),
-      MANAGEMENT_PORT: '0',
-      NODE_ENV: 'production',
-      AUTH_URL: 'https://auth.example',
+      ...PRODUCTION,
       MIGRATE_ON_START: 'true',
       REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml')),
       PORT: String(await freePort()),
@@ -318,7 +287,7 @@ describe('the log on stdout', () => {
   it.each(['a full disk', 'a full disk, like stderr', 'a reader that hangs'])(
     'does not stop the responses when stdout leads to %s',
     async (destination) => {
-      const database = await createEmptyDatabase();
+      const database = await emptyDatabaseOfTest();
       const full = destination === 'a reader that hangs' ? undefined : openSync('/dev/full', 'w');
       const errors = destination === 'a full disk, like stderr' ? full : 'pipe';
       const { child, ask, stderr } = await startWith(full ?? 'pipe', database, errors);
@@ -337,34 +306,24 @@ describe('the log on stdout', () => {
       } finally {
         child.kill('SIGKILL');
         if (full !== undefined) closeSync(full);
-        await database.remove();
       }
     },
   );
 
   it('has readable lines in development', async () => {
-    const database = await createEmptyDatabase();
-    const service = await startServiceProcess({ ...environmentOf(database), MIGRATE_ON_START: 'true' });
+    const environment = environmentOf(await emptyDatabaseOfTest());
+    const service = await startServiceProcess({ ...environment, MIGRATE_ON_START: 'true' });
     await request(`${service.url}/nothing`, {});
     await service.process.says(/^\[[\d:.]+\] INFO: request \{.*"status":404/m);
     await service.terminate();
-    await database.remove();
   });
 });
 
 it('LOG_LEVEL suppresses request lines, but no audit event', async () => {
-  const database = await createEmptyDatabase();
-  const { stdout } = await TestProcess.start('cli.js', ['keys', 'generate'], {}).ended;
-  expect(stdout).not.toContain('"stream"');
-  const environment = {
-    ...environmentOf(database),
-    NODE_ENV: 'production',
-    AUTH_URL: 'https://auth.example',
-    LOG_LEVEL: 'fatal',
-  };
+  const database = await emptyDatabaseOfTest();
+  expect((await runCli(['keys', 'generate'])).stdout).not.toContain('"stream"');
+  const environment = { ...environmentOf(database), ...PRODUCTION, LOG_LEVEL: 'fatal' };
+  await runCli(['migrate'], environment);
   const registry = writeRegistry(join(database.folder, 'registry.yaml'));
-  await TestProcess.start('cli.js', ['migrate'], environment).ended;
-  const applied = await TestProcess.start('cli.js', ['registry', 'apply', registry], environment).ended;
-  expect(applied.stderr).toContain('"event":"registry.changed"');
-  await database.remove();
+  expect((await runCli(['registry', 'apply', registry], environment)).stderr).toContain('"event":"registry.changed"');
 });

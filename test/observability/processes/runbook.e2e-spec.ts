@@ -1,30 +1,30 @@
-import { execFile } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { findProgram } from '../../../scripts/debian-packages.js';
 import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
 import { MARIADB } from '../../../scripts/test-programs.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { useDatabase } from '../../support/databases.js';
 import { manage } from '../../support/management-api.js';
-import { readPage, shellBlocksOf } from '../../support/page-blocks.js';
+import { shellBlocksOf } from '../../support/page-blocks.js';
 import {
   environmentOf,
   PORTS,
+  PRODUCTION,
+  runProgram,
   type ServiceProcess,
   startServiceProcess,
   TestProcess,
 } from '../../support/processes.js';
+import { PROJECT, read } from '../../support/project-files.js';
 import { testRegistry, writeRegistry } from '../../support/test-registry.js';
 import { httpClientOf } from '../../support/test-service.js';
 import { INFO, infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
-const PROJECT = join(import.meta.dirname, '../../..');
 const PAGE = 'docs/operations.md';
 const OPERATOR = 'operator-token-of-the-tests-0123456789';
 
@@ -86,26 +86,24 @@ class RunbookFolder {
     const metricsUrl = readFileSync(join(this.cwd, 'metrics-url'), 'utf8');
     const functions = FUNCTIONS[SETTINGS.indexOf(setting)]?.replace('http://localhost:3001/metrics', metricsUrl);
     const env = { ...this.environment, PATH: `${join(this.cwd, 'bin')}:${process.env.PATH}` };
-    const script = `${functions}\n${commands}`;
-    const ended = promisify(execFile)('bash', ['--norc', '-uc', script], { cwd: this.cwd, env });
-    const { stdout, stderr } = await ended.catch((error: { stdout: string; stderr: string }) => error);
+    const parameters = ['--norc', '-uc', `${functions}\n${commands}`];
+    const { stdout, stderr } = await runProgram('bash', parameters, { cwd: this.cwd, env });
     return stdout + stderr;
   }
 }
 
 describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refused', () => {
   const SECRET = 'resource-server-secret-of-the-test';
-  let database: TestDatabase;
+  const database = useDatabase();
   let service: ServiceProcess;
   let folder: RunbookFolder;
   let ended: { access_token: string; entity_id: string };
 
   beforeAll(async () => {
-    database = await createEmptyDatabase();
     const cwd = database.folder;
     const registry = testRegistry();
     registry.resource_servers.push({ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] });
-    const environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    const environment = { ...environmentOf(database), ...PRODUCTION };
     service = await startServiceProcess({
       ...environment,
       MIGRATE_ON_START: 'true',
@@ -126,10 +124,7 @@ describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refu
     folder = new RunbookFolder(cwd, { ...environment, REQUEST_ID: requestId, ENTITY_ID: ended.entity_id });
     folder.write([{ log: service.process.stdout, metricsUrl: `${service.managementUrl}/metrics` }]);
   });
-  afterAll(async () => {
-    await service?.terminate();
-    await database?.remove();
-  });
+  afterAll(() => service?.terminate());
 
   const linesOf = (output: string) =>
     output
@@ -189,19 +184,19 @@ const PRINTED: Record<string, RegExp[]> = {
 };
 
 describe.runIf(MARIADB.find())('the runbook after faults', () => {
+  const database = useDatabase();
   let server: MariadbServer;
-  let database: TestDatabase;
   let folder: RunbookFolder;
   const services: ServiceProcess[] = [];
   let waiting: TestProcess;
 
   beforeAll(async () => {
     server = await startMariadb();
-    database = await createEmptyDatabase();
     const url = await server.createDatabase('service');
     const environment = {
       ...environmentOf({ ...database, url }),
-      ...{ NODE_ENV: 'production', AUTH_URL: 'https://auth.example', REDIS_URL: 'redis://127.0.0.1:1' },
+      ...PRODUCTION,
+      REDIS_URL: 'redis://127.0.0.1:1',
       ADMIN_TOKENS: `alice:${OPERATOR}`,
       TRUST_PROXY: '1',
       MIGRATE_ON_START: 'true',
@@ -229,7 +224,6 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     for (const each of services) each.process.signal('SIGKILL');
     await Promise.all([waiting?.ended, ...services.map((each) => each.process.ended)]);
     await server?.stop();
-    await database?.remove();
   });
 
   async function causeFaults(service: ServiceProcess, registryFile: string): Promise<void> {
@@ -285,7 +279,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
   );
 
   it('lists every section with such commands', () => {
-    const page = readPage(PAGE).split('\n## Runbook\n')[1] ?? '';
+    const page = read(PAGE).split('\n## Runbook\n')[1] ?? '';
     const headings = Array.from(page.matchAll(/^### (.*)$/gm), ([, heading = '']) => heading);
     const tested = [...Object.keys(PRINTED), "A customer's token is refused"];
     expect(headings.filter((heading) => !tested.includes(heading))).toEqual([]);

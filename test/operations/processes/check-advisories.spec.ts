@@ -1,15 +1,11 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
+import { listen } from '../../support/listen.js';
+import { runProgram } from '../../support/processes.js';
+import { PROJECT, read } from '../../support/project-files.js';
 
-const SCRIPT = join(import.meta.dirname, '../../../scripts/check-advisories.js');
-const VERSIONS: Record<string, string> = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'),
-).dependencies;
+const VERSIONS: Record<string, string> = JSON.parse(read('package.json')).dependencies;
 const ADVISORY = {
   id: 1,
   url: 'https://advisories.example/1',
@@ -34,14 +30,8 @@ async function check(advisories: Record<string, object[]> | undefined) {
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
     response.end(gzipSync(JSON.stringify(request.method === 'GET' ? { name, versions } : advisories)));
   });
-  await new Promise<void>((resolve) => registry?.listen(0, '127.0.0.1', resolve));
-  const npm_config_registry = `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`;
-  return new Promise<{ code: unknown; stderr: string }>((resolve) => {
-    const options = { env: { ...process.env, npm_config_registry } };
-    execFile(process.execPath, [SCRIPT], options, (error, _stdout, stderr) =>
-      resolve({ code: error?.code ?? 0, stderr }),
-    );
-  });
+  const env = { ...process.env, npm_config_registry: `${await listen(registry)}/` };
+  return runProgram(process.execPath, [`${PROJECT}/scripts/check-advisories.js`], { env });
 }
 
 describe('npm run check:advisories', () => {
@@ -52,7 +42,7 @@ describe('npm run check:advisories', () => {
   });
 
   it('exits with 0 and prints no violation if there is no advisory', async () => {
-    expect(await check({})).toEqual({ code: 0, stderr: '' });
+    expect(await check({})).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('says that the check was not made if the registry has no advisories service', async () => {

@@ -1,23 +1,21 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { connectTo } from '../../support/database-connection.js';
+import { emptyDatabaseOfTest, useDatabase } from '../../support/databases.js';
 import { environmentOf, runCli } from '../../support/processes.js';
 import { writeRegistry } from '../../support/test-registry.js';
 
 describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
-  let database: TestDatabase;
+  const database = useDatabase();
   let environment: Record<string, string>;
-  beforeAll(async () => {
-    database = await createEmptyDatabase();
+  beforeAll(() => {
     // None of these values is usable, so a command that read one of them would fail.
     const unusable = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', SESSION_SECRET: 'x', REDIS_URL: 'MARKED' };
     const alsoUnusable = { AUTH_URL_FILE: '/MARKED', REGISTRY_FILE: '/MARKED', TRUSTED_AGENT_ISSUERS: 'MARKED' };
     const used = { NODE_ENV: 'production', DATABASE_URL: database.url, DATA_DIR: database.folder };
     environment = { ...unusable, ...alsoUnusable, ...used };
   });
-  afterAll(() => database.remove());
 
   it('needs no key, secret or URL: migrate, registry apply, registry export and purge', async () => {
     const registry = writeRegistry(join(database.folder, 'registry.yaml'));
@@ -37,7 +35,7 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 30
 
 describe('protocol §3.14: a command', { timeout: 300_000 }, () => {
   it('does not raise the recorded lifetimes, which the service has configured shorter than the defaults', async () => {
-    const database = await createEmptyDatabase();
+    const database = await emptyDatabaseOfTest();
     const environment = environmentOf(database);
     await runCli(['migrate'], environment);
     const connection = await connectTo(database);
@@ -56,7 +54,6 @@ describe('protocol §3.14: a command', { timeout: 300_000 }, () => {
       longest_access_token_life: 86_400,
     });
     await connection.destroy();
-    await database.remove();
   });
 });
 
@@ -67,12 +64,10 @@ describe('protocol §9.3: a command without the DATA_DIR of the service', { time
   ];
 
   it.each(commands)('names the embedded database that does not exist, and does not create it: %s', async (command) => {
-    const database = await createEmptyDatabase();
-    const DATA_DIR = join(database.folder, 'another');
+    const DATA_DIR = join((await emptyDatabaseOfTest()).folder, 'another');
     const { code, stdout, stderr } = await runCli(command.split(' '), { DATA_DIR });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(`sqlite:${join(DATA_DIR, 'service.sqlite')} does not exist; set DATABASE_URL or DATA_DIR`);
     expect(existsSync(DATA_DIR)).toBe(false);
-    await database.remove();
   });
 });

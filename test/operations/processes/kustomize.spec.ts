@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { findKustomize } from '../../../scripts/test-programs.js';
 import { assertValid } from '../../support/manifest-schemas.js';
 import {
@@ -13,8 +12,8 @@ import {
   literalsOf,
   parseDocuments,
   podOf,
-  read,
 } from '../../support/manifests.js';
+import { read, temporaryFolder } from '../../support/project-files.js';
 
 const program = findKustomize();
 const COMMAND = program?.endsWith('kubectl') ? ['kustomize'] : ['build'];
@@ -54,8 +53,7 @@ function exampleWith(text: string): string {
 }
 
 describe.skipIf(program === undefined)('kustomize (skipped without the program kustomize or kubectl)', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'kustomize-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('kustomize');
   cpSync(DEPLOY, join(folder, 'customer-authorization-service/deploy/kubernetes'), { recursive: true });
 
   /** Builds a folder with these files next to the project. */

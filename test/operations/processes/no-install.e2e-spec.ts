@@ -1,23 +1,13 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { runProgram } from '../../support/processes.js';
+import { PROJECT, temporaryFolder } from '../../support/project-files.js';
 
-const SCRIPTS = join(import.meta.dirname, '../../../scripts');
-
-const folder = mkdtempSync(join(tmpdir(), 'no-install-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('no-install');
 
 /** Runs a test command on a machine whose PATH and cache are empty. */
-function run(script: string, ...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const env = { PATH: folder, HOME: folder };
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, [join(SCRIPTS, script), ...args], { env }, (_error, stdout, stderr) =>
-      resolve({ code: child.exitCode, stdout, stderr }),
-    );
-  });
-}
+const run = (script: string, ...args: string[]) =>
+  runProgram(process.execPath, [join(PROJECT, 'scripts', script), ...args], { env: { PATH: folder, HOME: folder } });
 
 describe('--no-install', () => {
   it('makes npm test end with 1 and name the packages that it would install', async () => {

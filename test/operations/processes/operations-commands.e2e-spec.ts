@@ -1,15 +1,20 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { findProgram } from '../../../scripts/debian-packages.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { WITH_REFRESH } from '../../support/customer-refresh.js';
+import { useDatabase } from '../../support/databases.js';
 import { manage } from '../../support/management-api.js';
 import { shellBlocksOf } from '../../support/page-blocks.js';
-import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import {
+  environmentOf,
+  PRODUCTION,
+  runCli,
+  runScript,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../../support/processes.js';
 import { moveOf } from '../../support/remember.js';
 import { httpClientOf } from '../../support/test-service.js';
 import { redeem } from '../../support/transfers.js';
@@ -49,13 +54,12 @@ async function tokenOfUser(
 }
 
 describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, section Administration', () => {
-  let database: TestDatabase;
+  const database = useDatabase();
   let service: ServiceProcess;
   let environment: Record<string, string>;
   let outputs: string[];
   beforeAll(async () => {
-    database = await createEmptyDatabase();
-    environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    environment = { ...environmentOf(database), ...PRODUCTION };
     const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:${ADMIN_TOKEN}` };
     service = await startServiceProcess({ ...environment, ...operator });
     const blocks = shellBlocksOf('docs/operations.md', '## Administration');
@@ -67,10 +71,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
     const variables = { ORGANIZATION, TOKEN: await tokenOfUser(service, environment, ADMIN_TOKEN) };
     outputs.push(...(await run([functions, ...blocks.slice(firstOfCustomers)], variables)).slice(1));
   }, 180_000);
-  afterAll(async () => {
-    await service?.terminate();
-    await database?.remove();
-  });
+  afterAll(() => service?.terminate());
 
   /** Runs blocks as one script. Returns the output of each block. */
   async function run(blocks: string[], variables: Record<string, string>): Promise<string[]> {
@@ -78,8 +79,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       .join(`\necho; echo '${SEPARATOR}'\n`)
       .replaceAll(/http:\/\/localhost:300[12]/g, service.managementUrl)
       .replaceAll('http://localhost:3000', service.url);
-    const env = { ...process.env, ADMIN_TOKEN, ...variables };
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
+    const stdout = await runScript(script, { env: { ...process.env, ADMIN_TOKEN, ...variables } });
     return stdout.split(SEPARATOR).map((output) => output.trim());
   }
 

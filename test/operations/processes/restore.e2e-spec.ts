@@ -1,7 +1,6 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createEmptyDatabase } from '../../../packages/conformance-kit/src/test-database.js';
@@ -10,19 +9,18 @@ import { MARIADB, MARIADB_BACKUP } from '../../../scripts/test-programs.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { shellBlocksOf } from '../../support/page-blocks.js';
-import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { environmentOf, runScript, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
+import { PROJECT, read } from '../../support/project-files.js';
 import { writeRegistry } from '../../support/test-registry.js';
 import { httpClientOf } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
-
-const PAGE = readFileSync('docs/operations.md', 'utf8');
-const DIST = join(import.meta.dirname, '../../../dist');
 
 /** The blocks of commands of the section, in its order. */
 const [FROM_DUMP = '', FROM_FULL_BACKUP = '', FROM_SQLITE = '', BEFORE_THE_START = '', AFTER_THE_START = ''] =
   shellBlocksOf('docs/operations.md', '## Backup and restore');
 /** The command of a row of the table of backups. */
-const backupCommand = (program: string) => new RegExp(`\`(${program} .*?)\``).exec(PAGE)?.[1] ?? '';
+const backupCommand = (program: string) =>
+  new RegExp(`\`(${program} .*?)\``).exec(read('docs/operations.md'))?.[1] ?? '';
 
 /** A database that is backed up while a service uses it, and restored after further changes. */
 interface Rehearsed {
@@ -33,10 +31,8 @@ interface Rehearsed {
 }
 
 /** Runs commands of the page in a folder. */
-async function run(script: string, { cwd, environment }: Pick<Rehearsed, 'cwd' | 'environment'>): Promise<string> {
-  const env = { PATH: process.env.PATH, ...environment };
-  return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd, env })).stdout;
-}
+const run = (script: string, { cwd, environment }: Pick<Rehearsed, 'cwd' | 'environment'>) =>
+  runScript(script, { cwd, env: { PATH: process.env.PATH, ...environment } });
 
 /** Tests that the steps of the page bring back the customers of the backup, and end what came after it. */
 async function rehearse(rehearsed: Rehearsed): Promise<void> {
@@ -77,7 +73,7 @@ async function rehearse(rehearsed: Rehearsed): Promise<void> {
 async function folderFor(url?: string): Promise<Pick<Rehearsed, 'environment' | 'cwd'>> {
   const database = await createEmptyDatabase();
   const cwd = database.folder;
-  symlinkSync(DIST, join(cwd, 'dist'));
+  symlinkSync(join(PROJECT, 'dist'), join(cwd, 'dist'));
   mkdirSync(join(cwd, 'var'));
   const own = environmentOf({ ...database, url: url ?? `sqlite:${join(cwd, 'var/service.sqlite')}` });
   return { cwd, environment: { ...own, REGISTRY_FILE: writeRegistry(join(cwd, 'registry.yaml')) } };

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
-
-const INFO = '/v2/customer/info';
+import { INFO, infoStatus } from '../../../../test/support/transfers.js';
 
 let site: GuideSite;
 beforeAll(async () => {
@@ -10,9 +9,7 @@ beforeAll(async () => {
 afterEach(() => site.clear());
 afterAll(() => site?.stop());
 
-/** The status that a token gets now. */
-const statusOf = async (token: string) =>
-  (await site.service.send('GET', INFO, { authorization: `Bearer ${token}` })).status;
+const statusOf = (token: string) => infoStatus(site.service, token);
 
 describe('leaveThisBrowser and logOutEverywhere', () => {
   it('leaves on this browser: all its open pages get a token of a new customer, and the old token does not end', async () => {

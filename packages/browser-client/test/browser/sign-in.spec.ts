@@ -2,9 +2,10 @@ import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { JWT_BEARER } from '../../../../test/support/assertion-issuer.js';
+import { deferred } from '../../../../test/support/deferred.js';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
 import { loadExample } from '../../../../test/support/load-example.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from '../../../../test/support/test-registry.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, changed, testRegistry } from '../../../../test/support/test-registry.js';
 
 const ISSUER = 'https://login.acme.example';
 const AUTH_URL = 'https://auth.example';
@@ -22,16 +23,10 @@ beforeEach(() => {
 });
 beforeAll(async () => {
   const registry = testRegistry();
-  registry.organizations = registry.organizations.map((organization) =>
-    'id' in organization && organization.id === ACME
-      ? { ...organization, grants: { [JWT_BEARER]: { ...settings, link_browsers: true } } }
-      : organization,
-  );
-  registry.clients = registry.clients.map((client) =>
-    'client_id' in client && client.client_id === ACME_SITE
-      ? { ...client, grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } }
-      : client,
-  );
+  const ofAcme = { grants: { [JWT_BEARER]: { ...settings, link_browsers: true } } };
+  registry.organizations = changed(registry.organizations, [ACME], ofAcme);
+  const ofSite = { grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } };
+  registry.clients = changed(registry.clients, [ACME_SITE], ofSite);
   site = await GuideSite.start({}, registry);
 });
 afterEach(() => site.clear());
@@ -222,11 +217,8 @@ describe('resumeSignIn', () => {
 
   it('of one tab does not sign the user in again after a sign-out in another', async () => {
     const session: { userId?: string } = { userId };
-    let release = () => {};
-    const isReleased = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const [tab, second] = [await openPage(session), await openPage(session, isReleased)];
+    const released = deferred();
+    const [tab, second] = [await openPage(session), await openPage(session, released.promise)];
     await signIn(tab);
     const user = await customerOf(tab);
     const request = second.waitForRequest(ASSERTION);
@@ -235,7 +227,7 @@ describe('resumeSignIn', () => {
     const signedOut = signOut(tab);
     const waiting = 'navigator.locks.query().then(({ pending }) => pending.length)';
     await expect.poll(() => tab.evaluate(waiting)).toBe(1);
-    release();
+    released.resolve();
     await Promise.all([resumed, signedOut]);
     await tab.reload();
     expect(await resume(tab)).not.toBe(user);

@@ -1,25 +1,23 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import ts from 'typescript';
 import { build, type PreviewServer, preview, type Rolldown } from 'vite';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { launchBrowser } from '../../../../test/support/browser-launch.js';
+import { temporaryFolder } from '../../../../test/support/project-files.js';
 import { ACME, ACME_SITE, testRegistry } from '../../../../test/support/test-registry.js';
-import { startTestService, type TestService } from '../../../../test/support/test-service.js';
+import { serviceOfTest } from '../../../../test/support/use-service.js';
 
 const PACKAGE = join(import.meta.dirname, '../..');
 const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
 const MAX_SIZE_BYTES = 5 * 1024;
 
 /** A project outside of this one, in which the packed package is installed. */
-let folder: string;
+const folder = temporaryFolder('vite-project');
 let server: PreviewServer | undefined;
-let service: TestService | undefined;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'vite-project-'));
   cpSync(join(PACKAGE, 'test/vite-project'), folder, { recursive: true });
   const target = join(folder, 'node_modules/browser-client');
   mkdirSync(target, { recursive: true });
@@ -29,11 +27,7 @@ beforeAll(() => {
     writeFileSync(join(folder, 'src', name), text);
   execFileSync('tar', ['-xzf', join(folder, tarball), '--strip-components=1', '-C', target]);
 });
-afterAll(async () => {
-  await server?.close();
-  await service?.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => server?.close());
 
 it('a strict TypeScript project compiles with the types of the package and the files of the README', () => {
   const { config } = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile);
@@ -49,23 +43,20 @@ it('the project that Vite has built gets a customer in a browser, and keeps it a
   const page = server.resolvedUrls?.local[0] as string;
   const registry = testRegistry();
   registry.clients = registry.clients.map((client) => ({ ...client, origins: [new URL(page).origin] }));
-  service = await startTestService({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
+  const service = await serviceOfTest({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
   const browser = await launchBrowser();
-  try {
-    const tab = await browser.newPage();
-    const output = tab.locator('output');
-    const url = service.url.replace('127.0.0.1', 'localhost'); // the host of the cookies
-    const query = (clientId: string) => new URLSearchParams({ url, clientId, organizationId: ACME }).toString();
-    await tab.goto(`${page}?${query(ACME_SITE)}`);
-    await expect.poll(() => output.innerText()).toMatch(/^[\w-]{36}$/);
-    const customer = await output.innerText();
-    await tab.reload();
-    await expect.poll(() => output.innerText()).toBe(customer);
-    await tab.goto(`${page}?${query('nobody')}`);
-    await expect.poll(() => output.innerText()).toContain('400 invalid_request');
-  } finally {
-    await browser.close();
-  }
+  onTestFinished(() => browser.close());
+  const tab = await browser.newPage();
+  const output = tab.locator('output');
+  const url = service.url.replace('127.0.0.1', 'localhost'); // the host of the cookies
+  const query = (clientId: string) => new URLSearchParams({ url, clientId, organizationId: ACME }).toString();
+  await tab.goto(`${page}?${query(ACME_SITE)}`);
+  await expect.poll(() => output.innerText()).toMatch(/^[\w-]{36}$/);
+  const customer = await output.innerText();
+  await tab.reload();
+  await expect.poll(() => output.innerText()).toBe(customer);
+  await tab.goto(`${page}?${query('nobody')}`);
+  await expect.poll(() => output.innerText()).toContain('400 invalid_request');
 });
 
 it('all exports have at most 5 KB in a compressed bundle', async () => {

@@ -1,15 +1,9 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { expectAccessible, SCREENSHOTS } from '../../../../test/support/accessibility.js';
-import { clickIn, resultOf, TryItSite } from '../support/try-it-page.js';
+import { clickIn, resultOf, tryItSite } from '../support/try-it-page.js';
 
 const MAX_TAB_COUNT = 30;
-
-let site: TryItSite;
-afterEach(async () => {
-  await site.closePages();
-  expect(site.problems.splice(0)).toEqual([]);
-});
 
 const agentTokenFragment = `#access_token=dev%3Ax.${Buffer.from('{"aud":"agent-api"}').toString('base64url')}.x&state=own`;
 
@@ -25,20 +19,20 @@ async function tabTo(page: Page, id: string): Promise<void> {
 }
 
 describe.each(['light', 'dark'] as const)('the pages below /try in %s mode', (colorScheme) => {
-  beforeAll(async () => {
-    site = await TryItSite.start(colorScheme);
-  });
-  afterAll(() => site?.stop());
+  const site = tryItSite(colorScheme);
 
   it('have no violation that axe finds, and no horizontal scroll bar', async () => {
     const options = { colorScheme };
     const check = async (page: Page, name: string) => {
-      const problemCount = site.problems.length;
+      const problemCount = site.current.problems.length;
       await expectAccessible(page, name, colorScheme);
       // In Firefox, a screenshot adds an inline style, which the page blocks.
-      if (SCREENSHOTS !== undefined) site.problems.splice(problemCount);
+      if (SCREENSHOTS !== undefined) site.current.problems.splice(problemCount);
     };
-    const [first, second] = [await site.open('/try', options), await site.open('/try/second-browser', options)];
+    const [first, second] = [
+      await site.current.open('/try', options),
+      await site.current.open('/try/second-browser', options),
+    ];
     await check(first, 'try-new');
     await clickIn(first, 'new', 'Get a token');
     await first.getByText('Source of the token helper').click();
@@ -63,16 +57,16 @@ describe.each(['light', 'dark'] as const)('the pages below /try in %s mode', (co
     await second.locator('#redeem-result', { hasText: 'is now customer' }).waitFor();
     await check(second, 'second-browser-done');
     await first.evaluate("sessionStorage.setItem('try-it state', 'own')");
-    await first.goto(`${site.url}/try/signed-in${agentTokenFragment}`);
+    await first.goto(`${site.current.url}/try/signed-in${agentTokenFragment}`);
     await check(first, 'signed-in');
     await first.reload();
     await check(first, 'signed-in-empty');
-    await first.goto(`${site.url}/try/signed-in?code=dev%3A1&state=any`);
+    await first.goto(`${site.current.url}/try/signed-in?code=dev%3A1&state=any`);
     await check(first, 'signed-in-code');
   });
 
   it.runIf(colorScheme === 'light')('can be used with the keyboard only, and say each result as a status', async () => {
-    const [page, second] = [await site.open(), await site.open('/try/second-browser')];
+    const [page, second] = [await site.current.open(), await site.current.open('/try/second-browser')];
     await page.bringToFront(); // Firefox gives the focus only to the page in front
     await page.keyboard.press('Tab');
     expect(await page.locator(':focus').innerText()).toBe('Skip to the content');

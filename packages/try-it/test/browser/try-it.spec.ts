@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { runScript } from '../../../../test/support/processes.js';
+import { read, temporaryFolder } from '../../../../test/support/project-files.js';
 import { clickIn, customerIn, recordRequests, tryItSite } from '../support/try-it-page.js';
 
 // cspell:ignore fulfill Cimg Cscript Ealert Fscript
 const site = tryItSite();
-const run = promisify(execFile);
-const ERROR_TEXTS = join(import.meta.dirname, '../../../browser-client/src/error-text.ts');
+/** The working folder of the copied commands. */
+const folder = temporaryFolder('try-it-curl');
 /** The sentence of `errorText`. */
-const [, BLOCKED] = /cookies_blocked: '(.+)'/.exec(readFileSync(ERROR_TEXTS, 'utf8')) ?? [];
+const [, BLOCKED] = /cookies_blocked: '(.+)'/.exec(read('packages/browser-client/src/error-text.ts')) ?? [];
 
 describe('the try-it page in a real browser', () => {
   it('shows a new customer, who is the same after a reload and another one after forgetting', async () => {
@@ -85,29 +82,24 @@ describe('the try-it page in a real browser', () => {
 
   it('copies commands that keep a customer of their own, and none for a proof that works once', async () => {
     const page = await site.current.open('/try', { permissions: ['clipboard-read', 'clipboard-write'] });
-    const folder = mkdtempSync(join(tmpdir(), 'try-it-curl-'));
     const outputOfCopy = async (step: string) => {
       await page.locator(`#${step}-wire`).getByRole('button', { name: 'Copy as curl' }).last().click();
       await page.locator(`#${step}-wire`).getByRole('button', { name: 'Copied' }).waitFor();
       const command = `${await page.evaluate('navigator.clipboard.readText()')}`;
-      return (await run('bash', ['-c', command], { cwd: folder })).stdout;
+      return runScript(command, { cwd: folder });
     };
-    try {
-      await clickIn(page, 'new', 'Get a token');
-      const created = customerIn(await outputOfCopy('new'));
-      await clickIn(page, 'returning', 'Ask again');
-      expect(await outputOfCopy('returning')).toContain(created);
-      await clickIn(page, 'forget', 'Forget this browser');
-      await outputOfCopy('forget');
-      await clickIn(page, 'new', 'Get a token');
-      expect(await outputOfCopy('new')).not.toContain(created);
-      const inBackend = await clickIn(page, 'backend', 'Get a token in the backend');
-      expect(await outputOfCopy('backend')).toContain(customerIn(inBackend));
-      await clickIn(page, 'user', 'Sign in as user-4711');
-      expect(await page.locator('#user-wire').innerText()).toContain('works once');
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    await clickIn(page, 'new', 'Get a token');
+    const created = customerIn(await outputOfCopy('new'));
+    await clickIn(page, 'returning', 'Ask again');
+    expect(await outputOfCopy('returning')).toContain(created);
+    await clickIn(page, 'forget', 'Forget this browser');
+    await outputOfCopy('forget');
+    await clickIn(page, 'new', 'Get a token');
+    expect(await outputOfCopy('new')).not.toContain(created);
+    const inBackend = await clickIn(page, 'backend', 'Get a token in the backend');
+    expect(await outputOfCopy('backend')).toContain(customerIn(inBackend));
+    await clickIn(page, 'user', 'Sign in as user-4711');
+    expect(await page.locator('#user-wire').innerText()).toContain('works once');
   });
 
   it('signs in as a user of the shop, and out again', async () => {

@@ -1,16 +1,14 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
-import { type ServiceProcess, START, startServiceProcess } from '../../../../test/support/processes.js';
+import { PRODUCTION, type ServiceProcess, START, startServiceProcess } from '../../../../test/support/processes.js';
+import { temporaryFolder } from '../../../../test/support/project-files.js';
 import { writeRegistry } from '../../../../test/support/test-registry.js';
 import { request } from '../../../../test/support/test-service.js';
 
 const PAGE_FILES = join(import.meta.dirname, '../../page');
-const PRODUCTION = { NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
-const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('try-it-process');
 
 /** Starts a program in a folder, by default in a new one. It ends with the test. */
 async function start(

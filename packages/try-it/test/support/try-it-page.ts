@@ -93,11 +93,11 @@ export function recordRequests(page: Page): string[] {
   return sent;
 }
 
-/** The site of a test file. After each test, its pages close, and no page may have caused a problem. */
-export function tryItSite(): { current: TryItSite } {
+/** The site of a test file or `describe`. After each test, its pages close, and no page may have caused a problem. */
+export function tryItSite(...options: Parameters<typeof TryItSite.start>): { current: TryItSite } {
   const site = {} as { current: TryItSite };
   beforeAll(async () => {
-    site.current = await TryItSite.start();
+    site.current = await TryItSite.start(...options);
   });
   afterEach(async () => {
     await site.current.closePages();

@@ -1,7 +1,8 @@
 import type { DataSource } from 'typeorm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
 import { connectTo } from '../../../support/database-connection.js';
+import { emptyDatabaseOfTest } from '../../../support/databases.js';
 import { environmentOf, runCli } from '../../../support/processes.js';
 import { startTestService } from '../../../support/test-service.js';
 
@@ -10,12 +11,9 @@ const SENTENCE = /the database has the schema of a build before 1\.0.*delete var
 let database: TestDatabase;
 let dataSource: DataSource;
 beforeEach(async () => {
-  database = await createEmptyDatabase();
+  database = await emptyDatabaseOfTest();
   dataSource = await connectTo(database);
-});
-afterEach(async () => {
-  await dataSource.destroy();
-  await database.remove();
+  onTestFinished(() => dataSource.destroy());
 });
 
 describe.each([

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
 import { TestBrowser } from '../../../support/cookie-grant.js';
 import { connectTo } from '../../../support/database-connection.js';
+import { useDatabase } from '../../../support/databases.js';
 import { environmentOf, runCli, startServiceProcess } from '../../../support/processes.js';
 import { rememberedPair, rememberingRegistry } from '../../../support/remember.js';
 import { writeRegistry } from '../../../support/test-registry.js';
@@ -17,16 +17,12 @@ const LATER_SCHEMA = [
   "INSERT INTO migrations (timestamp, name) VALUES (1999999999999, 'Later1999999999999')",
 ];
 
-let database: TestDatabase;
+const database = useDatabase();
 let dataSource: DataSource;
 beforeAll(async () => {
-  database = await createEmptyDatabase();
   dataSource = await connectTo(database);
 });
-afterAll(async () => {
-  await dataSource?.destroy();
-  await database?.remove();
-});
+afterAll(() => dataSource?.destroy());
 
 /** A new customer, who returns and moves to another browser, which returns too. @returns the statuses */
 async function useService(client: HttpClient): Promise<number[]> {

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { generate, type SubjectAltNameEntry } from 'selfsigned';
@@ -9,6 +8,7 @@ import { onMariadb } from '../../../../packages/conformance-kit/src/test-databas
 import { startMariadb } from '../../../../scripts/mariadb.js';
 import { findMariadb } from '../../../../scripts/test-programs.js';
 import { type Ended, PORTS, runCli, TestProcess } from '../../../support/processes.js';
+import { temporaryFolder } from '../../../support/project-files.js';
 
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 
@@ -16,7 +16,7 @@ const LOCALHOST: SubjectAltNameEntry = { type: 2, value: 'localhost' };
 const IP: SubjectAltNameEntry = { type: 7, ip: '127.0.0.1' };
 const OTHER: SubjectAltNameEntry = { type: 2, value: 'db.example' };
 
-const folder = mkdtempSync(join(tmpdir(), 'database-tls-'));
+const folder = temporaryFolder('database-tls');
 const [KEY, CERTIFICATE, SELF_ISSUED] = ['key.pem', 'certificate.pem', 'ca.pem'].map((name) => join(folder, name)) as [
   string,
   string,
@@ -46,9 +46,7 @@ function check(server: Mariadb, host: string, query: string, more: NodeJS.Proces
 
 function environmentFor(server: Mariadb, host: string, query: string, more: NodeJS.ProcessEnv = {}) {
   const url = Object.assign(new URL(server.url('mysql')), { hostname: host });
-  return {
-    ...{ DATABASE_URL: `${url}?${query}`, DATA_DIR: folder, SIGNING_KEYS_FILE: join(folder, 'keys.json'), ...more },
-  };
+  return { DATABASE_URL: `${url}?${query}`, DATA_DIR: folder, SIGNING_KEYS_FILE: join(folder, 'keys.json'), ...more };
 }
 
 const CONNECTED = { code: 1, stdout: 'migrations are pending\n' };
@@ -65,10 +63,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', () => {
     await writeCertificate(LOCALHOST);
     server = await startWithTls();
   });
-  afterAll(async () => {
-    await server?.stop();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => server?.stop());
 
   async function serveCertificate(...altNames: SubjectAltNameEntry[]): Promise<void> {
     await writeCertificate(...altNames);
@@ -130,23 +125,15 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', () => {
     await serveCertificate(LOCALHOST);
     const weak = 'DEFAULT@SECLEVEL=0'; // OpenSSL supports TLS 1.1 only at this security level.
     const old = await startWithTls('--tls-version=TLSv1.1', `--ssl-cipher=${weak}`);
+    onTestFinished(() => old.stop());
     const allowing = { NODE_OPTIONS: `--tls-min-v1.1 --tls-cipher-list=${weak}` };
-    try {
-      expectConnectionError(
-        await check(old, 'localhost', `ssl_ca=${SELF_ISSUED}`, allowing),
-        /unsupported protocol|version/i,
-      );
-    } finally {
-      await old.stop();
-    }
+    const ended = await check(old, 'localhost', `ssl_ca=${SELF_ISSUED}`, allowing);
+    expectConnectionError(ended, /unsupported protocol|version/i);
   });
 
   it('refuses a server without TLS if DATABASE_URL requires TLS', async () => {
     const plain = await startMariadb({ extra: ['--skip-ssl'] });
-    try {
-      expectConnectionError(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);
-    } finally {
-      await plain.stop();
-    }
+    onTestFinished(() => plain.stop());
+    expectConnectionError(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);
   });
 });

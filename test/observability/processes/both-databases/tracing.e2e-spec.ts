@@ -1,9 +1,10 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
 import { OtlpTracing } from '../../../../src/platform/tracing/otlp-tracing.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
+import { useDatabase } from '../../../support/databases.js';
+import { listen } from '../../../support/listen.js';
 import { environmentOf, startServiceProcess } from '../../../support/processes.js';
 import { startTestService, type TestService } from '../../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../../support/transfers.js';
@@ -40,8 +41,7 @@ class Receiver {
       }
       response.end('{}');
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const receiver = new Receiver(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const receiver = new Receiver(server, await listen(server));
     return receiver;
   }
 
@@ -114,11 +114,9 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
 
   it('fails no request when the receiver is unreachable or hangs, and the service still stops', async () => {
     receiver = await Receiver.start();
-    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
-    await new Promise((resolve) => silent.once('listening', resolve));
-    for (const port of [9, (silent.address() as AddressInfo).port]) {
-      const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
-      const untraced = await serviceOfTest({ environment });
+    const silent = createServer(() => undefined);
+    for (const OTEL_EXPORTER_OTLP_ENDPOINT of ['http://127.0.0.1:9', await listen(silent)]) {
+      const untraced = await serviceOfTest({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT } });
       const responses = await Promise.all(Array.from({ length: 50 }, () => untraced.post(TOKEN, cookieBody())));
       expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     }
@@ -127,8 +125,9 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   });
 });
 
+const database = useDatabase(createTestDatabase);
+
 it('without OTEL_EXPORTER_OTLP_ENDPOINT the OpenTelemetry SDK and exporter are not loaded', async () => {
-  const database = await createTestDatabase();
   const loaderHook =
     "import module from 'node:module'; module.registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";
   const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
@@ -141,5 +140,4 @@ it('without OTEL_EXPORTER_OTLP_ENDPOINT the OpenTelemetry SDK and exporter are n
   const hooks = Number(process.versions.node.split('.')[0]) >= 23;
   if (hooks) expect(on.process.stderr).toContain('LOADED');
   receiver.close();
-  await database.remove();
 });

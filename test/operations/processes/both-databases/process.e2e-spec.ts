@@ -1,17 +1,22 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  createEmptyDatabase,
-  onMariadb,
-  type TestDatabase,
-} from '../../../../packages/conformance-kit/src/test-database.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { readKeySet } from '../../../../src/access-token/key-set.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
+import { emptyDatabaseOfTest, useDatabase } from '../../../support/databases.js';
 import { expectError } from '../../../support/expect-error.js';
-import { environmentOf, PORTS, runCli, START, startServiceProcess, TestProcess } from '../../../support/processes.js';
+import {
+  environmentOf,
+  PORTS,
+  PRODUCTION,
+  runCli,
+  START,
+  startServiceProcess,
+  TestProcess,
+} from '../../../support/processes.js';
+import { temporaryFolder } from '../../../support/project-files.js';
 import { RawConnection } from '../../../support/raw-http.js';
 import { startTcpProxy } from '../../../support/tcp-proxy.js';
 import {
@@ -25,8 +30,7 @@ import {
 import { request } from '../../../support/test-service.js';
 
 const MARKER = 'MARKED-value';
-const root = mkdtempSync(join(tmpdir(), 'process-test-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('process-test');
 const newFolder = () => mkdtempSync(join(root, 'folder-'));
 
 const requestToken = (url: string) => request(url + TOKEN, { method: 'POST', body: JSON.stringify(cookieBody()) });
@@ -127,21 +131,9 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
   };
 
   it('ends the process before it listens, and names every invalid variable and its rule, but no value', async () => {
-    const message = await startFailure({
-      DATABASE_URL: `postgres://${MARKER}`,
-      PORT: MARKER,
-      MANAGEMENT_PORT: '70000',
-      AUTH_URL: `https://auth.example/${MARKER}/`,
-      MIGRATE_ON_START: MARKER,
-      TOKEN_REGION: `${MARKER}:`,
-      COOKIE_PREFIX: `${MARKER};`,
-      CUSTOMER_TOKEN_TTL: '-1',
-      LOG_LEVEL: MARKER,
-    });
-    const names = ['DATABASE_URL', 'PORT', 'MANAGEMENT_PORT', 'AUTH_URL', 'MIGRATE_ON_START', 'TOKEN_REGION'];
-    for (const name of [...names, 'COOKIE_PREFIX', 'CUSTOMER_TOKEN_TTL', 'LOG_LEVEL']) {
+    const message = await startFailure({ DATABASE_URL: `postgres://${MARKER}`, PORT: MARKER, LOG_LEVEL: MARKER });
+    for (const name of ['DATABASE_URL', 'PORT', 'LOG_LEVEL'])
       expect(message).toMatch(new RegExp(`^ +${name}: must .+$`, 'm'));
-    }
   });
 
   it.each(['PORT', 'MANAGEMENT_PORT'])('reports in one line that %s is in use', async (name) => {
@@ -161,18 +153,14 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     writeFileSync(TOKEN_REGION_FILE, 'eu-west\n');
     const REGISTRY_FILE = writeRegistry(join(DATA_DIR, 'r.yaml'));
     expect((await runCli(['registry', 'apply', REGISTRY_FILE], { DATA_DIR })).code).toBe(0);
-    const service = await startServiceProcess({
-      ...{ DATA_DIR, TOKEN_REGION_FILE },
-      ...{ NODE_ENV: 'production', AUTH_URL: 'https://auth.example' },
-    });
+    const service = await startServiceProcess({ DATA_DIR, TOKEN_REGION_FILE, ...PRODUCTION });
     expect((await requestToken(service.url)).body.access_token).toMatch(/^eu-west:/);
     expect(await service.terminate()).toBe(0);
     expect(service.process.stdout).not.toContain('TOKEN_REGION');
   });
 
   it('logs a warning in production if all tokens begin with the default region', async () => {
-    const environment = { DATA_DIR: newFolder(), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
-    const service = await startServiceProcess(environment);
+    const service = await startServiceProcess({ DATA_DIR: newFolder(), ...PRODUCTION });
     await service.process.says(/"level":"warn".*TOKEN_REGION: not set/);
     expect(await service.terminate()).toBe(0);
   });
@@ -198,14 +186,12 @@ describe.skipIf(onMariadb).concurrent('protocol §9.3: the command line', () => 
 
 describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
   const folder = newFolder();
-  let database: TestDatabase;
+  const database = useDatabase();
   let environment: Record<string, string>;
-  beforeAll(async () => {
-    database = await createEmptyDatabase();
+  beforeAll(() => {
     writeFileSync(database.url.slice('sqlite:'.length), ''); // SQLite reads an empty file as a database without tables
     environment = environmentOf(database);
   });
-  afterAll(() => database.remove());
 
   const cli = (...parameters: string[]) => runCli(parameters, environment);
   const apply = (registry: object, name = 'registry.yaml') =>
@@ -251,21 +237,14 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
   });
 
   it('registry apply rejects an invalid file as a whole, names every violation, and changes nothing', async () => {
-    const invalidRegistry = {
-      organizations: [
-        { id: ACME, name: 'Renamed' },
-        { id: MARKER, name: 'New' },
-      ],
-      clients: [{ client_id: 'new', name: 'New', client_type: MARKER, client_secret: MARKER, surprise: MARKER }],
-    };
+    const organizations = [{ id: ACME, name: 'Renamed' }];
+    const clients = [{ client_id: 'new', name: 'New', client_type: MARKER, surprise: MARKER }];
     const [invalid, missing] = await Promise.all([
-      apply(invalidRegistry, 'invalid.yaml'),
+      apply({ organizations, clients }, 'invalid.yaml'),
       cli('registry', 'apply', join(folder, 'nothing.yaml')),
     ]);
     for (const { code, stdout } of [invalid, missing]) expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    for (const path of ['organizations[1].id', 'clients[0].client_type', 'clients[0].surprise']) {
-      expect(invalid.stderr).toContain(`${path}: `);
-    }
+    for (const path of ['clients[0].client_type', 'clients[0].surprise']) expect(invalid.stderr).toContain(`${path}: `);
     expect(invalid.stderr).not.toContain(MARKER);
     expect(missing.stderr).toMatch(/cannot be read/);
     expect((await cli('registry', 'export')).stdout).toBe(exported);
@@ -273,69 +252,59 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
 });
 
 describe('processes on an empty database', () => {
-  const withDatabase = async (test: (database: TestDatabase, environment: Record<string, string>) => Promise<void>) => {
-    const database = await createEmptyDatabase();
-    try {
-      await test(database, environmentOf(database));
-    } finally {
-      await database.remove();
-    }
-  };
   const REGISTRY_FILE = writeRegistry(join(root, 'registry.yaml'));
 
-  it('that migrate at the same time run each migration once, and all exit with 0', () =>
-    withDatabase(async (_database, environment) => {
-      const ended = await Promise.all(Array.from({ length: 3 }, () => runCli(['migrate'], environment)));
-      expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ended.map(() => ({ code: 0, stderr: '' })));
-      const migrated = ended.flatMap(({ stdout }) => stdout.match(/^migrated: .*$/gm) ?? []);
-      expect(migrated.length).toBeGreaterThan(0);
-      expect(new Set(migrated).size).toBe(migrated.length);
-      expect((await runCli(['migrate', '--check'], environment)).code).toBe(0);
-    }));
+  it('that migrate at the same time run each migration once, and all exit with 0', async () => {
+    const environment = environmentOf(await emptyDatabaseOfTest());
+    const ended = await Promise.all(Array.from({ length: 3 }, () => runCli(['migrate'], environment)));
+    expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ended.map(() => ({ code: 0, stderr: '' })));
+    const migrated = ended.flatMap(({ stdout }) => stdout.match(/^migrated: .*$/gm) ?? []);
+    expect(migrated.length).toBeGreaterThan(0);
+    expect(new Set(migrated).size).toBe(migrated.length);
+    expect((await runCli(['migrate', '--check'], environment)).code).toBe(0);
+  });
 
-  it.runIf(onMariadb)('that start at the same time with one REGISTRY_FILE all serve', () =>
-    withDatabase(async (_database, environment) => {
-      const start = () => startServiceProcess({ ...environment, MIGRATE_ON_START: 'true', REGISTRY_FILE });
-      const services = await Promise.all([start(), start(), start()]);
-      for (const { url } of services) expect((await requestToken(url)).status).toBe(200);
-      expect(await Promise.all(services.map((service) => service.terminate()))).toEqual([0, 0, 0]);
-    }),
-  );
+  it.runIf(onMariadb)('that start at the same time with one REGISTRY_FILE all serve', async () => {
+    const environment = environmentOf(await emptyDatabaseOfTest());
+    const start = () => startServiceProcess({ ...environment, MIGRATE_ON_START: 'true', REGISTRY_FILE });
+    const services = await Promise.all([start(), start(), start()]);
+    for (const { url } of services) expect((await requestToken(url)).status).toBe(200);
+    expect(await Promise.all(services.map((service) => service.terminate()))).toEqual([0, 0, 0]);
+  });
 
-  it.runIf(onMariadb)('that start before the migrations wait for them', () =>
-    withDatabase(async (_database, environment) => {
-      const starting = TestProcess.start('main.js', [], { ...PORTS, ...environment, REGISTRY_FILE });
-      await starting.says(/migrations are pending; run: node dist\/cli\.js migrate/);
-      expect((await runCli(['migrate'], environment)).code).toBe(0);
-      const [, port] = await starting.says(/port (\d+) for callers/);
-      expect((await requestToken(`http://127.0.0.1:${port}`)).status).toBe(200);
-      starting.signal('SIGTERM');
-      expect((await starting.ended).code).toBe(0);
-    }),
-  );
+  it.runIf(onMariadb)('that start before the migrations wait for them', async () => {
+    const environment = environmentOf(await emptyDatabaseOfTest());
+    const starting = TestProcess.start('main.js', [], { ...PORTS, ...environment, REGISTRY_FILE });
+    await starting.says(/migrations are pending; run: node dist\/cli\.js migrate/);
+    expect((await runCli(['migrate'], environment)).code).toBe(0);
+    const [, port] = await starting.says(/port (\d+) for callers/);
+    expect((await requestToken(`http://127.0.0.1:${port}`)).status).toBe(200);
+    starting.signal('SIGTERM');
+    expect((await starting.ended).code).toBe(0);
+  });
 
   it.runIf(onMariadb)(
-    'wait in migrate and at the start while the database is unreachable, but fail in other commands',
-    () =>
-      withDatabase(async (database, environment) => {
-        const proxy = await startTcpProxy(database.url);
-        await proxy.cut();
-        const unreachable = { ...environment, DATABASE_URL: proxy.through(database.url) };
-        const exporting = runCli(['registry', 'export'], unreachable);
-        const migrating = TestProcess.start('cli.js', ['migrate'], unreachable);
-        const starting = TestProcess.start('main.js', [], { ...PORTS, ...unreachable });
-        const { code, stdout, stderr } = await exporting;
-        expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-        expect(stderr).toMatch(/ECONNREFUSED/);
-        expect(stderr).not.toContain(new URL(database.url).password);
-        await starting.says(/tries again/);
-        starting.signal('SIGTERM');
-        expect(await starting.ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining('listening on') });
-        await migrating.says(/tries again/, 'stderr');
-        await proxy.restore();
-        expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(migrated: \w+\n)+$/) });
-        expect(migrating.stderr).toContain('the database is usable now');
-        await proxy.close();
-      }),
+    'wait in migrate and at the start for an unreachable database, but fail in other commands',
+    async () => {
+      const database = await emptyDatabaseOfTest();
+      const proxy = await startTcpProxy(database.url);
+      await proxy.cut();
+      const unreachable = { ...environmentOf(database), DATABASE_URL: proxy.through(database.url) };
+      const exporting = runCli(['registry', 'export'], unreachable);
+      const migrating = TestProcess.start('cli.js', ['migrate'], unreachable);
+      const starting = TestProcess.start('main.js', [], { ...PORTS, ...unreachable });
+      const { code, stdout, stderr } = await exporting;
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toMatch(/ECONNREFUSED/);
+      expect(stderr).not.toContain(new URL(database.url).password);
+      await starting.says(/tries again/);
+      starting.signal('SIGTERM');
+      expect(await starting.ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining('listening on') });
+      await migrating.says(/tries again/, 'stderr');
+      await proxy.restore();
+      expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(migrated: \w+\n)+$/) });
+      expect(migrating.stderr).toContain('the database is usable now');
+      await proxy.close();
+    },
   );
 });
