@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -27,7 +27,7 @@ export interface Cluster {
 }
 
 /** Starts all pods at once on an empty database. One of them migrates, and each applies the registry file. */
-export async function startCluster(name: string, registry?: RegistryDocument): Promise<Cluster> {
+async function startCluster(name: string, registry?: RegistryDocument): Promise<Cluster> {
   const nodes = openNodes(inject('clusterPlan'));
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'), registry);
@@ -47,6 +47,14 @@ export async function startCluster(name: string, registry?: RegistryDocument): P
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** The cluster of a test file. The function makes the registry, if it is not that of the tests. */
+export function useCluster(name: string, registryOf?: () => Promise<RegistryDocument> | RegistryDocument): Cluster {
+  const cluster = {} as Cluster;
+  beforeAll(async () => void Object.assign(cluster, await startCluster(name, await registryOf?.())));
+  afterAll(() => cluster.stop?.());
+  return cluster;
 }
 
 /** The other pods of the cluster. */

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
+import { expectInvalidGrant, expectUnavailable } from '../support/expect-error.js';
 import { figure } from '../support/measurements.js';
 import { successfulOf, times } from '../support/races.js';
 import type { TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, redeemBody, transferToken } from '../support/transfers.js';
-import { type Cluster, type ClusterPod, othersOf, startCluster } from './cluster.js';
-import { expectUnavailable, untilServing } from './node-outages.js';
+import { type ClusterPod, othersOf, useCluster } from './cluster.js';
+import { untilServing } from './node-outages.js';
 
 const CODE_COUNT = 60;
 const REQUESTS_PER_RACE = 6;
@@ -16,11 +16,7 @@ const REQUESTS_PER_RACE = 6;
 const EARLY_RACE_COUNT = 40;
 const RACE_INTERVAL_MS = 10;
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster('codes_in_outages');
-});
-afterAll(() => cluster?.stop());
+const cluster = useCluster('codes_in_outages');
 
 describe('protocol §3.6, while a node of three is cut off', () => {
   it.each([0, 1, 2])(

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { figure, LongestWait } from '../support/measurements.js';
@@ -6,7 +6,7 @@ import { times, winnerOf } from '../support/races.js';
 import { moveOf, rememberingRegistry } from '../support/remember.js';
 import { ACME_ORIGIN } from '../support/test-registry.js';
 import { infoStatus, newCustomer, redeemBody, transferToken } from '../support/transfers.js';
-import { type Cluster, conflictsOf, startCluster } from './cluster.js';
+import { conflictsOf, useCluster } from './cluster.js';
 
 const TRANSFER_CODE_COUNT = 1000;
 const REQUESTS_PER_CODE = 6;
@@ -18,11 +18,7 @@ const REQUESTS_PER_RACE = 20;
 /** A second use that is handled later than this after the first one is a replay (protocol §3.7). */
 const DUPLICATE_WINDOW_MS = 2_000;
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster('codes', rememberingRegistry());
-});
-afterAll(() => cluster?.stop());
+const cluster = useCluster('codes', rememberingRegistry);
 
 /** The number of rows, read from the third node. */
 async function countOf(rows: string): Promise<number> {

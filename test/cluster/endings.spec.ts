@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registryWithSignIn, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import { implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
@@ -15,7 +15,7 @@ import { FROM_PAGE, LINK, REMEMBER } from '../support/sign-in-services.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import type { HttpClient, TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
-import { type Cluster, type ClusterPod, conflictsOf, startCluster } from './cluster.js';
+import { type ClusterPod, conflictsOf, useCluster } from './cluster.js';
 import { retryUntilAvailable } from './node-outages.js';
 
 const ROUND_COUNT = 20;
@@ -23,21 +23,16 @@ const REQUESTS_PER_RACE = 6;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 let users: SignInSystem;
-let cluster: Cluster;
-let agent: { authorization: string };
-beforeAll(async () => {
+afterAll(() => users?.issuer.stop());
+const cluster = useCluster('endings', async () => {
   users = await SignInSystem.start();
   const { issuer } = users.settings();
-  const { organizations, clients } = registryWithSignIn({ [ACME]: { issuer, jwks: users.jwks, link_browsers: true } });
-  const managing = managingRegistry();
-  const signInClients = clients.filter((client) => (client as { client_id: string }).client_id === SIGN_IN);
-  const registry = { ...managing, organizations, clients: [...(managing.clients ?? []), ...signInClients] };
-  cluster = await startCluster('endings', registry);
-  agent = bearer(await implicitToken(cluster.pods[0]));
+  const settings = { issuer, jwks: users.jwks, link_browsers: true };
+  return registryWithSignIn({ [ACME]: settings }, managingRegistry());
 });
-afterAll(async () => {
-  await cluster?.stop();
-  await users?.issuer.stop();
+let agent: { authorization: string };
+beforeAll(async () => {
+  agent = bearer(await implicitToken(cluster.pods[0]));
 });
 
 /** The pods, each of them in the first place in turn. */

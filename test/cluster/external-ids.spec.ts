@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { implicitToken } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { expectUnavailable } from '../support/expect-error.js';
 import { figure, LongestWait } from '../support/measurements.js';
 import { successfulOf, times } from '../support/races.js';
 import type { TestResponse } from '../support/test-service.js';
-import { type Cluster, type ClusterPod, conflictsOf, othersOf, startCluster } from './cluster.js';
-import { expectUnavailable, retryUntilAvailable, untilServing } from './node-outages.js';
+import { type ClusterPod, conflictsOf, othersOf, useCluster } from './cluster.js';
+import { retryUntilAvailable, untilServing } from './node-outages.js';
 
 const ID_COUNT = 200;
 const CONCURRENT_ID_COUNT = 10;
@@ -20,13 +21,11 @@ const OUTAGE_ID_COUNT = 60;
 /** The interval between races, so that some races end before the kill, some overlap it, and some start after it. */
 const RACE_INTERVAL_MS = 20;
 
-let cluster: Cluster;
+const cluster = useCluster('external_ids');
 let agent: { authorization: string };
 beforeAll(async () => {
-  cluster = await startCluster('external_ids');
   agent = bearer(await implicitToken(cluster.pods[0]));
 });
-afterAll(() => cluster?.stop());
 
 const textFor = (externalId: string) => JSON.stringify(agentTokenBody({ external_id: externalId }));
 const send = (pod: ClusterPod, externalId: string) => pod.post(TOKEN, textFor(externalId), agent);

@@ -1,29 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant, expectInvalidToken } from '../support/expect-error.js';
+import { expectInvalidGrant, expectInvalidToken, expectUnavailable } from '../support/expect-error.js';
 import { figure } from '../support/measurements.js';
 import type { TestResponse } from '../support/test-service.js';
 import { INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { type Cluster, type ClusterPod, customerStatus, startCluster, untilUnavailable } from './cluster.js';
-import { expectUnavailable, retryUntilAvailable, underLoad, untilServing } from './node-outages.js';
+import { type ClusterPod, customerStatus, untilUnavailable, useCluster } from './cluster.js';
+import { retryUntilAvailable, underOutage, untilServing } from './node-outages.js';
 
 /** The time for which the other nodes run without the node. */
 const OUTAGE_MS = 3_000;
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster('outages');
-});
-afterAll(() => cluster?.stop());
+const cluster = useCluster('outages');
 
 const info = (pod: ClusterPod, token: string): Promise<TestResponse> => pod.send('GET', INFO, bearer(token));
 
 describe('if one node of three fails', () => {
   it('by a kill, its pod responds with 503, the other pods serve, and no customer is lost', async () => {
     const [one, two, hit] = cluster.pods;
-    await underLoad(cluster.pods, hit, 'a node killed', async () => {
+    await underOutage(cluster.pods, hit, 'a node killed', async () => {
       hit.node.kill();
       await untilUnavailable(hit);
       expectUnavailable(await hit.post(TOKEN, cookieBody()));
@@ -37,7 +33,7 @@ describe('if one node of three fails', () => {
 
   it('by a freeze, its pod responds with 503, the other pods serve, and its pod recovers without a restart', async () => {
     const [one, hit, three] = cluster.pods;
-    await underLoad(cluster.pods, hit, 'a node frozen', async () => {
+    await underOutage(cluster.pods, hit, 'a node frozen', async () => {
       hit.node.freeze();
       await untilUnavailable(hit);
       await Promise.all([untilServing(one), untilServing(three)]);
@@ -51,7 +47,7 @@ describe('if one node of three fails', () => {
 
   it('by a network partition, its pod responds with 503, and serves again after the partition', async () => {
     const [hit, two, three] = cluster.pods;
-    await underLoad(cluster.pods, hit, 'a node cut off', async () => {
+    await underOutage(cluster.pods, hit, 'a node cut off', async () => {
       await hit.node.cutOff();
       await untilUnavailable(hit);
       await Promise.all([untilServing(two), untilServing(three)]);

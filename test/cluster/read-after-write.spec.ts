@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
@@ -7,7 +7,7 @@ import { startPod } from '../support/processes.js';
 import { times } from '../support/races.js';
 import { type HttpClient, httpClientOf } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
-import { type Cluster, othersOf, startCluster } from './cluster.js';
+import { othersOf, useCluster } from './cluster.js';
 
 /** READ_PAIRS sets the number of each kind of pairs, and adds a measurement without the session settings. */
 const { READ_PAIRS } = process.env;
@@ -16,11 +16,7 @@ const CONCURRENT_PAIR_COUNT = 10;
 const ROUND_COUNT = 200;
 const UNKNOWN_VARIABLE_ERRNO = 1193;
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster('read_pairs');
-});
-afterAll(() => cluster?.stop());
+const cluster = useCluster('read_pairs');
 
 /**
  * Creates customers on one node, recognizes them on the next one, and ends their tokens there.

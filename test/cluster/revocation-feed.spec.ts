@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
@@ -7,7 +7,7 @@ import { figure } from '../support/measurements.js';
 import { FEED_SECRET, FEED_SERVERS, type FeedEntry, readFeed } from '../support/revocation-feed.js';
 import { testRegistry } from '../support/test-registry.js';
 import { newCustomer } from '../support/transfers.js';
-import { type Cluster, type ClusterPod, startCluster, untilUnavailable } from './cluster.js';
+import { type ClusterPod, untilUnavailable, useCluster } from './cluster.js';
 import { untilServing } from './node-outages.js';
 
 /** Writers on each pod. */
@@ -19,11 +19,7 @@ const OUTAGE_MS = 5_000;
 /** Far longer than the outage of a node, so that a revocation that never appears fails the test. */
 const CATCH_UP_TIMEOUT_MS = 60_000;
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster('revocation_feed', { ...testRegistry(), resource_servers: FEED_SERVERS });
-});
-afterAll(() => cluster?.stop());
+const cluster = useCluster('revocation_feed', () => ({ ...testRegistry(), resource_servers: FEED_SERVERS }));
 
 /** Ends tokens on one pod until it is stopped. Records when each response that confirmed the end arrived. */
 async function endTokens(pod: ClusterPod, ended: Map<string, number>, stopping: AbortSignal): Promise<void> {

@@ -48,13 +48,15 @@ export class FaultTestEnvironment {
   }
 }
 
+const CALLER_COUNT = 60;
+
 /** Injects a fault while callers send requests, and checks the history of the callers against the protocol. */
 export async function underLoad(
   urls: () => string[],
   fault: (load: Load) => Promise<void>,
-  callerCount = 60,
+  maxWaitMs?: number,
 ): Promise<Findings> {
-  const load = new Load(urls, callerCount);
+  const load = new Load(urls, CALLER_COUNT);
   await sleep(1_000);
   await fault(load);
   await sleep(1_000);
@@ -62,7 +64,7 @@ export async function underLoad(
   const before = load.history.length;
   const customers = await load.visitAll();
   const visits = load.history.slice(before);
-  const findings = checkHistory(load.history);
+  const findings = checkHistory(load.history, maxWaitMs);
   const { requests, statuses, longest } = findings;
   process.stdout.write(`${JSON.stringify({ requests, statuses, longest: Math.round(longest), customers })}\n`);
   expect(findings.violations.slice(0, 10)).toEqual([]);

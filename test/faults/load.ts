@@ -90,6 +90,7 @@ export class Load {
     const result = await request(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     const entityId = result.body?.entity_id;
     this.history.push({
+      url,
       begun,
       ended: performance.now(),
       status: result.status,
