@@ -12,7 +12,7 @@ import { figure } from '../support/measurements.js';
 import { successfulOf, times } from '../support/races.js';
 import { moveOf } from '../support/remember.js';
 import { FROM_PAGE, LINK, REMEMBER } from '../support/sign-in-services.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { ACME, ACME_SITE, AT_RIVAL } from '../support/test-registry.js';
 import type { HttpClient, TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 import { type ClusterPod, conflictsOf, useCluster } from './cluster.js';
@@ -20,7 +20,6 @@ import { retryUntilAvailable } from './node-outages.js';
 
 const ROUND_COUNT = 20;
 const REQUESTS_PER_RACE = 6;
-const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 let users: SignInSystem;
 afterAll(() => users?.issuer.stop());

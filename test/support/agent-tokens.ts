@@ -1,9 +1,9 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { type RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
-import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
+import { BACKEND_CALLBACK, FORM } from './authorization-page.js';
 import { applyRegistry } from './registry-files.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET } from './test-registry.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, changed } from './test-registry.js';
 import { type HttpClient, type TestResponse, type TestService } from './test-service.js';
 import { type UsedService } from './use-service.js';
 
@@ -27,19 +27,6 @@ export function exchangeCode(service: HttpClient, code: string, more: Record<str
   return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
 }
 
-export const ACME_NATIVE_FORM = { client_id: ACME_NATIVE };
-
-/** Exchanges a code as the native application, which has no secret. */
-export function exchangeNativeCode(
-  service: HttpClient,
-  code: string,
-  code_verifier: string,
-  headers: Record<string, string> = {},
-): Promise<TestResponse> {
-  const body = { grant_type: 'authorization_code', code, code_verifier, redirect_uri: NATIVE_CALLBACK };
-  return service.post('/v2/token', { ...body, ...ACME_NATIVE_FORM }, headers);
-}
-
 export function refresh(service: HttpClient, refreshToken: string, more: Record<string, string | undefined> = {}) {
   return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 }
@@ -47,10 +34,7 @@ export function refresh(service: HttpClient, refreshToken: string, more: Record<
 /** Applies a registry again with a new password for one agent. */
 export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
   const password = randomBytes(16).toString('hex');
-  const agents = registry.agents?.map((agent) =>
-    (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
-  );
-  await applyRegistry(service, { ...registry, agents: agents ?? [] });
+  await applyRegistry(service, { ...registry, agents: changed(registry.agents ?? [], [email], { password }) });
   return password;
 }
 

@@ -2,11 +2,10 @@ import { DataSource } from 'typeorm';
 import { expect } from 'vitest';
 import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
 import { TOKEN } from './cookie-grant.js';
-import { tokenHashOf } from './refresh-families.js';
 import { type Move, moveOf } from './remember.js';
 import { ACME_NATIVE, ACME_SITE, changed, testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
-import { newCustomer, redeemBody } from './transfers.js';
+import { hashesOf, newCustomer, redeemBody } from './transfers.js';
 
 /** The grants of a client that may use refresh tokens of customers. */
 export const WITH_REFRESH = ['cookie', 'agent_token', 'identity_token', 'refresh_token'];
@@ -73,5 +72,5 @@ export async function rowsOf({ application }: TestService, familyId: string): Pr
 export async function currentOf({ application }: TestService, tokens: string[]): Promise<string[]> {
   const families = await application.get(DataSource).getRepository(RefreshFamily).find();
   const current = families.map(({ currentHash }) => currentHash);
-  return tokens.filter((token) => current.includes(tokenHashOf(token)));
+  return tokens.filter((token) => current.includes(hashesOf(token).tokenHash));
 }

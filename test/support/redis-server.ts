@@ -24,17 +24,9 @@ export class TestRedis {
   }
 
   async start(): Promise<void> {
-    const options = [
-      '--port',
-      `${this.port}`,
-      '--bind',
-      '127.0.0.1',
-      '--save',
-      '',
-      '--requirepass',
-      'a-password-of-redis',
-    ];
-    this.child = spawn(REDIS_SERVER as string, [...options, '--dir', '/tmp'], { stdio: 'ignore' });
+    const address = ['--port', `${this.port}`, '--bind', '127.0.0.1'];
+    const options = ['--save', '', '--requirepass', 'a-password-of-redis', '--dir', '/tmp'];
+    this.child = spawn(REDIS_SERVER as string, [...address, ...options], { stdio: 'ignore' });
     while (!(await this.acceptsConnections())) await sleep(20);
   }
 

@@ -8,7 +8,6 @@ import { exchangeCode } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
 import { AgentBrowser, codeOf } from './authorization-page.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
-import { familyHashOf } from './refresh-families.js';
 import { ACME_SITE } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
@@ -64,10 +63,18 @@ export async function ageRedemption(service: TestService, code: string, seconds:
   await codes.update({ hash: row.hash }, { consumedAt });
 }
 
+/** The hashes by which the database finds the family of a refresh token `REGION:F.R`, and the token. */
+export function hashesOf(refreshToken: string) {
+  const [family = '', secret = ''] = (refreshToken.split(':')[1] as string).split('.');
+  return { familyHash: sha256(family), tokenHash: sha256(secret) };
+}
+
 /** Makes the last rotation in the refresh family of a token older. */
 export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
   const families = application.get(DataSource).getRepository(RefreshFamily);
-  const { id, rotatedAt, countedSince } = await families.findOneByOrFail({ familyHash: familyHashOf(refreshToken) });
+  const { id, rotatedAt, countedSince } = await families.findOneByOrFail({
+    familyHash: hashesOf(refreshToken).familyHash,
+  });
   const earlier = (time: Date) => new Date(time.getTime() - seconds * 1000);
   await families.update({ id }, { rotatedAt: earlier(rotatedAt), countedSince: earlier(countedSince) });
 }
