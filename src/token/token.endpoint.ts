@@ -12,6 +12,7 @@ import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
+import type { Browser } from '../routes/client-request.js';
 import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
@@ -51,8 +52,10 @@ export class TokenEndpoint implements TokenServices {
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
-    const { grant, client, organization, caller: agent } = request;
-    const work = async () => grant.handler.grant(grantRequestOf(request));
+    const { grant, parameters: body, client, organization, caller: agent, http, route } = request;
+    const groupId = route.group?.groupId ?? '';
+    const input = new CheckedGrantRequest(body, client, organization as Organization, groupId, agent, browserOf(http));
+    const work = async () => grant.handler.grant(input);
     const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
@@ -116,18 +119,18 @@ function tokenResponse(
   return response;
 }
 
-/** What a grant gets of a request. The network is a getter, because few grants need it, and finding it out takes time. */
-function grantRequestOf(request: TokenRequest): GrantRequest<GrantBody, AgentPrincipal | undefined> {
-  const { parameters, client, organization, route, caller, http } = request;
-  return {
-    body: parameters,
-    client,
-    organization: organization as Organization,
-    groupId: route.group?.groupId ?? '',
-    agent: caller,
-    browser: browserOf(http),
-    get network() {
-      return requestContext.required().network;
-    },
-  };
+/** What a grant gets of a request. A class, because few grants need the network, and finding it out takes time. */
+class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
+  constructor(
+    readonly body: GrantBody,
+    readonly client: ClientApplication,
+    readonly organization: Organization,
+    readonly groupId: string,
+    readonly agent: AgentPrincipal | undefined,
+    readonly browser: Browser,
+  ) {}
+
+  get network(): string {
+    return requestContext.required().network;
+  }
 }
