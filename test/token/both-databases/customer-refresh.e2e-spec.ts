@@ -26,7 +26,7 @@ import { identitiesOf } from '../../support/identities.js';
 import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
 import { moveOf } from '../../support/remember.js';
-import { type Sender, statementsOf } from '../../support/statements.js';
+import { delaySelects, type Sender, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_NATIVE, PUBLIC_SITE } from '../../support/test-registry.js';
 import {
   agentTokenPair,
@@ -200,6 +200,7 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
 
   it('gets one successor in each response when 12 uses race', async () => {
     let token = (await stayOf(service, undefined, {}, NETWORK)).refresh_token;
+    for (const each of [service, other]) delaySelects(each);
     for (let round = 0; round < 5; round++) {
       const racing = token;
       const responses = await times(12, (index) => refreshCustomer(index % 2 ? service : other, racing, {}, NETWORK));
