@@ -6,7 +6,7 @@ import type { TestResponse } from '../support/test-service.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
 import type { Operation } from './operations.js';
 import { SMUGGLED_ID } from './raw-shapes.js';
-import { ADMIN_TOKEN, RESOURCE_SERVER } from './world.js';
+import { ADMIN_TOKEN, cookiesOf, RESOURCE_SERVER } from './world.js';
 
 /** The hint of a response to bytes that are not an HTTP request. Any route may return it. */
 const BROKEN = '"error_hint":"HTTP: malformed or incomplete request"';
@@ -27,7 +27,7 @@ export class Oracle {
     const { port, target } = request;
     const method = request.method.trim();
     const path = pathOf(target);
-    if (this.isBroken(response)) return this.violationOfAny(response) ?? violationOfError(response, request);
+    if (response.text.includes(BROKEN)) return this.violationOfAny(response) ?? violationOfError(response, request);
     const received = receivedResponse(port, method, path, response);
     return (
       this.violationOfAny(response) ??
@@ -43,10 +43,6 @@ export class Oracle {
   /** The violation in a response to bytes that are not a known request, or `undefined`. */
   violationOfRaw(response: TestResponse): string | undefined {
     return this.violationOfAny(response) ?? (response.status >= 400 ? violationOfError(response) : undefined);
-  }
-
-  isBroken({ text }: TestResponse): boolean {
-    return text.includes(BROKEN);
   }
 
   private violationOfAny(response: TestResponse): string | undefined {
@@ -163,11 +159,4 @@ class Ownership {
     if (!owner || owner.identityScope.startsWith(organization)) return undefined;
     return `a customer of another organization, ${id}`;
   }
-}
-
-function cookiesOf(response: TestResponse): { id: string; secret: string } | undefined {
-  const values = response.cookies.map((line) => /^__svc_(cid|cst)=([^;]*)/.exec(line));
-  const id = values.find((found) => found?.[1] === 'cid')?.[2];
-  const secret = values.find((found) => found?.[1] === 'cst')?.[2];
-  return id !== undefined && secret !== undefined ? { id, secret } : undefined;
 }

@@ -3,11 +3,6 @@ import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 /** The id of a smuggled request. Only a vulnerable server parses and executes it. */
 export const SMUGGLED_ID = 'fz-smuggled-request';
 
-export interface RawShape {
-  name: string;
-  bytes: Buffer;
-}
-
 const BODY = '{"grant_type":"cookie","client_id":"acme-site","response_type":"token"}';
 const SMUGGLED = `GET /v2/customer/info HTTP/1.1\r\nHost: auth.example\r\nX-Request-Id: ${SMUGGLED_ID}\r\n\r\n`;
 const HOST = 'Host: auth.example';
@@ -75,7 +70,7 @@ const CUT: Record<string, string> = {
 const SHAPES: Record<string, string> = { ...AMBIGUOUS, ...HEADS, ...CUT };
 
 /** A random shape, which is sometimes cut off at a random position. */
-export function rawShape(random: Random): RawShape {
+export function rawShape(random: Random): { name: string; bytes: Buffer } {
   const name = random.pick(Object.keys(SHAPES));
   const bytes = Buffer.from(SHAPES[name] as string, 'latin1');
   if (random.chance(0.7)) return { name, bytes };

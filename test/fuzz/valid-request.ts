@@ -22,7 +22,6 @@ import {
 /** A valid request in parts that mutations can still change. */
 export interface Draft {
   request: FuzzRequest;
-  operation: Operation;
   path: string;
   query: Fields;
   fields: Fields | undefined;
@@ -60,7 +59,7 @@ export function validRequest(operation: Operation, world: World, random: Random)
   if (body) setHeader(request, 'Content-Type', body.mediaType);
   request.forgedToken = scene.forgedToken;
   setSpend(request, scene, path);
-  return { request, operation, path, query, fields, mediaType: body?.mediaType };
+  return { request, path, query, fields, mediaType: body?.mediaType };
 }
 
 function sceneFor(operation: Operation, schema: Schema | undefined, world: World, random: Random): Scene {

@@ -73,8 +73,7 @@ class Pool<Item> {
   }
 
   pick(random: Random): Item | undefined {
-    const item = this.items[random.below(Math.max(this.items.length, 1))];
-    return item;
+    return this.items[random.below(Math.max(this.items.length, 1))];
   }
 
   remove(item: Item): void {
@@ -133,7 +132,17 @@ export function harvest(world: World, request: FuzzRequest, response: TestRespon
   request.spend?.();
   if (request.browser) storeCookies(request.browser, response);
   fromLocation(world, response.headers.get('location') ?? '');
-  if (response.body) fromBody(world, request, response.body, response.cookies);
+  if (response.body) fromBody(world, request, response.body);
+  const pair = cookiesOf(response);
+  if (pair?.id && pair.secret) world.pairs.add(pair);
+}
+
+/** The identity cookies that a response sets. */
+export function cookiesOf({ cookies }: TestResponse): CookiePair | undefined {
+  const [id, secret] = ['cid', 'cst'].map((name) =>
+    cookies.map((line) => new RegExp(`^__svc_${name}=([^;]*)`).exec(line)?.[1]).find((value) => value !== undefined),
+  );
+  return id !== undefined && secret !== undefined ? { id, secret } : undefined;
 }
 
 function storeCookies(browser: Browser, response: TestResponse): void {
@@ -158,7 +167,7 @@ function fromLocation(world: World, location: string): void {
   world.authorizationCodes.add({ code, client_id });
 }
 
-function fromBody(world: World, request: FuzzRequest, body: Record<string, unknown>, cookies: string[]): void {
+function fromBody(world: World, request: FuzzRequest, body: Record<string, unknown>): void {
   const text = (name: string) => (typeof body[name] === 'string' ? (body[name] as string) : undefined);
   const entity = text('entity_id');
   const organization = text('organization_id');
@@ -169,9 +178,6 @@ function fromBody(world: World, request: FuzzRequest, body: Record<string, unkno
   if (token) (entity ? world.customerTokens : world.agentTokens).add(token);
   if (refresh) world.refreshTokens.add(refresh);
   if (transfer) world.transferCodes.add({ code: transfer, ...transferredTo(request) });
-  const id = cookies.map((line) => /^__svc_cid=([^;]*)/.exec(line)?.[1]).find(Boolean);
-  const secret = cookies.map((line) => /^__svc_cst=([^;]*)/.exec(line)?.[1]).find(Boolean);
-  if (id && secret) world.pairs.add({ id, secret });
   const key = text('client_id') ?? text('id');
   const [, list] = /^\/admin\/([^/?]+)/.exec(request.target) ?? [];
   if (key && list && request.method === 'POST') world.createdKeysOf(list).add(key);
