@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, get, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findProgram } from '../../../scripts/debian-packages.js';
 import { freePort } from '../../../scripts/free-port.js';
 import { listen } from '../../support/listen.js';
 import { read, temporaryFolder } from '../../support/project-files.js';
+import { plainRequest } from '../../support/raw-http.js';
 import { request } from '../../support/test-service.js';
 
 const example = (name: string) => read(`examples/integrating/resource-server/${name}`);
@@ -104,24 +105,14 @@ describe.skipIf(nginxPath === '')('resource-server/installations.conf in nginx (
   afterAll(stopAll);
 
   /** `fetch` sends no other `Host`. */
-  const statusAndBody = (host: string) =>
-    new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
-      const headers = { Host: host, 'X-Forwarded-For': '192.0.2.1' };
-      get(url, { headers }, (response) => {
-        let text = '';
-        response.on('data', (part) => {
-          text += part;
-        });
-        response.on('end', () => resolve({ status: response.statusCode, text }));
-      }).on('error', reject);
-    });
+  const visit = (host: string) => plainRequest(url, { headers: { Host: host, 'X-Forwarded-For': '192.0.2.1' } });
 
   it('sends each host name to its installation, and no other one to any', async () => {
     for (const name of ['eu', 'us']) {
       const host = `auth.${name}.example`;
-      const { status, text } = await statusAndBody(host);
-      expect({ status, body: JSON.parse(text) }).toEqual({ status: 200, body: { name, host, address: '127.0.0.1' } });
+      const { status, body } = await visit(host);
+      expect({ status, body }).toEqual({ status: 200, body: { name, host, address: '127.0.0.1' } });
     }
-    expect((await statusAndBody('auth.other.example')).status).toBe(404);
+    expect((await visit('auth.other.example')).status).toBe(404);
   });
 });
