@@ -26,14 +26,14 @@ export function routeFiles(project, names, folders) {
   /** @type {Record<string, string>} */
   const files = {};
   for (const template of templates) {
-    const file = fillIn(template.replace(/\.txt$/, ''), names, { now });
+    const file = fillIn(template.replace(/\.template$/, ''), names, { now });
     const text = filledIn(`src/${template}`);
     if (file.endsWith('.extension.ts')) continue;
     if (file.startsWith(now)) files[`src/migrations/${file}`] = text.replace(`${PACKAGE}/grant`, './schema.js');
     else files[`src/grants/${name}/${file}`] = text.replace(`${PACKAGE}/grant`, '../../public/grant.js');
   }
   for (const kind of ['grant', 'route']) {
-    files[`test/grants/both-databases/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
+    files[`test/grants/both-databases/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.template`)
       .replace(/^import .*extension\.js';\n/m, '')
       .replaceAll('../src/', `../../../src/grants/${name}/`)
       .replace(new RegExp(`\\.\\.\\.${variable}Extension,?\\s`, 'g'), '');

@@ -65,7 +65,7 @@ function newGrant(args) {
  */
 function grantFiles(folder, test, names) {
   /** @param {string} template */
-  const filledIn = (template) => fillIn(readFileSync(join(TEMPLATES, `${template}.txt`), 'utf8'), names);
+  const filledIn = (template) => fillIn(readFileSync(join(TEMPLATES, `${template}.template`), 'utf8'), names);
   return {
     [`${folder}/${names.name}.body.ts`]: filledIn('body.ts'),
     [`${folder}/${names.name}.settings.ts`]: filledIn('settings.ts'),

@@ -1,8 +1,11 @@
 #!/usr/bin/env node
 // @ts-check
 /**
- * `customer-authorization-service new-package NAME`: writes a package that adds a grant to the service, from the
- * templates in scripts/new-package/. It is a program of the published package and uses only modules of Node.
+ * `customer-authorization-service new-package NAME`: writes a package that adds a grant to the service. It is a program
+ * of the published package and uses only modules of Node.
+ *
+ * Each `x.template` of scripts/new-package/ is the file `x` of a package, in which the generator replaces names such as
+ * `$Name$`. Compilers and linters skip files that end in `.template`.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -64,9 +67,9 @@ function filesOf(folders, names) {
   const files = new Map([['package.json', manifest(names)]]);
   for (const folder of folders.map((name) => join(TEMPLATES, name))) {
     for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-      if (!path.endsWith('.txt')) continue;
+      if (!path.endsWith('.template')) continue;
       // npm does not pack files named .gitignore
-      const target = fillIn(path.replace(/\.txt$/, '').replace(/^gitignore$/, '.gitignore'), names, more);
+      const target = fillIn(path.replace(/\.template$/, '').replace(/^gitignore$/, '.gitignore'), names, more);
       files.set(target, fillIn(readFileSync(join(folder, path), 'utf8'), names, more));
     }
   }

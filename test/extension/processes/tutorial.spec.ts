@@ -79,7 +79,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
       organization_id: client.organization_id,
       grants: client.grants,
     });
-    const [, rule = ''] = /@Matches\(\/(.*)\//.exec(read('scripts/new-grant/settings.ts.txt')) ?? [];
+    const [, rule = ''] = /@Matches\(\/(.*)\//.exec(read('scripts/new-grant/settings.ts.template')) ?? [];
     expect(own.code).toMatch(new RegExp(rule));
   });
 
