@@ -38,15 +38,14 @@ export class DemoBackend {
    */
   async customerOf(externalId: string, url: string): Promise<BackendExchange> {
     const body = {
-      grant_type: 'agent_token',
-      client_id: DEMO.serverClientId,
-      response_type: 'token',
-      external_id: externalId,
+      ...{ grant_type: 'agent_token', client_id: DEMO.serverClientId },
+      ...{ response_type: 'token', external_id: externalId },
     };
+    const headersWith = (Authorization: string) => ({ 'Content-Type': CONTENT_TYPE, Authorization });
     const send = (token: string) =>
       fetch(url + PATH, {
         method: 'POST',
-        headers: { 'Content-Type': CONTENT_TYPE, Authorization: `Bearer ${token}` },
+        headers: headersWith(`Bearer ${token}`),
         body: JSON.stringify(body),
         redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -58,18 +57,10 @@ export class DemoBackend {
       response = await send(token);
     }
     this.token = token;
+    const { status, headers } = response;
     return {
-      request: {
-        method: 'POST',
-        url: PATH,
-        headers: { 'Content-Type': CONTENT_TYPE, Authorization: PLACEHOLDER },
-        body,
-      },
-      response: {
-        status: response.status,
-        headers: shownHeaders(response.headers),
-        body: (await response.json()) as object,
-      },
+      request: { method: 'POST', url: PATH, headers: headersWith(PLACEHOLDER), body },
+      response: { status, headers: shownHeaders(headers), body: (await response.json()) as object },
       agentTokenClaims: claimsOf(token),
     };
   }

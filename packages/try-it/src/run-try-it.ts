@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { type Extension, runService } from 'customer-authorization-service';
 import type { Configuration } from 'customer-authorization-service/grant';
 import { demoRegistry } from './demo-registry.js';
-import type { ExtensionPage } from './extension-page.js';
+import type { ExtensionPage } from './try-it.controller.js';
 import { tryItModule } from './try-it.module.js';
 import { welcome } from './welcome.js';
 

@@ -6,10 +6,13 @@ import type { Response } from 'express';
 import { isLoopbackHost } from './demo-backend.guard.js';
 import { DEMO } from './demo-registry.js';
 import { DemoSetup } from './demo-setup.js';
-import type { ExtensionPage } from './extension-page.js';
 import { readPageFiles } from './page-files.js';
 
-const EXAMPLE_PAGE = '<!doctype html>\n<html lang="en">…</html>';
+const PAGE = {
+  response: 'text/html',
+  responseExamples: '<!doctype html>\n<html lang="en">…</html>',
+  errors: () => [OAuthError.notFound()],
+} as const;
 
 /** Admits only what the service itself serves. Scripts cannot write markup: they need a trusted type for it. */
 const CONTENT_SECURITY_POLICY = [
@@ -24,6 +27,16 @@ const CONTENT_SECURITY_POLICY = [
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join('; ');
+
+/** A page on which people try what an extension adds. The service serves it only with `TRY_IT=true` (protocol §11). */
+export interface ExtensionPage {
+  /** The text of the link on the try-it page. */
+  title: string;
+  /** The path of the page, which a controller of the extension serves. */
+  path: `/try/${string}`;
+  /** Grants of the extension that the web client of a new demo registry may use. */
+  grantTypes?: string[];
+}
 
 /** The provider of the extension's page, or of `null`. */
 export const EXTENSION_PAGE = Symbol('EXTENSION_PAGE');
@@ -47,9 +60,7 @@ export class TryItController {
     summary: 'Show the try-it page',
     description:
       'Tries every step of the service in a browser, with the real requests and responses. Only with the entries of the demo.',
-    response: 'text/html',
-    responseExamples: EXAMPLE_PAGE,
-    errors: () => [OAuthError.notFound()],
+    ...PAGE,
   })
   page(@Res({ passthrough: true }) response: Response): string {
     return this.render(response, 'try');
@@ -59,9 +70,7 @@ export class TryItController {
   @ApiRoute({
     summary: 'Show the page for a second browser',
     description: 'The try-it page opens it to move a customer to a second browser.',
-    response: 'text/html',
-    responseExamples: EXAMPLE_PAGE,
-    errors: () => [OAuthError.notFound()],
+    ...PAGE,
   })
   secondBrowser(@Res({ passthrough: true }) response: Response): string {
     return this.render(response, 'second-browser');
@@ -71,9 +80,7 @@ export class TryItController {
   @ApiRoute({
     summary: 'Show the token of an agent who signed in',
     description: 'The redirect URI of the demo clients.',
-    response: 'text/html',
-    responseExamples: EXAMPLE_PAGE,
-    errors: () => [OAuthError.notFound()],
+    ...PAGE,
   })
   signedIn(@Res({ passthrough: true }) response: Response): string {
     return this.render(response, 'signed-in');

@@ -3,8 +3,7 @@ import { DemoBackendController } from './demo-backend.controller.js';
 import { DemoBackendGuard } from './demo-backend.guard.js';
 import { DemoBackend } from './demo-backend.js';
 import { DemoSetup } from './demo-setup.js';
-import type { ExtensionPage } from './extension-page.js';
-import { EXTENSION_PAGE, TryItController } from './try-it.controller.js';
+import { EXTENSION_PAGE, type ExtensionPage, TryItController } from './try-it.controller.js';
 
 /**
  * The module of the try-it page and its demo backend. The service serves its routes only with `TRY_IT=true`

@@ -5,7 +5,7 @@ import type { Extension } from '../../../../src/extension.js';
 import { launchBrowser } from '../../../../test/support/browser-launch.js';
 import { startTestService, type TestService } from '../../../../test/support/test-service.js';
 import { demoEntries } from '../../src/demo-registry.js';
-import type { ExtensionPage } from '../../src/extension-page.js';
+import type { ExtensionPage } from '../../src/try-it.controller.js';
 import { tryItModule } from '../../src/try-it.module.js';
 
 /** The browser logs each 4xx response. Firefox also reports that the sign-in page allows no icon. */
