@@ -1,8 +1,22 @@
 import type { Type } from '@nestjs/common';
-import { applicableRules } from './applicable-rules.js';
+import type { GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { GrantKit } from './grant-kit.js';
-import { GrantTestContext } from './grant-test-context.js';
-import { grantMetadataOf } from './grant-under-test.js';
+import { GrantTestContext, grantMetadataOf, type Rule } from './grant-test-context.js';
+import { callerRules } from './rules/callers.js';
+import { clientRules } from './rules/clients.js';
+import { customerErasureRules, endingRules } from './rules/endings.js';
+import { fuzzRules } from './rules/fuzzing.js';
+import { groupRules } from './rules/groups.js';
+import { guessRules } from './rules/guesses.js';
+import { openApiRules } from './rules/openapi.js';
+import { parameterRules } from './rules/parameters.js';
+import { pendingRules } from './rules/pending.js';
+import { proofBindingRules } from './rules/proof-binding.js';
+import { responseRules } from './rules/responses.js';
+import { proofOutputRules, secretRules } from './rules/secrets.js';
+import { settingsRules } from './rules/settings.js';
+import { singleUseRules } from './rules/single-use.js';
+import { storageRules } from './rules/storage.js';
 import { describeRules } from './test-context.js';
 
 /**
@@ -15,4 +29,15 @@ export function describeGrant(grant: Type, kit: GrantKit): void {
   const declared = grantMetadataOf(grant);
   const open = () => GrantTestContext.open(grant, kit);
   describeRules(`the grant ${declared.name}`, open, applicableRules(declared, kit));
+}
+
+const RULES = [
+  ...[responseRules, parameterRules, clientRules, callerRules, groupRules, singleUseRules],
+  ...[settingsRules, openApiRules, secretRules, fuzzRules],
+  ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endingRules],
+  pendingRules,
+];
+
+export function applicableRules(declared: GrantMetadata, kit: GrantKit): Rule[] {
+  return RULES.flatMap((rulesOn) => rulesOn(declared, kit));
 }

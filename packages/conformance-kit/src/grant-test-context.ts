@@ -1,18 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Type } from '@nestjs/common';
-import { type GrantMetadata, schemaOf } from 'customer-authorization-service/testing-host';
+import {
+  GrantDecorator,
+  type GrantMetadata,
+  GrantRegistry,
+  schemaOf,
+} from 'customer-authorization-service/testing-host';
 import { about } from './cases.js';
 import type { GrantKit } from './grant-kit.js';
-import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
-import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
+import { kitRegistry, OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import type { OutputCapture } from './output-capture.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
 import { assertDeclared, type BodySchema } from './rules/body-schema.js';
-import { openContext, TestContext } from './test-context.js';
+import { openContext, type RuleFor, TestContext } from './test-context.js';
 import { TOKEN } from './test-environment.js';
-import type { TestService } from './test-service.js';
-import type { Change, ExpectedError, Parameters, SendOptions } from './token-request.js';
+import { extensionOf, type TestService, type TestServiceOptions } from './test-service.js';
+import { type Change, type ExpectedError, type Parameters, presentHeaders, type SendOptions } from './token-request.js';
 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
@@ -32,7 +36,7 @@ export class GrantTestContext extends TestContext {
     private readonly timeoutMs: number,
   ) {
     super(service, output, serviceOptionsOf(declared, kit));
-    this.checks = new ResponseChecks(this.environment, declared);
+    this.checks = new ResponseChecks(this);
     this.bodySchema = { schema: schemaOf(declared.body), body: declared.body };
   }
 
@@ -98,8 +102,7 @@ export class GrantTestContext extends TestContext {
     body: Parameters | string | Buffer,
     { url = this.environment.service.url, path = TOKEN, organizationId, headers: own = {} }: SendOptions = {},
   ): Promise<TestResponse> {
-    const all = Object.entries({ ...(await this.callerHeaders()), ...own });
-    const headers = Object.fromEntries(all.filter((pair): pair is [string, string] => pair[1] !== undefined));
+    const headers = presentHeaders({ ...(await this.callerHeaders()), ...own });
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
     const signal = AbortSignal.timeout(this.timeoutMs);
     const init = { method: 'POST', headers, body: isRaw ? body : JSON.stringify(body), signal };
@@ -132,3 +135,29 @@ export class GrantTestContext extends TestContext {
     return this.assertError(expected, await this.send(body, options));
   }
 }
+
+/** @throws Error if the class is not a grant */
+export function grantMetadataOf(grant: Type): GrantMetadata {
+  const declared = Reflect.getMetadata(GrantDecorator.KEY, grant) as GrantMetadata | undefined;
+  if (!declared) throw new Error(`${grant.name}: no grant; decorate the class with @GrantType`);
+  return declared;
+}
+
+/** @throws Error if no module provides the grant, because otherwise every rule would fail without this reason */
+export function assertProvided(grant: Type, service: TestService): void {
+  const grants = service.application.get(GrantRegistry).all();
+  if (grants.some(({ handler }) => handler instanceof grant)) return;
+  throw new Error(`${grant.name}: no module provides it; name its module in \`modules\`, or in src/app.module.ts`);
+}
+
+export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
+  const { settings = {}, environment = {} } = kit;
+  const of = (entry?: object) => (entry ? { [name]: entry } : {});
+  const grantTypes = optIn ? [name, 'cookie'] : undefined;
+  const registry = kitRegistry({ client: of(settings.client), organization: of(settings.organization), grantTypes });
+  return { ...extensionOf(kit), registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
+}
+
+export type Rule = RuleFor<GrantTestContext>;
+
+export type RuleSet = (declared: GrantMetadata, kit: GrantKit) => Rule[];

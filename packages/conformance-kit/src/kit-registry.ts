@@ -1,4 +1,8 @@
+import type { Type } from '@nestjs/common';
+import { MODULE_METADATA } from '@nestjs/common/constants.js';
+import type { Extension } from 'customer-authorization-service';
 import { randomSecret } from 'customer-authorization-service/grant';
+import { declaredProperties, GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { RegistryDocument } from './registry-file.js';
 
 /** The organization of the requests, an unrelated organization, and an organization whose groups share one identity. */
@@ -23,10 +27,8 @@ export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
 export const SHARED_SITE = 'kit-shared-site';
 
-/** The email of the kit's agent of an organization. */
 export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
 
-/** Settings of clients and organizations under `grants`, by the names of grants. */
 export interface KitRegistryOptions {
   client?: Record<string, object>;
   organization?: Record<string, object>;
@@ -40,26 +42,25 @@ export function kitRegistry({
   organization = {},
   grantTypes,
 }: KitRegistryOptions = {}): Required<RegistryDocument> {
-  const admits = { public_clients: [PUBLIC_SITE] };
-  const ofOrganization = { grants: organization };
+  const shared = { public_clients: [PUBLIC_SITE], grants: organization };
+  const separated = { ...shared, license: { chat_between_groups: false } };
   const site = {
     client_type: 'web',
     scopes: ['customers:own'],
     grants: client,
     ...(grantTypes && { grant_types: grantTypes }),
   };
-  const ownSite = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
+  const siteOf = (organization_id: string, origin: string) => ({
+    ...site,
+    organization_id,
+    redirect_uris: [`${origin}/`],
+  });
+  const ownSite = siteOf(OWN_ORGANIZATION, ORIGIN);
   return {
     organizations: [
-      { id: OWN_ORGANIZATION, name: 'Own', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
-      {
-        id: FOREIGN_ORGANIZATION,
-        name: 'Foreign',
-        license: { chat_between_groups: false },
-        ...admits,
-        ...ofOrganization,
-      },
-      { id: SHARED_ORGANIZATION, name: 'Shared', ...admits, ...ofOrganization },
+      { id: OWN_ORGANIZATION, name: 'Own', ...separated },
+      { id: FOREIGN_ORGANIZATION, name: 'Foreign', ...separated },
+      { id: SHARED_ORGANIZATION, name: 'Shared', ...shared },
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ownSite },
@@ -68,20 +69,8 @@ export function kitRegistry({
       { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ownSite, grant_types: undefined },
       { client_id: BARE_SITE, name: 'Site without settings', ...ownSite, grants: {} },
       { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: [`${PUBLIC_ORIGIN}/`] },
-      {
-        client_id: FOREIGN_SITE,
-        name: 'Foreign site',
-        ...site,
-        organization_id: FOREIGN_ORGANIZATION,
-        redirect_uris: [`${FOREIGN_ORIGIN}/`],
-      },
-      {
-        client_id: SHARED_SITE,
-        name: 'Shared site',
-        ...site,
-        organization_id: SHARED_ORGANIZATION,
-        redirect_uris: ['https://shared.example/'],
-      },
+      { client_id: FOREIGN_SITE, name: 'Foreign site', ...siteOf(FOREIGN_ORGANIZATION, FOREIGN_ORIGIN) },
+      { client_id: SHARED_SITE, name: 'Shared site', ...siteOf(SHARED_ORGANIZATION, 'https://shared.example') },
     ],
     resource_servers: [],
     agents: [OWN_ORGANIZATION, FOREIGN_ORGANIZATION, SHARED_ORGANIZATION].map((organization_id) => ({
@@ -92,4 +81,39 @@ export function kitRegistry({
       scopes: ['customers:own'],
     })),
   };
+}
+
+type Modules = Pick<Extension, 'modules'>;
+
+/** The registry of the kit, whose clients may use all grants of the extension. */
+export function routeRegistry({
+  settings = {},
+  ...kit
+}: Modules & { settings?: { client?: object; organization?: object } }) {
+  const grants = grantsOf(kit);
+  const ofGrants = (entry: object = {}) =>
+    Object.fromEntries(
+      grants.flatMap(({ name, settings: declared }) => {
+        const fields = declared ? declaredProperties(declared) : [];
+        const own = Object.entries(entry).filter(([field]) => fields.includes(field));
+        return own.length > 0 ? [[name, Object.fromEntries(own)]] : [];
+      }),
+    );
+  const isOptIn = grants.some(({ optIn }) => optIn);
+  return kitRegistry({
+    client: ofGrants(settings.client),
+    organization: ofGrants(settings.organization),
+    grantTypes: isOptIn ? [...grants.map(({ name }) => name), 'cookie'] : undefined,
+  });
+}
+
+export function grantsOf({ modules = [] }: Modules): GrantMetadata[] {
+  const providers = modules.flatMap((each): unknown[] => {
+    const { module, providers = [] } = 'module' in each ? each : { module: each };
+    return [...(Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? []), ...providers];
+  });
+  return providers.flatMap((provider) => {
+    const declared = typeof provider === 'function' && Reflect.getMetadata(GrantDecorator.KEY, provider as Type);
+    return declared ? [declared as GrantMetadata] : [];
+  });
 }

@@ -2,8 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dataSourceOptions, loadConfiguration, migrate } from 'customer-authorization-service/testing-host';
 import mysql, { type Connection } from 'mysql2/promise';
 import { DataSource } from 'typeorm';
-import { onServer } from './database-server.js';
-import { createEmptyDatabase, type TestDatabase } from './test-database.js';
+import { createEmptyDatabase, onServer, type TestDatabase } from './test-database.js';
 
 const SQLITE = 'sqlite:';
 

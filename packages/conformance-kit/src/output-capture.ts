@@ -1,11 +1,10 @@
 import fs from 'node:fs';
 import type { Log } from 'customer-authorization-service/testing-host';
 import { pino } from 'pino';
-import { SharedPatch } from './shared-patch.js';
+import { SharedPatch, thenRestore } from './shared-patch.js';
 
 const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
-/** The captures that are under way. */
 const captures = new Set<OutputCapture>();
 const patches = [
   ...CONSOLE_METHODS.map((method) => recording(console, method)),
@@ -31,21 +30,13 @@ export class OutputCapture {
     return this.lines.join('\n');
   }
 
-  /** The lines of the log about one request. */
   about(requestId: string): string[] {
     return this.lines.filter((line) => line.includes(`"${requestId}"`));
   }
 
-  /** Does work, and captures all output meanwhile. */
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
     captures.add(this);
-    const releases = patches.map((patch) => patch.acquire());
-    try {
-      return await work();
-    } finally {
-      captures.delete(this);
-      for (const release of releases) release();
-    }
+    return thenRestore([...patches.map((patch) => patch.acquire()), () => captures.delete(this)], work);
   }
 }
 
@@ -57,11 +48,10 @@ function recording(
   method: string,
   isOutput: (parameters: unknown[]) => boolean = () => true,
 ): SharedPatch {
-  return new SharedPatch(target, method, (original) => (...output: unknown[]) => {
-    if (!isOutput(output)) return Reflect.apply(original, target, output);
-    const line = output.map((each) => (typeof each === 'string' ? each : asText(each))).join(' ');
-    for (const { lines } of captures) lines.push(line);
-    return Reflect.apply(original, target, output);
+  return new SharedPatch(target, method, (original) => (...output) => {
+    const line = isOutput(output) && output.map(asText).join(' ');
+    if (line !== false) for (const { lines } of captures) lines.push(line);
+    return original(...output);
   });
 }
 
@@ -69,6 +59,7 @@ function recording(
 const isStandardOutput = (descriptor: unknown): boolean => descriptor === 1 || descriptor === 2;
 
 function asText(value: unknown): string {
+  if (typeof value === 'string') return value;
   if (value instanceof Uint8Array) return Buffer.from(value).toString();
   if (value instanceof Error) return `${value.stack}`;
   try {

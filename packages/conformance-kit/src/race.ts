@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Database } from 'customer-authorization-service/grant';
 import { request, type TestResponse } from './http-client.js';
+import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
+import type { TestService } from './test-service.js';
 
-/** The default number of requests in a race. */
 export const REQUESTS_PER_RACE = 20;
 /** Within this time a service reads the headers of all requests of a race. */
 export const RACE_START_MS = 200;
@@ -41,4 +43,31 @@ export function raceOfBodies(
     return request(url + path, { method: 'POST', headers, body, duplex: 'half' });
   };
   return Promise.all(texts.map(send));
+}
+
+/** The methods of `Database` that send one statement. `executeIdempotent` calls `execute`. */
+const METHODS = ['select', 'insert', 'execute'] as const;
+/** Long enough that the requests of a race send their next statements. */
+const PAUSE_MS = 20;
+
+/**
+ * Does work while each request pauses after each of its statements, so that the statements of concurrent requests
+ * alternate. Without the pauses SQLite could execute all statements of one request before those of the next.
+ */
+export function withInterleavedStatements<Result>(
+  services: TestService[],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const pausing =
+    (send: Method): Method =>
+    async (...parameters) => {
+      const result = await send(...parameters);
+      await sleep(PAUSE_MS);
+      return result;
+    };
+  const databases = services.map(({ application }) => application.get(Database));
+  return thenRestore(
+    databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, pausing))),
+    work,
+  );
 }

@@ -9,7 +9,6 @@ export interface RegistryDocument {
   agents?: object[];
 }
 
-/** Writes a registry to a file, and returns the path. */
 export function writeRegistryFile(path: string, registry: RegistryDocument): string {
   writeFileSync(path, stringify(registry));
   return path;

@@ -1,5 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
+import { replaceMethod, thenRestore } from './shared-patch.js';
 
 /** A provider, and the object that takes its place: `[SmsGateway, { send: async () => undefined }]`. */
 export type ReplacedProvider = readonly [provider: Type | (abstract new () => unknown), replacement: object];
@@ -16,12 +17,10 @@ export async function withReplacedProviders<Result>(
   replaced: readonly ReplacedProvider[],
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const restores = replaced.flatMap((each) => replace(modulesIn(modules), each));
-  try {
-    return await work();
-  } finally {
-    for (const restore of restores.reverse()) restore();
-  }
+  return thenRestore(
+    replaced.flatMap((each) => replace(modulesIn(modules), each)),
+    work,
+  );
 }
 
 function replace(modules: Set<Type>, [provide, useValue]: ReplacedProvider): (() => void)[] {
@@ -56,29 +55,21 @@ export async function recordCalls<Result>(
 ): Promise<{ result: Result; calls: string[] }> {
   const calls = new Set<string>();
   const restores = replaced.flatMap(([{ name: provider }, replacement]) =>
-    methodsOf(replacement).map(([name, method]) => {
-      const own = Object.getOwnPropertyDescriptor(replacement, name);
-      Reflect.set(replacement, name, (...parameters: unknown[]) => {
+    methodsOf(replacement).map((name) =>
+      replaceMethod(replacement, name, (method) => (...parameters) => {
         calls.add(`${provider}.${name}`);
-        return Reflect.apply(method, replacement, parameters);
-      });
-      return () => (own ? Object.defineProperty(replacement, name, own) : Reflect.deleteProperty(replacement, name));
-    }),
+        return method(...parameters);
+      }),
+    ),
   );
-  try {
-    return { result: await work(), calls: [...calls] };
-  } finally {
-    for (const restore of restores) restore();
-  }
+  return { result: await thenRestore(restores, work), calls: [...calls] };
 }
 
-type Method = (...parameters: unknown[]) => unknown;
-
-/** The methods of an object, also those of its class. */
-function methodsOf(target: object): [name: string, method: Method][] {
-  const methods = new Map<string, Method>();
+/** The names of the methods of an object, also those of its class. */
+function methodsOf(target: object): string[] {
+  const names = new Set<string>();
   for (let each = target; each && each !== Object.prototype; each = Object.getPrototypeOf(each))
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(each)))
-      if (typeof value === 'function' && name !== 'constructor' && !methods.has(name)) methods.set(name, value);
-  return [...methods];
+      if (typeof value === 'function' && name !== 'constructor') names.add(name);
+  return [...names];
 }

@@ -3,8 +3,7 @@ import { declaredProperties, type GrantMetadata } from 'customer-authorization-s
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { violationOfResponse } from './error-response.js';
 import { request, type TestResponse } from './http-client.js';
-import { secretsIn } from './secret-search.js';
-import type { KitEnvironment } from './test-environment.js';
+import type { TestContext } from './test-context.js';
 
 const RETURN_GROUP = 'return groupId of the Customer, and create the customer in the group of the request';
 
@@ -12,7 +11,6 @@ const RETURN_GROUP = 'return groupId of the Customer, and create the customer in
 export interface TokenRequestContext {
   /** The parameters; `undefined` if the request was sent as text or bytes. */
   body?: Record<string, unknown> | undefined;
-  /** The organization in the path. */
   organizationId?: string | undefined;
 }
 
@@ -26,24 +24,18 @@ const AUTH_URL = 'https://auth.example';
 export class ResponseChecks {
   private keys: JSONWebKeySet | undefined;
 
-  constructor(
-    private readonly environment: KitEnvironment,
-    private readonly declared: GrantMetadata,
-  ) {}
+  constructor(private readonly context: TestContext & { readonly declared: GrantMetadata }) {}
 
   /** How a response violates the protocol; `undefined` if it does not. */
   async violationOf(response: TestResponse, tokenRequest: TokenRequestContext = {}): Promise<string | undefined> {
     const { status, headers, cookies, body } = response;
     const { body: parameters = {} } = tokenRequest;
-    const violation = violationOfResponse(
-      response,
-      secretsIn(this.declared.body, parameters, this.environment.isPublicId),
-    );
+    const violation = violationOfResponse(response, this.context.secretsIn(parameters));
     if (violation !== undefined) return violation;
     if (!headers.get('content-type')?.startsWith('application/json')) return 'a response that is not JSON';
     if (status === 200) return this.violationOfToken(response, tokenRequest);
     if (cookies.length > 0) return 'an error response that sets a cookie';
-    const issued = this.environment.service.audit.find(
+    const issued = this.context.environment.service.audit.find(
       ({ event, requestId }) =>
         requestId === body.request_id && (event === 'identity.created' || event === 'token.issued'),
     );
@@ -52,7 +44,7 @@ export class ResponseChecks {
 
   /** Verifies a token as a resource server does (protocol §3.3), and returns its claims. */
   async claimsOf(accessToken: string): Promise<JWTPayload> {
-    const { service } = this.environment;
+    const { service } = this.context.environment;
     this.keys ??= (await request(`${service.url}/.well-known/jwks.json`, {})).body as JSONWebKeySet;
     const [region, jws = '', ...more] = accessToken.split(':');
     if (!region || more.length > 0) throw new Error('an access token that is not REGION:JWS');
@@ -70,7 +62,7 @@ export class ResponseChecks {
     { body }: TestResponse,
     tokenRequest: TokenRequestContext,
   ): Promise<string | undefined> {
-    const { responds = [], mayRespond = [] } = this.declared;
+    const { responds = [], mayRespond = [] } = this.context.declared;
     const optional = mayRespond.filter((field) => field in body);
     const fields = [...FIELDS, ...responds, ...optional].sort().join(', ');
     const actual = Object.keys(body).sort().join(', ');
@@ -80,24 +72,24 @@ export class ResponseChecks {
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
     const claims = await this.claimsOf(access_token);
     const { sub, organization_id, client_id, iat = 0, exp = 0 } = claims;
-    const ownClaims = this.declared.claims ? declaredProperties(this.declared.claims) : [];
+    const ownClaims = this.context.declared.claims ? declaredProperties(this.context.declared.claims) : [];
     const names = Object.keys(claims).filter((name) => ![...OPTIONAL_CLAIMS, ...ownClaims].includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
     const isDescendant = claims.transfers !== undefined; // perhaps of the token of an agent
-    if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined) && !isDescendant)
+    if ((claims.act !== undefined) !== (this.context.declared.agentScope !== undefined) && !isDescendant)
       return 'act is not the agent that sent the request';
-    if (claims.gty !== this.declared.name) return `gty is ${claims.gty}, not the name of the grant`;
+    if (claims.gty !== this.context.declared.name) return `gty is ${claims.gty}, not the name of the grant`;
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the lifetime of the token';
     const requestedOrganization =
-      tokenRequest.body?.organization_id ?? tokenRequest.organizationId ?? this.environment.organizationId;
+      tokenRequest.body?.organization_id ?? tokenRequest.organizationId ?? this.context.environment.organizationId;
     if (organization_id !== requestedOrganization)
       return `a token of the organization ${organization_id}; requested: ${requestedOrganization}`;
     if (tokenRequest.body && client_id !== tokenRequest.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
-    const identities = this.environment.service.application.get(Identities);
+    const identities = this.context.environment.service.application.get(Identities);
     const customer = await identities.find(entityId, organization_id as string);
     if (customer && (claims.group_id ?? '') !== customer.groupId)
       return `group_id is ${claims.group_id}; ${RETURN_GROUP}`;

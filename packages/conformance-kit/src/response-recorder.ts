@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Method, replaceMethod } from './shared-patch.js';
 import type { TestService } from './test-service.js';
 
 const REQUEST_START = 'http.server.request.start';
@@ -32,18 +33,13 @@ export async function recordResponses<Result>(
   }
 }
 
-/** Replaces two methods of this one response. */
 function copyBody(response: ServerResponse, body: Buffer[]): void {
-  const { write, end } = response;
-  const copy = (chunk: unknown) => {
-    if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.push(Buffer.from(chunk as string));
-  };
-  response.write = ((...parameters: unknown[]) => {
-    copy(parameters[0]);
-    return Reflect.apply(write, response, parameters);
-  }) as typeof write;
-  response.end = ((...parameters: unknown[]) => {
-    copy(parameters[0]);
-    return Reflect.apply(end, response, parameters);
-  }) as typeof end;
+  const copying =
+    (send: Method): Method =>
+    (...parameters) => {
+      const [chunk] = parameters;
+      if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.push(Buffer.from(chunk as string));
+      return send(...parameters);
+    };
+  for (const name of ['write', 'end']) replaceMethod(response, name, copying);
 }

@@ -9,7 +9,6 @@ const MIN_SECRET_CHARACTERS = 5;
 /** A value of this length never occurs by chance, even as part of a longer word. */
 const MIN_UNIQUE_CHARACTERS = 16;
 
-/** The parameters that only this grant has. */
 export function ownParameters(body: Type<object>): string[] {
   return declaredProperties(body).filter((name) => !COMMON_PARAMETERS.has(name));
 }
@@ -34,7 +33,6 @@ export function isPrivateText(text: string): boolean {
   return isLongText(text) && !UUID.test(text) && Number.isNaN(Date.parse(text));
 }
 
-/** The secret parts of a token or a header. */
 export function secretParts(text: string): string[] {
   return text.split(/[:.;=\s]+/).filter((part) => part.length >= MIN_UNIQUE_CHARACTERS && !UUID.test(part));
 }

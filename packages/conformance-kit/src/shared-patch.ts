@@ -1,4 +1,27 @@
-type Method = (...parameters: never[]) => unknown;
+// biome-ignore lint/suspicious/noExplicitAny: each method has parameters of its own
+export type Method = (...parameters: any[]) => unknown;
+
+/** Replaces a method of an object. Returns a function that restores it. */
+export function replaceMethod(target: object, name: string, wrap: (original: Method) => Method): () => void {
+  const own = Object.getOwnPropertyDescriptor(target, name);
+  const replacement = wrap((Reflect.get(target, name) as Method).bind(target));
+  Reflect.set(target, name, replacement);
+  return () => {
+    // other code may have replaced the method since then, and must find its own replacement
+    if (Reflect.get(target, name) !== replacement) return;
+    if (own) Object.defineProperty(target, name, own);
+    else Reflect.deleteProperty(target, name);
+  };
+}
+
+/** Does work, and restores replaced methods after it. */
+export async function thenRestore<Result>(restores: (() => void)[], work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    for (const restore of restores.reverse()) restore();
+  }
+}
 
 /**
  * Replaces a method of a global object while at least one user needs the replacement, and restores it after the last.
@@ -15,25 +38,12 @@ export class SharedPatch {
 
   /** Returns a function that ends this use. Further calls of the function do nothing. */
   acquire(): () => void {
-    if (this.users++ === 0) this.install();
+    if (this.users++ === 0) this.restore = replaceMethod(this.target, this.name, this.wrap);
     let isReleased = false;
     return () => {
       if (isReleased) return;
       isReleased = true;
       if (--this.users === 0) this.restore();
-    };
-  }
-
-  private install(): void {
-    const { target, name } = this;
-    const own = Object.getOwnPropertyDescriptor(target, name);
-    const replacement = this.wrap(Reflect.get(target, name) as Method);
-    Reflect.set(target, name, replacement);
-    this.restore = () => {
-      // other code may have replaced the method since then, and must find its own replacement
-      if (Reflect.get(target, name) !== replacement) return;
-      if (own) Object.defineProperty(target, name, own);
-      else Reflect.deleteProperty(target, name);
     };
   }
 }

@@ -1,9 +1,10 @@
 import { DEFAULT_LIMITS } from 'customer-authorization-service/testing-host';
 import { afterAll, beforeAll, describe, it } from 'vitest';
+import { about } from './cases.js';
 import type { TestResponse } from './http-client.js';
 import { OutputCapture } from './output-capture.js';
-import { watchPrototypes } from './prototype-pollution.js';
 import type { BodySchema } from './rules/body-schema.js';
+import { ownParameters, secretsIn } from './secret-search.js';
 import { onMariadb } from './test-database.js';
 import { KitEnvironment } from './test-environment.js';
 import { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
@@ -11,7 +12,6 @@ import type { Change, ExpectedError, Parameters } from './token-request.js';
 
 /** Generous, because fuzzing is slow and the machine may run other work at the same time. */
 const RULE_TIMEOUT_MS = 120_000;
-/** A note in the titles of the rules on SQLite. */
 const REPEAT_ON_SERVER = 'repeat it on a database server, by TEST_DATABASE_URL';
 /** Limits of the service that no test reaches. Limits of grants and extensions keep their values. */
 const HIGH_LIMITS = Object.keys(DEFAULT_LIMITS)
@@ -55,10 +55,24 @@ export abstract class TestContext {
   /** The `Authorization` header of a caller; empty if the grant or the route needs none. */
   abstract bearer(): Promise<Record<string, string>>;
 
+  /** The parameters that no other grant or route has. */
+  get ownParameters(): string[] {
+    return this.bodySchema ? ownParameters(this.bodySchema.body) : [];
+  }
+
+  secretsIn(parameters: Parameters): string[] {
+    return this.bodySchema ? secretsIn(this.bodySchema.body, parameters, this.environment.isPublicId) : [];
+  }
+
   /** Sends a new valid request after a change. @throws Error if the response is not the expected error */
   async refuses(expected: ExpectedError, change: Change): Promise<TestResponse> {
     const send = await this.newRequest();
     return this.assertError(expected, await send(change));
+  }
+
+  /** As `refuses`, for each of several items. The message of a failure names the item. */
+  async refusesEach(items: string[], expected: ExpectedError, changeOf: (item: string) => Change): Promise<void> {
+    for (const item of items) await about(item, () => this.refuses(expected, changeOf(item)));
   }
 
   /** @throws Error if the response is not the expected error */
@@ -88,12 +102,12 @@ export abstract class TestContext {
    */
   async prepare(): Promise<void> {
     const first = this.output.lines.length;
-    const failure = await this.output
+    let failure: unknown;
+    await this.output
       .during(() => this.sendValid())
-      .then(
-        () => undefined,
-        (error: unknown) => error,
-      );
+      .catch((error) => {
+        failure = error;
+      });
     const failed = this.output.lines.slice(first).find((line) => /"status":5\d\d/.test(line));
     if (failed !== undefined) {
       const { method, route, status, cause = '' } = JSON.parse(failed);
@@ -118,10 +132,10 @@ export abstract class TestContext {
    * Does work with a second process whose rate limits are on, except those of the service itself. The clock stands
    * still, because a new window of a limit would allow further guesses.
    */
-  withLimits(work: (service: TestService) => Promise<unknown>): Promise<void> {
+  withLimits<Result>(work: (service: TestService) => Promise<Result>): Promise<Result> {
     return this.environment.service.clock.whileStopped(async () => {
       const limited = await this.secondService({ RATE_LIMIT: HIGH_LIMITS });
-      await work(limited).finally(limited.stop);
+      return work(limited).finally(limited.stop);
     });
   }
 
@@ -134,6 +148,11 @@ export abstract class TestContext {
     const lines = this.output.about(headers.get('x-request-id') ?? 'none');
     return [`response: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
   }
+}
+
+/** A rule that a test breaks by the omission of an option. */
+export function undeclared(title: string, message: string): RuleFor<TestContext> {
+  return { title, check: () => Promise.reject(new Error(message)) };
 }
 
 /** Starts a service whose output is captured. If `use` fails, the service is stopped. */
@@ -169,4 +188,20 @@ export function describeRules<Context extends TestContext>(
       it(title, async () => void (await context.check(rule)), RULE_TIMEOUT_MS);
     }
   });
+}
+
+const WATCHED = [Object, Array, Function, String, Number, Boolean, Promise, Map, Set, RegExp, Error].map(
+  (type) => type.prototype as object,
+);
+
+/**
+ * Records the properties of the built-in prototypes. The returned function lists the properties that were added since.
+ */
+export function watchPrototypes(): () => string[] {
+  const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
+  return () =>
+    WATCHED.flatMap((prototype, index) => {
+      const added = Reflect.ownKeys(prototype).filter((key) => !before[index]?.has(key));
+      return added.map((key) => `${prototype.constructor.name}.prototype.${String(key)}`);
+    });
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onServer } from './database-server.js';
+import mysql, { type Connection } from 'mysql2/promise';
 
 /** A new database for one test. */
 export interface TestDatabase {
@@ -35,4 +35,21 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
     removeFolder();
   };
   return { url: Object.assign(new URL(server), { pathname: `/${name}` }).href, folder, remove };
+}
+
+export async function onServer<Result>(url: URL, work: (connection: Connection) => Promise<Result>): Promise<Result> {
+  const connection = await mysql.createConnection({
+    host: url.hostname,
+    port: Number(url.port || 3306),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)),
+    multipleStatements: true,
+    jsonStrings: true,
+  });
+  try {
+    return await work(connection);
+  } finally {
+    await connection.end();
+  }
 }

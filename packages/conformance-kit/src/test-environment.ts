@@ -14,7 +14,7 @@ import {
 import type { TestService } from './test-service.js';
 
 /** The organization of the requests, and another one, each with its client. */
-const OWN = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
+export const OWN = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
 const FOREIGN = { clientId: FOREIGN_SITE, organizationId: FOREIGN_ORGANIZATION, origin: FOREIGN_ORIGIN };
 const ORGANIZATIONS = [OWN_ORGANIZATION, FOREIGN_ORGANIZATION, SHARED_ORGANIZATION];
 

@@ -10,11 +10,11 @@ import {
 } from 'customer-authorization-service/testing-host';
 import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
+import { routeRegistry } from './kit-registry.js';
 import { createTestDatabase } from './migrated-schema.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
 import { type ReplacedProvider, withReplacedProviders } from './replaced-providers.js';
 import { validateResponsesOf } from './response-validation.js';
-import { routeRegistry } from './routes/route-registry.js';
 import { TestClock } from './test-clock.js';
 import type { TestDatabase } from './test-database.js';
 

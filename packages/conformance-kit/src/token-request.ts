@@ -1,4 +1,3 @@
-/** The parameters of a request, by their names. */
 export type Parameters = Record<string, unknown>;
 
 /** How a request differs from a default request. */
@@ -7,10 +6,15 @@ export interface SendOptions {
   path?: string;
   /** The URL of another process of the service. */
   url?: string;
-  /** The organization in the path. */
   organizationId?: string;
   /** Headers that replace those of the caller. `undefined` removes a header. */
   headers?: Record<string, string | undefined>;
+}
+
+/** Headers without those whose value is `undefined`. */
+export function presentHeaders(headers: Record<string, string | undefined>): Record<string, string> {
+  const all = Object.entries(headers);
+  return Object.fromEntries(all.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
 /** How a request differs from a valid one. */

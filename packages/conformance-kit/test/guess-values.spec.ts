@@ -1,7 +1,7 @@
 import { Matches } from 'class-validator';
 import { describe, expect, it } from 'vitest';
 import { GuessValues } from '../src/guess-values.js';
-import { guessRace, winsMostRaces } from '../src/rules/wrong-guesses.js';
+import { guessRace, winsMostRaces } from '../src/rules/guesses.js';
 
 class OfConsonants {
   @Matches(/^[BCDFGHJKLM]{1,8}$/)

@@ -5,16 +5,8 @@ import type { Random } from './random.js';
 export type Fields = [name: string, value: unknown][];
 
 const KINDS = {
-  drop: 3,
-  value: 6,
-  text: 6,
-  double: 3,
-  rename: 2,
-  add: 3,
-  huge: 1,
-  wrap: 2,
-  none: 1,
-  shuffle: 1,
+  ...{ drop: 3, value: 6, text: 6, double: 3, rename: 2 },
+  ...{ add: 3, huge: 1, wrap: 2, none: 1, shuffle: 1 },
 };
 
 /** Applies one mutation to the parameters, and returns its description. A name may be repeated afterwards. */

@@ -8,58 +8,22 @@ export const MARKUP = '<fz>';
 export const INJECTED_HEADER = 'x-fz-injected';
 
 const PROTOTYPE_NAMES = [
-  '__proto__',
-  'constructor',
-  'prototype',
-  'toString',
-  'hasOwnProperty',
-  'valueOf',
-  '__defineGetter__',
+  ...['__proto__', 'constructor', 'prototype', 'toString'],
+  ...['hasOwnProperty', 'valueOf', '__defineGetter__'],
 ];
 
 export const STRANGE_TEXTS: readonly string[] = [
-  ...[
-    '',
-    ' ',
-    '\0',
-    `${FUZZ_MARKER}\0`,
-    '\ufeff',
-    '\u202e',
-    '\ud800',
-    '\udfff\ud800',
-    '%00',
-    '%',
-    '%zz',
-    '%2f..%2f',
-    '../../etc/passwd',
-  ],
+  ...['', ' ', '\0', `${FUZZ_MARKER}\0`, '\ufeff', '\u202e', '\ud800', '\udfff\ud800'],
+  ...['%00', '%', '%zz', '%2f..%2f', '../../etc/passwd'],
   ...['null', 'undefined', 'NaN', 'true', '0', '-1', '1e400', '9007199254740993', '[object Object]', '{}', '[]'],
   ...["' OR '1'='1", `"; DROP TABLE customer; --`, "\\'", '`', '#{7*7}', '{{7*7}}', '<%= 7*7 %>', '$ne', '*', '?'],
-  ...[
-    `"><script>${MARKUP}`,
-    `'${MARKUP}`,
-    `\r\n${INJECTED_HEADER}: 1`,
-    `\n${INJECTED_HEADER}: 1`,
-    'javascript:alert(1)',
-  ],
+  ...[`"><script>${MARKUP}`, `'${MARKUP}`],
+  ...[`\r\n${INJECTED_HEADER}: 1`, `\n${INJECTED_HEADER}: 1`, 'javascript:alert(1)'],
   ...['http://169.254.169.254/', 'file:///etc/passwd', '//evil.example', 'https://acme.example@evil.example/'],
-  ...[
-    '00000000-0000-0000-0000-000000000000',
-    'FFFFFFFF-FFFF-7FFF-BFFF-FFFFFFFFFFFF',
-    '😀'.repeat(20),
-    'İıſK',
-    'a\u0301',
-  ],
-  ...[
-    'ａｃｍｅ',
-    `${FUZZ_MARKER}`,
-    `acme-site${FUZZ_MARKER}`,
-    'acme-site ',
-    'ACME-SITE',
-    'acme-site\0',
-    'cookie,cookie',
-    ...PROTOTYPE_NAMES,
-  ],
+  ...['00000000-0000-0000-0000-000000000000', 'FFFFFFFF-FFFF-7FFF-BFFF-FFFFFFFFFFFF'],
+  ...['😀'.repeat(20), 'İıſK', 'a\u0301', 'ａｃｍｅ'],
+  ...[`${FUZZ_MARKER}`, `acme-site${FUZZ_MARKER}`, 'acme-site ', 'ACME-SITE', 'acme-site\0', 'cookie,cookie'],
+  ...PROTOTYPE_NAMES,
 ];
 
 const SIZES = [43, 64, 128, 129, 255, 256, 1_000, 1_025, 2_001, 8_193, 15_000];
@@ -77,7 +41,6 @@ export function hostileText(random: Random): string {
     .slice(0, random.pick(SIZES));
 }
 
-/** A random JSON value. */
 export function hostileValue(random: Random): unknown {
   const kind = random.weighted({ text: 5, number: 2, null: 1, boolean: 1, array: 2, object: 2, deep: 1 });
   if (kind === 'text') return hostileText(random);
@@ -89,20 +52,15 @@ export function hostileValue(random: Random): unknown {
   return nested(random.pick([5, 14, 15, 16, 17, 100, 2_000]), random.chance(0.5));
 }
 
+const TEXT_MUTATIONS = {
+  ...{ flip: 4, cut: 2, grow: 2, double: 1, case: 1 },
+  ...{ insert: 2, drop: 1, hostile: 4, encoded: 1 },
+};
+
 /** A text that differs slightly from a valid one. */
 export function mutatedText(text: string, random: Random): string {
   const at = random.below(text.length + 1);
-  const kind = random.weighted({
-    flip: 4,
-    cut: 2,
-    grow: 2,
-    double: 1,
-    case: 1,
-    insert: 2,
-    drop: 1,
-    hostile: 4,
-    encoded: 1,
-  });
+  const kind = random.weighted(TEXT_MUTATIONS);
   if (kind === 'flip') return `${text.slice(0, at)}${flipped(text[at] ?? 'a', random)}${text.slice(at + 1)}`;
   if (kind === 'cut') return text.slice(0, at);
   if (kind === 'grow') return text + random.pick(['a', '0', ' ', '=', '/', '.', '\0', '%00', '#', '?']);

@@ -1,7 +1,15 @@
+import { grantsOf } from '../kit-registry.js';
+import { bearerRules } from '../rules/bearers.js';
+import { bodyRules } from '../rules/bodies.js';
 import { describeRules } from '../test-context.js';
-import { applicableRouteRules } from './applicable-route-rules.js';
+import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
+import { routeEndedCallerRules } from './ended-caller-rules.js';
+import { routeHttpRules } from './http-rules.js';
+import { routeLimitRules, routeResendRules } from './limit-rules.js';
+import { routeOrganizationRules } from './organization-rules.js';
 import type { RouteKit } from './route-kit.js';
-import { RouteTestContext } from './route-test-context.js';
+import { type RouteRule, RouteTestContext } from './route-test-context.js';
+import { routeSecretRules } from './secret-rules.js';
 
 /**
  * Registers one vitest test for each rule of protocol §2 that applies to a route of an extension on the public port.
@@ -11,4 +19,18 @@ import { RouteTestContext } from './route-test-context.js';
  */
 export function describeRoute(name: `${'GET' | 'POST' | 'DELETE'} /${string}`, kit: RouteKit): void {
   describeRules(`the route ${name}`, () => RouteTestContext.open(name, kit), applicableRouteRules(kit));
+}
+
+export function applicableRouteRules(kit: RouteKit): RouteRule[] {
+  return [
+    ...[...routeHttpRules, ...bodyRules, ...routeClientRules],
+    ...[
+      ...bearerRules(kit.callers, kit.agentScope),
+      ...routeOrganizationRules(kit),
+      ...routeLimitRules(kit),
+      ...routeSecretRules(kit),
+    ],
+    ...[...routeEndedCallerRules(kit), ...routeResendRules(kit)],
+    ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
+  ];
 }

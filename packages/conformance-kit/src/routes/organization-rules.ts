@@ -3,6 +3,7 @@ import type { TestResponse } from '../http-client.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_ORIGIN, FOREIGN_SITE, ORIGIN, OWN_ORGANIZATION, SITE } from '../kit-registry.js';
 import { containsSecret, isLongText, textsIn } from '../secret-search.js';
 import { rowsWith } from '../stored-cells.js';
+import { undeclared } from '../test-context.js';
 import { allParametersOf, type SentRequest, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule, RouteTestContext } from './route-test-context.js';
@@ -20,14 +21,10 @@ export function routeOrganizationRules({ callers, actsOn }: RouteKit): RouteRule
   return [UNKNOWN_TO_OTHERS, KEPT_APART, ...(typeof actsOn === 'object' ? [actsOnCustomer(actsOn.customer)] : [])];
 }
 
-const DECLARES_ACTS_ON: RouteRule = {
-  title: 'has a test that declares `actsOn`, because the route takes a bearer token',
-  async check() {
-    const options =
-      "'own organization', { customer: … } with the parameter that names a customer, or 'all organizations'";
-    throw new Error(`actsOn: declare ${options}`);
-  },
-};
+const DECLARES_ACTS_ON = undeclared(
+  'has a test that declares `actsOn`, because the route takes a bearer token',
+  "actsOn: declare 'own organization', { customer: … } with the parameter that names a customer, or 'all organizations'",
+);
 
 const UNKNOWN_TO_OTHERS: RouteRule = {
   title: 'responds to what belongs to another organization as to what does not exist',
@@ -143,6 +140,5 @@ function changed(sent: SentRequest, change: (text: string) => string): SentReque
   return JSON.parse(change(JSON.stringify(sent)));
 }
 
-/** The status of a response, and its error. */
 const statusOf = ({ status, body }: TestResponse) =>
   status < 400 ? `${status}` : `${status} ${body.error} ${body.error_hint}`;

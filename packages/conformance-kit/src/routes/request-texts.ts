@@ -14,7 +14,6 @@ export interface SentRequest {
 /** The parameters of the body. A body may be empty. */
 export const parametersOf = ({ body }: SentRequest): Parameters => (isParameters(body) ? body : {});
 
-/** Whether a body is an object for JSON. */
 export const isParameters = (body: SentRequest['body']): body is Parameters =>
   typeof body === 'object' && !Buffer.isBuffer(body);
 

@@ -6,20 +6,18 @@ import { violationOfResponse } from '../error-response.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import { GuessValues } from '../guess-values.js';
 import { request, type TestResponse } from '../http-client.js';
+import { routeRegistry } from '../kit-registry.js';
 import type { OutputCapture } from '../output-capture.js';
 import { assertDeclared, type BodySchema } from '../rules/body-schema.js';
-import { secretsIn } from '../secret-search.js';
 import { openContext, type RuleFor, TestContext } from '../test-context.js';
 import { extensionOf, type TestService, type TestServiceOptions } from '../test-service.js';
-import type { Change, ExpectedError, Parameters } from '../token-request.js';
+import { type Change, type ExpectedError, type Parameters, presentHeaders } from '../token-request.js';
 import { allParametersOf, isParameters, parametersOf, type SentRequest, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
-import { routeRegistry } from './route-registry.js';
 
 /** How many requests of `valid` the kit creates to find one whose texts it has not sent before. */
 const MAX_VALID_COUNT = 10;
 
-/** A rule for routes. */
 export type RouteRule = RuleFor<RouteTestContext>;
 
 /** The real service with the route under test, and methods that send requests to it. */
@@ -81,16 +79,14 @@ export class RouteTestContext extends TestContext {
   /** @throws Error if the response violates the protocol */
   async send(sent: SentRequest): Promise<TestResponse> {
     const { method, url, path, headers, body } = sent;
-    const { service, isPublicId } = this.environment;
+    const { service } = this.environment;
     for (const [name, text] of Object.entries(allParametersOf(sent)))
       if (!this.issued.some((each) => each[name] === text)) this.wrongTexts.add(text);
     const text = isParameters(body) ? JSON.stringify(body) : body;
     const init: RequestInit = { method: (method ?? this.route.method).toUpperCase(), headers };
     if (text !== undefined) init.body = text;
     const response = await request((url ?? service.url) + path, init);
-    const own = this.bodySchema?.body;
-    const secrets = own && isParameters(body) ? secretsIn(own, body, isPublicId) : [];
-    const violation = violationOfResponse(response, secrets);
+    const violation = violationOfResponse(response, isParameters(body) ? this.secretsIn(body) : []);
     if (violation === undefined) return response;
     throw new Error(`${violation}\n${this.describe(response)}`);
   }
@@ -116,10 +112,8 @@ export class RouteTestContext extends TestContext {
     return ({ body, parameters = {}, headers = {}, ...options }) => {
       let changed = sent;
       for (const [name, text] of Object.entries(parameters)) changed = withText(changed, name, text);
-      const all = Object.entries({ ...sent.headers, ...headers });
-      const present = all.filter((pair): pair is [string, string] => pair[1] !== undefined);
       const own = body ? { body: body(parametersOf(changed)) } : {};
-      return this.send({ ...changed, ...options, ...own, headers: Object.fromEntries(present) });
+      return this.send({ ...changed, ...options, ...own, headers: presentHeaders({ ...sent.headers, ...headers }) });
     };
   }
 

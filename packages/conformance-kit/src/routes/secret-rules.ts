@@ -1,9 +1,9 @@
 import type { GuessableParameter } from '../grant-kit.js';
-import { withInterleavedStatements } from '../interleaved-statements.js';
+import { withInterleavedStatements } from '../race.js';
 import { fromSecureRandom, unguessable } from '../rules/proof-values.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
-import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
-import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
+import { isPrivateText, secretParts, textsIn } from '../secret-search.js';
+import { assertInNoTable, assertNoShortHash } from '../stored-cells.js';
 import type { TestService } from '../test-service.js';
 import { allParametersOf, parametersOf, withText } from './request-texts.js';
 import type { RouteKit } from './route-kit.js';
@@ -22,20 +22,17 @@ export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] 
 const NO_DISCLOSURE: RouteRule = {
   title: 'discloses no secret of a request or response on stdout, in its errors, the log, the audit or the metrics',
   async check(context) {
-    const { isPublicId } = context.environment;
-    const body = context.bodySchema?.body;
     const [one, other] = [await context.valid(), await context.valid()];
     const secrets = new Set(secretParts(one.headers.authorization ?? ''));
     const sent = [one];
-    for (const name of body ? ownParameters(body) : []) {
+    for (const name of context.ownParameters) {
       const { [name]: value } = parametersOf(one);
       if (typeof value !== 'string' || value === parametersOf(other)[name]) continue;
       for (const wrong of similarTexts(value)) sent.unshift({ ...one, body: { ...parametersOf(one), [name]: wrong } });
     }
     for (const each of sent) {
-      const known = new Set(body ? secretsIn(body, parametersOf(other), isPublicId) : []);
-      const own = body ? secretsIn(body, parametersOf(each), isPublicId) : [];
-      for (const secret of own) if (!known.has(secret)) secrets.add(secret);
+      const known = new Set(context.secretsIn(parametersOf(other)));
+      for (const secret of context.secretsIn(parametersOf(each))) if (!known.has(secret)) secrets.add(secret);
       const response = await context.send(each);
       if (response.status >= 400) continue;
       const common = new Set(textsIn((await context.send(other)).body));

@@ -1,6 +1,6 @@
 import { about } from '../cases.js';
-import { endBearers } from '../ended-bearers.js';
 import type { RuleFor, TestContext } from '../test-context.js';
+import { endBearers } from './endings.js';
 
 const INVALID_TOKEN = { status: 401, error: 'invalid_token' };
 

@@ -1,7 +1,6 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
 import { about, forEach } from '../cases.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
-import { ownParameters } from '../secret-search.js';
 import type { RuleFor, TestContext } from '../test-context.js';
 import type { ExpectedError } from '../token-request.js';
 import { assertBounded, type BodySchema, required, textsOf, typeOf, typesOf } from './body-schema.js';
@@ -25,7 +24,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
   }),
   bodyRule('refuses a body that is not JSON', async (context, body) => {
     const hint = invalid(/^body: not JSON$/);
-    await forEach(NO_JSON, (text) => about(text, () => context.refuses(hint, { body: () => text })));
+    await context.refusesEach(NO_JSON, hint, (text) => ({ body: () => text }));
     const noUtf8 = (own: object) => Buffer.concat([Buffer.from(JSON.stringify(own)), Buffer.from([0xff])]);
     await context.refuses(hint, { body: noUtf8 });
     // a route may take an empty body for one without parameters
@@ -33,9 +32,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
       await context.refuses(invalid(/^(body: not JSON|\w+: required)$/), { body: () => '' });
   }),
   bodyRule('refuses JSON that is not an object', (context) =>
-    forEach(NO_OBJECTS, (text) =>
-      about(text, () => context.refuses(invalid(/^body: must be a JSON object$/), { body: () => text })),
-    ),
+    context.refusesEach(NO_OBJECTS, invalid(/^body: must be a JSON object$/), (text) => ({ body: () => text })),
   ),
   bodyRule('refuses a request without a required parameter, and names it', (context, body) =>
     forEach(required(body), (name) =>
@@ -72,7 +69,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
     }),
   ),
   bodyRule('refuses an empty parameter, and names it', (context, body) =>
-    forEach(textsOf(body, declaredProperties(body.body)), (name) => {
+    forEach(textsOf(body), (name) => {
       const expected = required(body).includes(name) ? requires(name) : names(name);
       return about(name, () => context.refuses(expected, { body: (own) => ({ ...own, [name]: '' }) }));
     }),
@@ -80,7 +77,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
   bodyRule('refuses a parameter of 10,000 characters', async (context, body) => {
     const right = await context.parameters();
     assertBounded(body, right);
-    await forEach(textsOf(body, declaredProperties(body.body)), async (name) => {
+    await forEach(textsOf(body), async (name) => {
       for (const start of ['x', `${right[name] ?? 'x'}`]) {
         const value = start.padEnd(HUGE_VALUE_CHARACTERS, 'x');
         await about(`${name}; give it a @MaxLength(), or a pattern from ^ to $`, () =>
@@ -93,7 +90,7 @@ export const bodyRules: RuleFor<TestContext>[] = [
     'responds by the protocol to unusual texts in its own parameters and changes no prototype',
     async (context, body) => {
       const send = await context.newRequest();
-      const strange = textsOf(body, ownParameters(body.body)).flatMap((name) =>
+      const strange = textsOf(body, context.ownParameters).flatMap((name) =>
         STRANGE_TEXTS.map((text) => ({ name, text })),
       );
       await forEach(strange, ({ name, text }) =>

@@ -61,9 +61,8 @@ export function assertBounded(bodySchema: BodySchema, parameters: Parameters): v
   }
 }
 
-/** The parameters that may be a string. */
-export function textsOf(context: BodySchema, names: string[]): string[] {
-  return names.filter((name) => typesOf(context, name).includes('string'));
+export function textsOf(bodySchema: BodySchema, names = declaredProperties(bodySchema.body)): string[] {
+  return names.filter((name) => typesOf(bodySchema, name).includes('string'));
 }
 
 export function typeOf(value: unknown): string {

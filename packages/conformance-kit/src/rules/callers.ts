@@ -1,20 +1,18 @@
 import { uuidv7 } from 'customer-authorization-service/grant';
 import { about, forEach } from '../cases.js';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import { FOREIGN_ORGANIZATION, FOREIGN_SITE, SHARED_ORGANIZATION } from '../kit-registry.js';
-import type { Rule, RuleSet } from '../rule.js';
-import { ownParameters } from '../secret-search.js';
 import { bearerRules } from './bearers.js';
 
 const LOOK_UP = 'look up the proof and its customer together with `agent.organizationId`';
 
 /** Agents need the declared scope, and no caller gets a customer of another organization. */
-export const callerRules: RuleSet = ({ agentScope, body }) => [
+export const callerRules: RuleSet = ({ agentScope }) => [
   ...(agentScope === undefined ? [] : agentRules(agentScope)),
   {
     title: 'responds to a customer of another organization as to a customer that does not exist',
     check: (context) =>
-      forEach(ownParameters(body), async (parameter) => {
+      forEach(context.ownParameters, async (parameter) => {
         const foreignCustomer = await context.environment.foreignCustomer();
         const unknownCustomer = uuidv7(context.environment.service.clock.now());
         const [one, other] = [

@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { declaredProperties } from 'customer-authorization-service/testing-host';
-import { about, forEach } from '../cases.js';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import {
   BARE_SITE,
   FOREIGN_ORGANIZATION,
   FOREIGN_ORIGIN,
   FOREIGN_SITE,
   ORIGIN,
-  OWN_ORGANIZATION,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
   SILENT_SITE,
-  SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
-import type { Rule, RuleSet } from '../rule.js';
-import { KitEnvironment } from '../test-environment.js';
+import { KitEnvironment, OWN } from '../test-environment.js';
 import type { Change } from '../token-request.js';
 
 /** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
@@ -40,9 +36,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
   {
     title: 'refuses an unknown client',
     check: (context) =>
-      forEach(UNKNOWN_CLIENTS, (id) =>
-        about(id, () => context.refuses({ error: 'invalid_request', hint: /^client_id: unknown$/ }, as(id))),
-      ),
+      context.refusesEach(UNKNOWN_CLIENTS, { error: 'invalid_request', hint: /^client_id: unknown$/ }, as),
   },
   {
     title: 'refuses a client that may not use this grant',
@@ -58,10 +52,9 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
     async check(context) {
       const own = await context.expectToken(await context.body(), { headers: { origin: ORIGIN } });
       if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
-      for (const origin of [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`]) {
-        const expected = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
-        await about(origin, () => context.refuses(expected, { headers: { origin } }));
-      }
+      const others = [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`];
+      const expected = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
+      await context.refusesEach(others, expected, (origin) => ({ headers: { origin } }));
     },
   },
 ];
@@ -79,11 +72,11 @@ const WITHOUT_SETTINGS: Rule = {
 const ORGANIZATION_RULES: Rule[] = [
   {
     title: 'refuses an unknown organization and an organization that does not admit the client',
-    check: (context) =>
-      forEach([randomUUID(), FOREIGN_ORGANIZATION], (id) => {
-        const expected = { error: 'invalid_request', hint: /^(organization_id|client_id): / };
-        return about(id, () => context.refuses(expected, { parameters: { organization_id: id } }));
-      }),
+    check(context) {
+      const expected = { error: 'invalid_request', hint: /^(organization_id|client_id): / };
+      const ofOrganization = (organization_id: string) => ({ parameters: { organization_id } });
+      return context.refusesEach([randomUUID(), FOREIGN_ORGANIZATION], expected, ofOrganization);
+    },
   },
   {
     title: 'gives no token of another organization than the requested one',
@@ -92,7 +85,7 @@ const ORGANIZATION_RULES: Rule[] = [
       await context.send(await context.body({ client_id: PUBLIC_SITE }));
       const { boundToClient } = context.kit;
       if (boundToClient === undefined) return;
-      const own = await proofFor(boundToClient ? PUBLIC_CLIENT : OWN_CLIENT, context);
+      const own = await proofFor(boundToClient ? PUBLIC_CLIENT : OWN, context);
       if (!own) return;
       const client_id = boundToClient ? PUBLIC_SITE : FOREIGN_SITE;
       const common = { client_id, organization_id: FOREIGN_ORGANIZATION };
@@ -103,14 +96,13 @@ const ORGANIZATION_RULES: Rule[] = [
   },
 ];
 
-const OWN_CLIENT = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
-const PUBLIC_CLIENT = { ...OWN_CLIENT, clientId: PUBLIC_SITE, origin: PUBLIC_ORIGIN };
+const PUBLIC_CLIENT = { ...OWN, clientId: PUBLIC_SITE, origin: PUBLIC_ORIGIN };
 
 /**
  * A proof that `valid` creates for a client in an organization; `undefined` if it creates none for this client. If
  * `valid` reads no organization, or only returns it as `organization_id`, the proof may be for every organization.
  */
-async function proofFor(client: typeof OWN_CLIENT, context: GrantTestContext): Promise<object | undefined> {
+async function proofFor(client: typeof OWN, context: GrantTestContext): Promise<object | undefined> {
   const { service } = context.environment;
   let readsOrganization = false;
   const environment = new Proxy(new KitEnvironment(service, client), {
@@ -132,7 +124,7 @@ const REDIRECT_URI: Rule = {
   async check(context) {
     await context.expectToken(await context.body({ redirect_uri: `${ORIGIN}/` }));
     const expected = { error: 'invalid_request', hint: /^redirect_uri: / };
-    for (const uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1'])
-      await about(uri, () => context.refuses(expected, { parameters: { redirect_uri: uri } }));
+    const others = [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1'];
+    await context.refusesEach(others, expected, (redirect_uri) => ({ parameters: { redirect_uri } }));
   },
 };

@@ -1,8 +1,72 @@
-import { CustomerSessions } from 'customer-authorization-service/testing-host';
-import { endBearers, STORE_DESCENT } from '../ended-bearers.js';
-import type { GrantTestContext } from '../grant-test-context.js';
-import { createProof } from '../proof.js';
-import type { Rule, RuleSet } from '../rule.js';
+import { CustomerErasure, CustomerSessions } from 'customer-authorization-service/testing-host';
+import { about } from '../cases.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
+import { createProof, type Proof } from '../proof.js';
+import { columnsWith } from '../stored-cells.js';
+import { TOKEN } from '../test-environment.js';
+import type { TestService } from '../test-service.js';
+
+/** What the author of a route and a grant does, so that a proof ends with the token of its caller. */
+export const STORE_DESCENT =
+  'store `descent()` of the caller with the proof, and return it as `descent` of the result of the grant';
+
+/** Ends the tokens of customers and agents. Resolves to `false` if there is none. */
+export async function endBearers(service: TestService, bearers: string[]): Promise<boolean> {
+  const statuses: number[] = [];
+  for (const authorization of bearers)
+    for (const path of [TOKEN, '/v2/token'])
+      statuses.push((await service.send('DELETE', path, { authorization })).status);
+  return statuses.includes(200);
+}
+
+/**
+ * The service's own tables that have the id of an erased customer. Codes and revocations expire by themselves, and the
+ * id of an erased customer is never used again.
+ */
+const TABLES_WITH_ERASED_IDS = ['customer', 'browser_customer', 'one_time_code', 'revocation'];
+
+/** An erased customer gets no token, and its data is deleted (protocol §5.8). */
+export const customerErasureRules: RuleSet = () => [
+  {
+    title: 'gives no token for a customer that was erased after the proof was created',
+    async check(context) {
+      const { customers, proof } = await customersOfProof(context);
+      await erase(context, customers);
+      await about('after the erasure of its customer', () => context.send(proof.parameters));
+      await about('`valid` after the erasure of earlier customers; create a customer in each call', async () =>
+        context.expectToken(await context.body()),
+      );
+    },
+  },
+  {
+    title: 'leaves no row of an erased customer in any table',
+    async check(context) {
+      const { customers } = await customersOfProof(context);
+      await erase(context, customers);
+      const columns = await columnsWith(context.environment.service, (cell) =>
+        customers.some((id) => cell.includes(id)),
+      );
+      const left = columns.filter((column) => !TABLES_WITH_ERASED_IDS.includes(column.split('.')[0] ?? ''));
+      if (left.length > 0) {
+        const solution = 'delete the rows in `onErase` of a CustomerDataParticipant';
+        throw new Error(`${left.join(', ')}: has the id of an erased customer; ${solution}`);
+      }
+    },
+  },
+];
+
+/** A new proof, with the customers that it may belong to: those created for it, and that of an earlier token. */
+async function customersOfProof(context: GrantTestContext): Promise<{ customers: string[]; proof: Proof }> {
+  const used = await createProof(context);
+  const { body } = await context.expectToken(used.parameters);
+  const proof = await createProof(context);
+  return { customers: [...new Set([...used.customers, body.entity_id, ...proof.customers])], proof };
+}
+
+async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {
+  const erasure = environment.service.application.get(CustomerErasure);
+  for (const entityId of customers) await erasure.erase(entityId, { kind: 'operator' });
+}
 
 /**
  * A proof ends with the token of the caller that created it (protocol §10.7), and with the sessions of its customer
@@ -19,7 +83,7 @@ const ENDS_WITH_CALLER: Rule = {
   title: 'gives no token after the bearer token that created the proof has ended',
   async check(context) {
     const { parameters, bearers } = await createProof(context);
-    if ((await endBearers(context.environment.service, bearers)) === 0)
+    if (!(await endBearers(context.environment.service, bearers)))
       throw new Error(`\`valid\` sends no bearer token to the service; ${OPT_OUT}`);
     const { status, text, body } = await context.send(parameters);
     if (status === 400 && body.error === 'invalid_grant') return;
@@ -30,19 +94,16 @@ const ENDS_WITH_CALLER: Rule = {
 const ENDS_WITH_SESSIONS: Rule = {
   title: 'gives no token for a customer whose sessions ended after the proof was created',
   async check(context) {
-    const earlier = (await context.expectToken(await context.body())).body.entity_id;
-    const { parameters, customers } = await createProof(context);
-    const existing = [...new Set([...customers, earlier])];
-    await endSessions(context, existing);
-    const { body } = await context.send(parameters);
-    if (!existing.includes(body.entity_id)) return;
+    const { customers, proof } = await customersOfProof(context);
+    await endSessions(context, customers);
+    const { body } = await context.send(proof.parameters);
+    if (!customers.includes(body.entity_id)) return;
     const solution = 'compare the stored `generation` with that of `Identities.find`';
     const optOut = 'if the proof names something else, such as a phone, declare `endsWithSessions: false` in the test';
     throw new Error(`a token after the sessions of the customer ended; ${solution}; ${optOut}`);
   },
 };
 
-/** Ends the sessions as the operator does. */
 async function endSessions({ environment }: GrantTestContext, customers: string[]): Promise<void> {
   const { service, organizationId } = environment;
   const sessions = service.application.get(CustomerSessions, { strict: false });

@@ -1,14 +1,23 @@
 import { type Fields, formOf, jsonOf, mutateBytes, mutateFields } from '../fuzz/body-mutations.js';
-import { fuzzOptions } from '../fuzz/fuzz-options.js';
 import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
 import { Random } from '../fuzz/random.js';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
 import type { TestResponse } from '../http-client.js';
 import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
-import type { RuleSet } from '../rule.js';
 import type { Parameters, SendOptions } from '../token-request.js';
 
-/** The number of requests that are sent at the same time. */
+const { FUZZ_SEED, FUZZ_FIRST, FUZZ_REQUESTS } = process.env;
+
+/**
+ * The options of the kit's fuzzing. Every run sends the same requests unless FUZZ_SEED, FUZZ_FIRST or FUZZ_REQUESTS is
+ * set.
+ */
+export const fuzzOptions = {
+  seed: Number(FUZZ_SEED || 2026),
+  first: Number(FUZZ_FIRST || 0),
+  requests: Number(FUZZ_REQUESTS || 2_000),
+};
+
 const WORKER_COUNT = 16;
 /** The number of requests that are derived from the same valid request. */
 const REQUESTS_PER_BODY = 20;

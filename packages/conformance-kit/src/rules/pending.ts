@@ -1,7 +1,7 @@
 import { about } from '../cases.js';
 import type { GrantKit } from '../grant-kit.js';
-import type { GrantTestContext } from '../grant-test-context.js';
-import type { Rule, RuleSet } from '../rule.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
+import { undeclared } from '../test-context.js';
 
 /** RFC 8628 §3.5: after `slow_down` the client waits this much longer between its polls. */
 const SLOW_DOWN_SECONDS = 5;
@@ -16,12 +16,10 @@ export const pendingRules: RuleSet = ({ polling }, { pending }) => {
   return pending ? [POLLED] : [DECLARES_PENDING];
 };
 
-const DECLARES_PENDING: Rule = {
-  title: 'has a test that declares `pending`, because the grant declares `polling`',
-  async check() {
-    throw new Error('pending: return { parameters, confirm, intervalSeconds } of an unconfirmed proof');
-  },
-};
+const DECLARES_PENDING = undeclared(
+  'has a test that declares `pending`, because the grant declares `polling`',
+  'pending: return { parameters, confirm, intervalSeconds } of an unconfirmed proof',
+);
 
 const POLLED: Rule = {
   title: 'answers polls by RFC 8628, and gives one token to one customer after the confirmation',

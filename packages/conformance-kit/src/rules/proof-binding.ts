@@ -1,8 +1,7 @@
 import { Purge } from 'customer-authorization-service/testing-host';
 import { about } from '../cases.js';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import { OTHER_SITE } from '../kit-registry.js';
-import type { Rule, RuleSet } from '../rule.js';
 
 /** The part of its lifetime after which a proof still gets a token. */
 const VALID_RATIO = 0.9;

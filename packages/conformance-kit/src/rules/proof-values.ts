@@ -1,8 +1,7 @@
 import { about } from '../cases.js';
-import { ownParameters } from '../secret-search.js';
-import { SharedPatch } from '../shared-patch.js';
+import { estimatedBits } from '../guess-values.js';
+import { SharedPatch, thenRestore } from '../shared-patch.js';
 import type { RuleFor, TestContext } from '../test-context.js';
-import { estimatedBits } from '../text-guesses.js';
 import type { Parameters } from '../token-request.js';
 
 /** A coarse estimate is enough to distinguish codes for humans from random ids. RFC 6749 §10.10 requires 128 bits. */
@@ -11,10 +10,9 @@ const MIN_UNGUESSABLE_BITS = 100;
 const SAMPLE_COUNT = 10;
 
 /** The own parameters that are texts and differ between two requests. These parameters are the proof. */
-export function provingParameters({ bodySchema }: TestContext, one: Parameters, other: Parameters): string[] {
+export function provingParameters({ ownParameters }: TestContext, one: Parameters, other: Parameters): string[] {
   const isText = (name: string) => typeof one[name] === 'string' && typeof other[name] === 'string';
-  const names = bodySchema ? ownParameters(bodySchema.body) : [];
-  return names.filter((name) => isText(name) && one[name] !== other[name]);
+  return ownParameters.filter((name) => isText(name) && one[name] !== other[name]);
 }
 
 /**
@@ -66,13 +64,10 @@ async function sample(context: TestContext): Promise<Parameters[]> {
     state = (state * 48_271) % 2_147_483_647;
     return state / 2_147_483_647;
   });
-  const release = patch.acquire();
-  const all: Parameters[] = [];
-  try {
+  return thenRestore([patch.acquire()], async () => {
+    const all: Parameters[] = [];
     while (all.length < SAMPLE_COUNT)
       all.push(await about('while Math.random() repeats its numbers', () => context.parameters()));
     return all;
-  } finally {
-    release();
-  }
+  });
 }

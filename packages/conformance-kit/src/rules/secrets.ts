@@ -1,19 +1,19 @@
 import { about } from '../cases.js';
 import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
 import { request } from '../http-client.js';
-import type { RuleSet } from '../rule.js';
-import { containsSecret, ownParameters, secretParts, secretsIn } from '../secret-search.js';
+import { createProof, type Proof } from '../proof.js';
+import { containsSecret, isPrivateText, secretParts } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 
 /** The service never discloses the secrets of a request, whether they are valid or wrong. */
-export const secretRules: RuleSet = ({ body }) => [
+export const secretRules: RuleSet = () => [
   {
     title: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
     async check(context) {
       const secrets = new Set<string>();
       for (const parameters of await requestsOf(context)) {
-        for (const secret of secretsIn(body, parameters, context.environment.isPublicId)) secrets.add(secret);
+        for (const secret of context.secretsIn(parameters)) secrets.add(secret);
         const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
         for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
         const response = await about(JSON.stringify(parameters), () => context.send(parameters, { headers }));
@@ -29,7 +29,7 @@ export const secretRules: RuleSet = ({ body }) => [
 /** Valid requests, and requests in which one of the grant's own parameters is slightly wrong or contains the marker. */
 async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
   const requests = [await context.body(), await context.body()];
-  for (const name of ownParameters(context.declared.body)) {
+  for (const name of context.ownParameters) {
     const { [name]: value = '' } = await context.body();
     if (typeof value !== 'string') continue;
     for (const wrong of [...similarTexts(value), FUZZ_MARKER, `${value}${FUZZ_MARKER}`, `${FUZZ_MARKER}${value}`])
@@ -68,4 +68,25 @@ export async function assertNoSecretIn(
     const line = text.split('\n').find((each) => containsSecret(each, found));
     throw new Error(`the ${name} discloses ${found}: ${line?.slice(0, 500)}`);
   }
+}
+
+/** The secrets of a proof are not disclosed while the service creates it. */
+export const proofOutputRules: RuleSet = () => [
+  {
+    title: 'discloses no secret on stdout, on stderr, in the log, the audit or the metrics while a proof is created',
+    async check(context) {
+      const [one, other] = [await createProof(context), await createProof(context)];
+      await assertNoSecretIn(context, new Set([...secretsOf(context, one, other), ...secretsOf(context, other, one)]));
+    },
+  },
+];
+
+/**
+ * The texts of the request, and those of the service's responses. A text that another proof has too is no secret of
+ * this proof. An id in a response may be public.
+ */
+function secretsOf(context: GrantTestContext, proof: Proof, other: Proof): string[] {
+  const known = new Set([...other.responses, ...context.secretsIn(other.parameters)]);
+  const texts = [...context.secretsIn(proof.parameters), ...proof.responses.filter(isPrivateText)];
+  return texts.filter((text) => !known.has(text));
 }

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import type { Type } from '@nestjs/common';
 import { declaredProperties, RegistryFile, RegistryFileError } from 'customer-authorization-service/testing-host';
-import type { GrantTestContext } from '../grant-test-context.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import { kitRegistry } from '../kit-registry.js';
 import { writeRegistryFile } from '../registry-file.js';
-import type { Rule, RuleSet } from '../rule.js';
 
 const VALUES = [7, true, 'text', '', [], ['text'], { field: 'text' }];
 

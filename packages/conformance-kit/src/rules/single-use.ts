@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { about } from '../cases.js';
-import type { GrantTestContext } from '../grant-test-context.js';
-import { withInterleavedStatements } from '../interleaved-statements.js';
+import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import { FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
-import { REQUESTS_PER_RACE, race } from '../race.js';
-import type { Rule, RuleSet } from '../rule.js';
+import { REQUESTS_PER_RACE, race, withInterleavedStatements } from '../race.js';
 import { TOKEN } from '../test-environment.js';
 import type { TestService } from '../test-service.js';
 

@@ -1,13 +1,10 @@
 import { expiringTables } from 'customer-authorization-service/testing-host';
 import { DataSource } from 'typeorm';
-import type { GrantTestContext } from '../grant-test-context.js';
-import { listedProperties } from '../openapi-properties.js';
+import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
+import { estimatedBits } from '../guess-values.js';
 import { createProof, type Proof } from '../proof.js';
-import type { RuleSet } from '../rule.js';
-import { ownParameters, secretsIn } from '../secret-search.js';
-import { storedColumns } from '../stored-cells.js';
-import { assertInNoTable, assertNoShortHash } from '../stored-secrets.js';
-import { estimatedBits } from '../text-guesses.js';
+import { assertInNoTable, assertNoShortHash, storedColumns } from '../stored-cells.js';
+import { listedProperties } from './openapi.js';
 
 /** The names of columns with the time at which a row expires. */
 const EXPIRY_COLUMN = /^(expires|expiry|expiration|valid_until|valid_to)(_|$)/;
@@ -43,13 +40,13 @@ export const storageRules: RuleSet = (_declared, { singleUse }) => [
 
 /** @throws Error if a column has a secret of each proof, or a hash of its short value alone */
 async function assertNotStored(context: GrantTestContext, proofs: Proof[]): Promise<void> {
-  const { declared, kit, environment } = context;
+  const { kit, environment } = context;
   const identifiers = await identifiersOf(context, proofs);
   const settings = JSON.stringify(kit.settings ?? {});
   const secretsOf = ({ parameters }: Proof) =>
-    secretsIn(declared.body, parameters, environment.isPublicId).filter(
-      (secret) => !settings.includes(secret) && !identifiers.some((name) => parameters[name] === secret),
-    );
+    context
+      .secretsIn(parameters)
+      .filter((secret) => !settings.includes(secret) && !identifiers.some((name) => parameters[name] === secret));
   await assertInNoTable(environment.service, proofs.map(secretsOf));
   const { guessable } = kit;
   if (guessable)
@@ -60,12 +57,10 @@ async function assertNotStored(context: GrantTestContext, proofs: Proof[]): Prom
 }
 
 /** The short parameters that a list shows, and that another parameter, which a caller could guess, protects. */
-async function identifiersOf({ kit: { guessable }, declared, environment }: GrantTestContext, proofs: Proof[]) {
+async function identifiersOf({ kit: { guessable }, ownParameters, environment }: GrantTestContext, proofs: Proof[]) {
   if (!guessable) return [];
   const listed = await listedProperties(environment.service);
   const isShort = (name: string) =>
     proofs.every(({ parameters }) => estimatedBits(`${parameters[name]}`) <= MAX_IDENTIFIER_BITS);
-  return ownParameters(declared.body).filter(
-    (name) => name !== guessable.parameter && listed.includes(name) && isShort(name),
-  );
+  return ownParameters.filter((name) => name !== guessable.parameter && listed.includes(name) && isShort(name));
 }

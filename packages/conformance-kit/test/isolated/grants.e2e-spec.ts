@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { applicableRules } from '../../src/applicable-rules.js';
+import { applicableRules } from '../../src/describe-grant.js';
 import type { GrantKit } from '../../src/grant-kit.js';
-import { GrantTestContext } from '../../src/grant-test-context.js';
-import { grantMetadataOf } from '../../src/grant-under-test.js';
-import type { Rule } from '../../src/rule.js';
-import { type BrokenCase, interceptingFetch } from '../support/broken-grants/broken-case.js';
+import { GrantTestContext, grantMetadataOf, type Rule } from '../../src/grant-test-context.js';
+import type { BrokenCase } from '../support/broken-grants/broken-case.js';
 import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
 import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
 import { pollingGrant } from '../support/broken-grants/polling.grant.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
+import { failuresIn } from '../support/failures-of.js';
 
 const valid = () => ({ ticket: '123456' });
 
@@ -36,19 +35,9 @@ async function failureOf({
   const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title.includes(rule));
   expect(rules).toHaveLength(1);
   const context = await GrantTestContext.open(grant, kit, responseTimeoutMs);
-  const { fetch } = globalThis;
-  try {
-    breakService?.(context.environment.service);
-    if (interception) globalThis.fetch = interceptingFetch(interception, fetch);
-    return await context.check(rules[0] as Rule).then(
-      () => 'the rule passed',
-      (error: Error) => error.message,
-    );
-  } finally {
-    globalThis.fetch = fetch;
-    restore?.();
-    await context.close();
-  }
+  breakService?.(context.environment.service);
+  const [failure = 'the rule passed'] = Object.values(await failuresIn(context, rules, interception).finally(restore));
+  return failure;
 }
 
 describe('the conformance kit detects a grant that', () => {

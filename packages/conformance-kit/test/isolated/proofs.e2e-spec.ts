@@ -11,7 +11,7 @@ describe('the conformance kit detects a grant that', () => {
 
   it.each(BROKEN_PROOFS)('$description, by one rule alone', async ({ grant, rule, failure, ...kit }) => {
     const failures = await failuresOf(grant, { valid, ...kit });
-    expect([...failures]).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
+    expect(Object.entries(failures)).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
   });
 
   it.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('has no mistake, by no rule, with TZ=%s', async (zone) => {
@@ -19,7 +19,7 @@ describe('the conformance kit detects a grant that', () => {
     try {
       for (const isListed of [false, true]) {
         const { grant, ...kit } = passGrant(undefined, isListed);
-        expect(await failuresOf(grant, kit)).toEqual(new Map());
+        expect(await failuresOf(grant, kit)).toEqual({});
       }
     } finally {
       vi.unstubAllEnvs();

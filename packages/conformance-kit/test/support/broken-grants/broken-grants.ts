@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { IsDefined, IsString, Matches } from 'class-validator';
 import { GrantBody, OAuthError, Optional, UUID } from 'customer-authorization-service/grant';
+import type { TestEnvironment } from '../../../src/grant-kit.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registry.js';
 import { badgeGrant } from '../broken-routes/badge.route.js';
 import type { BrokenCase } from './broken-case.js';
@@ -59,6 +60,9 @@ function once(used: Set<string>, pauseMs: number, then: Behavior = acceptAnyTick
     return then(request, identities);
   };
 }
+
+/** Accepts each ticket once, in the memory of all processes. */
+const onceInMemory = (pauseMs: number) => grantThat(once(new Set(), pauseMs));
 
 let ticket = 100_000;
 const newTicket = () => ({ ticket: String(ticket++) });
@@ -126,12 +130,14 @@ const revealingCustomers = first(async ({ body }, identities) => {
   if (entityId) throw OAuthError.invalidRequest('entity_id: unknown');
 }, taking(CustomerBody));
 
-const ofAnyAgent = grantThat(
+const agentGrant = grantThat(
   once(new Set(), 0, async ({ agent }, identities) => {
     return { ...(await identities.create(agent?.organizationId ?? '')), response: { prize: 1 } };
   }),
   { agentScope: 'tickets:any' },
 );
+
+const ofAnyAgent = { ...agentGrant, valid: newTicket };
 
 const ofAllGroups = grantThat(
   async ({ browser }, identities) => {
@@ -149,19 +155,56 @@ const usingUp = grantThat(
   taking(TicketAlone),
 );
 
-const withLooseSettings = { settings: { client: { prize: 'a car' } } };
-const loose = { settings: LooseSettings };
+const relyingOnRedirect = {
+  ...failing(({ body }) => body.redirect_uri?.length === undefined, 'no redirect_uri'),
+  valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
+};
+const ruleless = grantThat(acceptAnyTicket, taking(RulelessTicket));
+const endless = grantThat(acceptAnyTicket, taking(AnyTicket));
+const confusing = failing(({ body }) => body.ticket in {}, 'not a function', taking(AnyTicket));
+const unpolluting = { ...polluting, restore: () => void Reflect.deleteProperty(Object.prototype, 'polluted') };
+const silent = {
+  ...first(({ body }) => (body.ticket === 'NaN' ? new Promise(() => undefined) : undefined), taking(AnyTicket)),
+  responseTimeoutMs: 3_000,
+};
+const capricious = failing(({ body }) => /[5-9]/.test(body.ticket), 'not foreseen');
+const settings = { client: { prize: 'a car' } };
+const withoutSettings = failing(({ client }) => !client.grants.ticket, 'no settings', { settings: LooseSettings });
+const forPublicClients = voucherGrant(VOUCHER_FORM, 'ignores the organization');
+const forAnyClient = voucherGrant({ ...VOUCHER_FORM, boundToClient: false }, 'ignores the organization');
 const singleUse = { valid: newTicket, singleUse: true };
+const inMemory = grantThat((request, identities) => perProcess(identities)(request, identities));
+const usedUp = {
+  ...usingUp,
+  ...singleUse,
+  valid: async ({ newCustomer }: TestEnvironment) => {
+    winner = (await newCustomer()).entityId;
+    return newTicket();
+  },
+};
+const printing = leaking((text) => Reflect.get(console, 'log').call(console, { text }));
+const logging = leaking((text) => new Logger('Tickets').debug(`asked for ${text}`));
+const creatingFirst = first(({ body }, identities) => identities.create(body.organization_id));
 
 const FIELDS = 'exactly the declared fields';
+const OPTIONAL = 'without its optional parameters';
 const STRANGE = 'to unusual texts';
 const TWICE = '20 concurrent requests';
 const OWN_ORGANIZATION_ONLY = 'gives no token of another organization';
 const FOREIGN = 'to a customer of another organization';
 const ENDED = 'after the bearer token that created';
 const DISCLOSES = 'no secret of a request in its';
-const LOGGED = /^the log discloses \d{6}: /;
 const POLLED = 'answers polls by RFC 8628';
+const LOGGED = /^the log discloses \d{6}: /;
+const NO_REDIRECT = /^redirect_uri: status 500[\s\S]*TypeError: no redirect_uri/;
+const ANY_LENGTH = /^ticket: its rules accept 10000 characters; give it a @MaxLength\(\)/;
+const NO_FUNCTION = /^ticket: "(__proto__|constructor|\w+)": status 500[\s\S]*TypeError: not a function/;
+const REPEAT = /^status 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/;
+const IN_GROUP = /^status 500[\s\S]*find or create it in the group/;
+const NOT_ATOMIC = /^([2-9]|1\d|20) of 20 got a token; redeem the proof by one UPDATE/;
+const HINTED = /error response that discloses a secret: \d{6}/;
+const CREATED = /an error response with the audit event identity\.created/;
+const FIRST_POLL = /^the first poll: an error response with the audit event identity\.created/;
 const NO_BEARER = /^`valid` sends no bearer token to the service; .* declare `endsWithCaller: false` in the test$/;
 const NO_PAUSE =
   /^a poll within 5 s of the last one; store the time of the last poll.*: not refused with 400 slow_down/;
@@ -177,69 +220,28 @@ const ROWS: Row[] = [
   ['returns a number as entity_id', FIELDS, /entity_id must be string/, returning({ entityId: 7 })],
   [
     'returns no customer',
-    'for an existing customer',
-    /entity_id is no customer of .*: a winner/,
-    returning({ entityId: 'a winner' }),
+    'for an existing',
+    /entity_id is no customer of .*: winner/,
+    returning({ entityId: 'winner' }),
   ],
-  [
-    'relies on an optional parameter',
-    'without its optional parameters',
-    /^redirect_uri: status 500[\s\S]*TypeError: no redirect_uri/,
-    {
-      ...failing(({ body }) => body.redirect_uri?.length === undefined, 'no redirect_uri'),
-      valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
-    },
-  ],
-  [
-    'has a parameter without a rule',
-    'of a wrong type',
-    /^ticket: has no rule for/,
-    grantThat(acceptAnyTicket, taking(RulelessTicket)),
-  ],
-  [
-    'accepts texts of any length',
-    'of 10,000 characters',
-    /^ticket: its rules accept 10000 characters; give it a @MaxLength\(\)/,
-    grantThat(acceptAnyTicket, taking(AnyTicket)),
-  ],
-  [
-    'throws if a parameter is the name of an object property',
-    STRANGE,
-    /^ticket: "(__proto__|constructor|\w+)": status 500[\s\S]*TypeError: not a function/,
-    failing(({ body }) => body.ticket in {}, 'not a function', taking(AnyTicket)),
-  ],
-  [
-    'writes a parameter into a prototype',
-    STRANGE,
-    /^touched: Object\.prototype\.polluted/,
-    { ...polluting, restore: () => void Reflect.deleteProperty(Object.prototype, 'polluted') },
-  ],
-  [
-    'never responds to one value',
-    STRANGE,
-    /^ticket: "NaN": no response within \d+ ms/,
-    {
-      ...first(({ body }) => (body.ticket === 'NaN' ? new Promise(() => undefined) : undefined), taking(AnyTicket)),
-      responseTimeoutMs: 3_000,
-    },
-  ],
-  [
-    'throws for some valid values',
-    'fuzzed requests of seed 2026',
-    /^status 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
-    failing(({ body }) => /[5-9]/.test(body.ticket), 'not foreseen'),
-  ],
+  ['relies on an optional parameter', OPTIONAL, NO_REDIRECT, relyingOnRedirect],
+  ['has a parameter without a rule', 'of a wrong type', /^ticket: has no rule for/, ruleless],
+  ['accepts texts of any length', 'of 10,000 characters', ANY_LENGTH, endless],
+  ['throws if a parameter is the name of an object property', STRANGE, NO_FUNCTION, confusing],
+  ['writes a parameter into a prototype', STRANGE, /^touched: Object\.prototype\.polluted/, unpolluting],
+  ['never responds to one value', STRANGE, /^ticket: "NaN": no response within \d+ ms/, silent],
+  ['throws for some valid values', 'fuzzed requests of seed 2026', REPEAT, capricious],
   [
     'throws for a client without settings',
     'a client without settings',
     /^status 500[\s\S]*TypeError: no settings/,
-    { ...failing(({ client }) => !client.grants.ticket, 'no settings', loose), ...withLooseSettings },
+    { ...withoutSettings, settings },
   ],
   [
     'accepts any value of a setting',
     'a rule for each of its settings',
     /^prize: accepts any value/,
-    { ...grantThat(sound, loose), ...withLooseSettings },
+    { ...grantThat(sound, { settings: LooseSettings }), settings },
   ],
   [
     'gives a public client a foreign customer',
@@ -247,103 +249,41 @@ const ROWS: Row[] = [
     /^a token of the organization .*; requested: /,
     ofForeignOrganization,
   ],
-  [
-    'gives a public client a token elsewhere',
-    OWN_ORGANIZATION_ONLY,
-    ELSEWHERE,
-    voucherGrant(VOUCHER_FORM, 'ignores the organization'),
-  ],
-  [
-    'gives a client of another organization a token elsewhere',
-    OWN_ORGANIZATION_ONLY,
-    ELSEWHERE,
-    voucherGrant({ ...VOUCHER_FORM, boundToClient: false }, 'ignores the organization'),
-  ],
+  ['gives a public client a token elsewhere', OWN_ORGANIZATION_ONLY, ELSEWHERE, forPublicClients],
+  ['gives a client of another organization a token elsewhere', OWN_ORGANIZATION_ONLY, ELSEWHERE, forAnyClient],
   ['gives a token for any customer', FOREIGN, /^entity_id is no customer of the organization/, ofAnyCustomer],
   ['reveals that a customer is of another organization', FOREIGN, REVEALED, revealingCustomers],
-  [
-    'lets a foreign agent use a ticket',
-    'an agent with a client of its own',
-    OTHER_AGENT,
-    { ...ofAnyAgent, valid: newTicket },
-  ],
-  [
-    'has one customer for all groups',
-    'each group a customer',
-    /^status 500[\s\S]*find or create it in the group/,
-    ofAllGroups,
-  ],
-  [
-    'accepts a request once',
-    'to a repeated request, because',
-    ONCE,
-    { ...grantThat(once(new Set(), 0)), valid: newTicket },
-  ],
+  ['lets a foreign agent use a ticket', 'an agent with a client of its own', OTHER_AGENT, ofAnyAgent],
+  ['has one customer for all groups', 'each group a customer', IN_GROUP, ofAllGroups],
+  ['accepts a request once', 'to a repeated request, because', ONCE, { ...onceInMemory(0), valid: newTicket }],
   [
     'accepts a request several times with singleUse',
     'no second token to a repeated request',
     /^not refused with 400 invalid_grant/,
     { ...grantThat(sound), singleUse: true },
   ],
-  [
-    'checks and stores the use of a ticket without atomicity',
-    TWICE,
-    /^([2-9]|1\d|20) of 20 got a token; redeem the proof by one UPDATE/,
-    { ...grantThat(once(new Set(), 20)), ...singleUse },
-  ],
+  ['checks and stores a use without atomicity', TWICE, NOT_ATOMIC, { ...onceInMemory(20), ...singleUse }],
   [
     'stores used tickets in the memory of the process',
     TWICE,
     /^another process gave a second token/,
-    { ...grantThat((request, identities) => perProcess(identities)(request, identities)), ...singleUse },
+    { ...inMemory, ...singleUse },
   ],
   [
     'uses up a ticket although the client gets no token',
     'does not use up a request',
     /^refused instead of a token/,
-    {
-      ...usingUp,
-      valid: async ({ newCustomer }) => {
-        winner = (await newCustomer()).entityId;
-        return newTicket();
-      },
-      singleUse: true,
-    },
+    usedUp,
   ],
-  [
-    'writes a ticket to the console',
-    DISCLOSES,
-    LOGGED,
-    leaking((text) => Reflect.get(console, 'log').call(console, { text })),
-  ],
-  [
-    'writes a ticket to the log',
-    DISCLOSES,
-    LOGGED,
-    leaking((text) => new Logger('Tickets').debug(`asked for ${text}`)),
-  ],
+  ['writes a ticket to the console', DISCLOSES, LOGGED, printing],
+  ['writes a ticket to the log', DISCLOSES, LOGGED, logging],
   ['gives a ticket as a reason', DISCLOSES, LOGGED, refusingWith(OAuthError.invalidGrant)],
-  [
-    'repeats a ticket in a hint',
-    DISCLOSES,
-    /error response that discloses a secret: \d{6}/,
-    refusingWith(OAuthError.invalidRequest),
-  ],
-  [
-    'creates a customer before it rejects the request',
-    DISCLOSES,
-    /an error response with the audit event identity\.created/,
-    first(({ body }, identities) => identities.create(body.organization_id)),
-  ],
+  ['repeats a ticket in a hint', DISCLOSES, HINTED, refusingWith(OAuthError.invalidRequest)],
+  ['creates a customer before it rejects the request', DISCLOSES, CREATED, creatingFirst],
   ['gives a token after the caller has ended', ENDED, NO_DESCENT, badgeGrant('forgets the caller')],
   ['has a test without `endsWithCaller`', ENDED, NO_BEARER, grantThat(sound)],
   ['lets a client poll without a pause', POLLED, NO_PAUSE, pollingGrant('never slows a poll down')],
-  [
-    'creates a customer before a person has confirmed the proof',
-    POLLED,
-    /^the first poll: an error response with the audit event identity.created/,
-    pollingGrant('creates a customer for a poll'),
-  ],
+  ['creates a customer before the confirmation', POLLED, FIRST_POLL, pollingGrant('creates a customer for a poll')],
   ['creates a customer in its start route', POLLED, TOO_EARLY, pollingGrant('creates a customer in its start route')],
   [
     'redeems a confirmed proof twice',

@@ -93,6 +93,7 @@ const optIn = grantThat(sound, { optIn: true });
 
 type Row = [description: string, rule: string, failure: RegExp, broken: Broken, grant?: Pick<BrokenCase, 'grant'>];
 
+const DESCRIBED = 'its parameters and its response';
 const ACCEPTED = /not refused with 400 invalid_request hint/;
 const REFUSED = /refused instead of a token/;
 const ONE_CLIENT = /a token of the client kit-site/;
@@ -107,6 +108,8 @@ const ofJsonForms = ofText((text, { 'content-type': type }) =>
 const withoutRepetition = ofText(
   (text) => `${new URLSearchParams(Object.fromEntries([...new URLSearchParams(text)].reverse()))}`,
 );
+const withoutRedirect = ofBody(({ redirect_uri: _, ...all }) => all);
+const toSales = ofPath((path) => path.replace(/[^/]+\/token$/, 'sales/token'));
 const withoutGroups = ofPath((path) => (path.endsWith('/sales/token') ? TOKEN : path));
 const toOwnGroups = ofPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION));
 const fromOwnOrigin = changing(({ headers }) => {
@@ -149,47 +152,21 @@ const ROWS: Row[] = [
   ['admits every client to an opt-in grant', 'declares `optIn`', ONE_CLIENT, ofOneClient, optIn],
   ['accepts every Origin', "the client's origins", /^https:\/\/foreign\.example: not refused/, fromOwnOrigin],
   ['has only one organization', 'an unknown organization', ONE_ORGANIZATION, ofOneOrganization],
-  [
-    'ignores redirect_uri',
-    'a redirect_uri',
-    /^https:\/\/kit\.example: not/,
-    ofBody(({ redirect_uri: _, ...all }) => all),
-  ],
+  ['ignores redirect_uri', 'a redirect_uri', /^https:\/\/kit\.example: not/, withoutRedirect],
   ['requires no bearer token', 'without a bearer', /^no bearer: not refused with 401/, acceptingEveryCaller, asAgent],
   ['has endless tokens', 'or expired', /^an ended token: not refused with 401/, acceptingEveryCaller, asAgent],
   ['checks no scopes', 'without its scope', /^not refused with 403 insufficient_scope/, acceptingEveryCaller, asAgent],
   ['admits every client', 'to an agent of another', ONE_ORGANIZATION, admittingEveryClient, asAgent],
   ['ignores groups', 'on the path of a group, because', /data must have required property/, withoutGroups],
   ['confuses the groups of two organizations', 'from the path', ACCEPTED, toOwnGroups, withGroups],
-  [
-    'accepts any group',
-    'group id',
-    ACCEPTED,
-    ofPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
-    withGroups,
-  ],
+  ['accepts any group', 'group id', ACCEPTED, toSales, withGroups],
   ['gives shared groups their own identities', 'share one', /^not refused with 400 unauth/, withoutGroups, withGroups],
   ['accepts any settings', 'that its settings class does not declare', ANY_REGISTRY, withAnySetting, withSettings],
   ['accepts settings of a grant without them', 'declares no settings', ANY_REGISTRY, withAnySetting],
   ['records no audit events', 'causes one audit event', /^0 audit events token\.issued/, withoutAudit],
-  [
-    'counts another grant',
-    'in the metrics',
-    /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
-    countingOthers,
-  ],
-  [
-    'does not describe the grant',
-    'its parameters and its response',
-    /^application\/json: no entry of the grant/,
-    withoutRequests,
-  ],
-  [
-    'does not describe the response',
-    'its parameters and its response',
-    /^no response schema of the grant/,
-    withoutResponses,
-  ],
+  ['counts another grant', 'in the metrics', /^cas_tokens_issued_total\{grant="ticket"\} does not/, countingOthers],
+  ['does not describe the grant', DESCRIBED, /^application\/json: no entry of the grant/, withoutRequests],
+  ['does not describe the response', DESCRIBED, /^no response schema of the grant/, withoutResponses],
 ];
 
 /** Violations in the token endpoint. A grant alone cannot violate these rules. */

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { Get, Injectable, Module, type Type } from '@nestjs/common';
+import { Get, Injectable, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { IsString, Matches } from 'class-validator';
 import {
@@ -11,15 +11,13 @@ import {
   createTables,
   Database,
   dropTables,
+  type EntityRow,
   Expires,
   expiryIndex,
-  type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
-  GrantType,
-  Identities,
-  IdentityModule,
+  type Identities,
   insertStatement,
   OAuthError,
   PublicController,
@@ -30,40 +28,13 @@ import {
 } from 'customer-authorization-service/grant';
 import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
 import type { GrantKit, TestEnvironment } from '../../../src/grant-kit.js';
+import { grantOf } from '../grant-of.js';
 
 /** Seconds for which a pass is valid, and wrong codes that a pass admits. */
 export const PASS_LIFETIME_SECONDS = 300;
 export const WRONG_CODE_COUNT = 3;
 
-/** A mistake of a grant author. The grant without a mistake satisfies every rule. */
-export type PassMistake =
-  | 'ignores the expiry'
-  | 'reads its expiry as a local time'
-  | 'ignores the client'
-  | 'counts no guesses'
-  | 'counts guesses by reading and writing'
-  | 'counts guesses after the comparison'
-  | 'deletes the pass without reading the count'
-  | 'stores the id in plain text'
-  | 'stores a number in plain text'
-  | 'stores a hash of the code alone'
-  | 'creates the id with Math.random'
-  | 'creates a short id'
-  | 'prints a secret of its route'
-  | 'gives a token for an erased customer'
-  | 'ignores ended sessions'
-  | 'has no participant'
-  | 'has no @Expires'
-  | 'resets the attempts after a while'
-  | 'counts guesses by the spelling of the id';
-
-interface PassRow {
-  client_id: string;
-  customer: string;
-  generation: number;
-  expires_at: Date;
-  expiry_text: string;
-}
+type PassRow = EntityRow<Pass, 'client_id' | 'customer' | 'generation' | 'expires_at'> & { expiry_text: string };
 
 class PassBody extends GrantBody {
   @Matches(/^[\w-]{6,64}$/)
@@ -190,8 +161,7 @@ const repeatedDigits = (digit: () => number) => Array.from({ length: 40 }, digit
  *
  * @param isListed whether the id is a number, which a route lists
  */
-export function passGrant(mistake?: PassMistake, isListed = false): { grant: Type } & GrantKit & { modules: Type[] } {
-  const hasNotes = mistake === 'has no @Expires';
+export function passGrant(mistake?: string, isListed = false): { grant: Type } & GrantKit & { modules: Type[] } {
   const isSpaced = mistake === 'counts guesses by the spelling of the id';
   const attemptsBySpelling = new Map<string, number>();
   const hasNumber = isListed || mistake === 'stores a number in plain text';
@@ -224,14 +194,10 @@ export function passGrant(mistake?: PassMistake, isListed = false): { grant: Typ
         encoded(entityId),
         0, // the generation of a new customer
         0,
-        this.expiry(PASS_LIFETIME_SECONDS),
+        new Date(this.clock.now() + PASS_LIFETIME_SECONDS * 1000),
       ] as const;
       await this.database.insert(INSERT, [...row]);
       return { pass, code };
-    }
-
-    expiry(seconds: number): Date {
-      return new Date(this.clock.now() + seconds * 1000);
     }
 
     onErase = async (entityId: string) => void (await this.database.executeIdempotent(DELETE, [encoded(entityId)]));
@@ -246,75 +212,71 @@ export function passGrant(mistake?: PassMistake, isListed = false): { grant: Typ
     }
   }
 
-  @Injectable()
-  @GrantType('pass', { body: isSpaced ? SpacedPassBody : PassBody, readsCustomers: true })
-  class PassGrant implements Grant<PassBody> {
-    constructor(
-      private readonly passes: Passes,
-      private readonly identities: Identities,
-    ) {}
-
-    grant = async ({ body, client, organization }: GrantRequest<PassBody>): Promise<GrantResult> => {
-      const { database, clock } = this.passes;
-      const pass = stored(body.pass.trimEnd());
-      const [row] = await database.select(FIND, [pass]);
-      if (!row) throw OAuthError.invalidGrant('pass: unknown');
-      if (row.client_id !== client.clientId && mistake !== 'ignores the client')
-        throw OAuthError.invalidGrant('pass: of another client');
-      const expiry = mistake === 'reads its expiry as a local time' ? new Date(row.expiry_text) : row.expires_at;
-      if (expiry.getTime() <= clock.now() && mistake !== 'ignores the expiry')
-        throw OAuthError.invalidGrant('pass: expired');
-      const entityId = decoded(row.customer);
-      const organizationId = organization?.id ?? client.organizationId ?? '';
-      const customer = await this.identities.find(entityId, organizationId);
-      if (!customer && mistake !== 'gives a token for an erased customer')
-        throw OAuthError.invalidGrant('pass: customer erased');
-      if (customer && customer.generation !== row.generation && mistake !== 'ignores ended sessions')
-        throw OAuthError.invalidGrant('pass: sessions ended');
-      if (mistake === 'resets the attempts after a while')
-        await database.execute(RESET, [pass, this.passes.expiry(PASS_LIFETIME_SECONDS / 2)]);
-      if (mistake === 'counts guesses after the comparison')
-        await this.refuseWrong(pass, codeHash(body.pass, body.code));
-      else if (isSpaced) countOfSpelling(body.pass);
-      else await this.count(pass);
-      if (!(await this.redeem(pass, codeHash(body.pass.trimEnd(), body.code))))
-        throw OAuthError.invalidGrant('code: wrong, or used');
-      return customer ?? { entityId, organizationId, groupId: '', generation: 0 };
-    };
-
-    private async redeem(pass: string, code: string): Promise<boolean> {
-      const { database } = this.passes;
-      if (mistake !== 'deletes the pass without reading the count')
-        return (await database.execute(REDEEM, [USED_COUNT, pass, code, USED_COUNT])) === 1;
-      const [row] = await database.select(WITH_CODE, [pass, code]);
-      if (row) await database.execute(DELETE_PASS, [pass]);
-      return row !== undefined;
+  const redeemPass = async (
+    { body, client, organization }: GrantRequest<PassBody>,
+    identities: Identities,
+    { clock, database }: { clock: Clock; database: Database },
+  ): Promise<GrantResult> => {
+    const pass = stored(body.pass.trimEnd());
+    const [row] = await database.select(FIND, [pass]);
+    if (!row) throw OAuthError.invalidGrant('pass: unknown');
+    if (row.client_id !== client.clientId && mistake !== 'ignores the client')
+      throw OAuthError.invalidGrant('pass: of another client');
+    const expiry = mistake === 'reads its expiry as a local time' ? new Date(row.expiry_text) : row.expires_at;
+    if (expiry.getTime() <= clock.now() && mistake !== 'ignores the expiry')
+      throw OAuthError.invalidGrant('pass: expired');
+    const entityId = decoded(row.customer);
+    const organizationId = organization?.id ?? client.organizationId ?? '';
+    const customer = await identities.find(entityId, organizationId);
+    if (!customer && mistake !== 'gives a token for an erased customer')
+      throw OAuthError.invalidGrant('pass: customer erased');
+    if (customer && customer.generation !== row.generation && mistake !== 'ignores ended sessions')
+      throw OAuthError.invalidGrant('pass: sessions ended');
+    if (mistake === 'resets the attempts after a while') {
+      const half = new Date(clock.now() + (PASS_LIFETIME_SECONDS / 2) * 1000);
+      await database.execute(RESET, [pass, half]);
     }
+    if (mistake === 'counts guesses after the comparison')
+      await refuseWrong(database, pass, codeHash(body.pass, body.code));
+    else if (isSpaced) countOfSpelling(body.pass);
+    else await count(database, pass);
+    if (!(await redeem(database, pass, codeHash(body.pass.trimEnd(), body.code))))
+      throw OAuthError.invalidGrant('code: wrong, or used');
+    return customer ?? { entityId, organizationId, groupId: '', generation: 0 };
+  };
 
-    /** Counts a wrong code, and no right one. */
-    private async refuseWrong(pass: string, code: string): Promise<void> {
-      const { database } = this.passes;
-      const [row] = await database.select(ATTEMPTS, [pass]);
-      if (!row || row.attempts >= WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
-      const [right] = await database.select(WITH_CODE, [pass, code]);
-      if (right) return;
-      await database.execute(COUNT, [pass, WRONG_CODE_COUNT]);
-      throw OAuthError.invalidGrant('code: wrong');
-    }
+  async function redeem(database: Database, pass: string, code: string): Promise<boolean> {
+    if (mistake !== 'deletes the pass without reading the count')
+      return (await database.execute(REDEEM, [USED_COUNT, pass, code, USED_COUNT])) === 1;
+    const [row] = await database.select(WITH_CODE, [pass, code]);
+    if (row) await database.execute(DELETE_PASS, [pass]);
+    return row !== undefined;
+  }
 
-    /** Takes one of the attempts. */
-    private async count(pass: string): Promise<void> {
-      const { database } = this.passes;
-      if (mistake === 'counts no guesses') return;
-      if (mistake === 'counts guesses by reading and writing') {
-        const [row] = await database.select(ATTEMPTS, [pass]);
-        if (!row || row.attempts >= WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
-        await database.execute(SET_ATTEMPTS, [row.attempts + 1, pass]);
-        return;
-      }
-      if ((await database.execute(COUNT, [pass, WRONG_CODE_COUNT])) !== 1)
-        throw OAuthError.invalidGrant('pass: used, or too many wrong codes');
+  /** Counts a wrong code, and no right one. */
+  async function refuseWrong(database: Database, pass: string, code: string): Promise<void> {
+    await attemptsOf(database, pass);
+    const [right] = await database.select(WITH_CODE, [pass, code]);
+    if (right) return;
+    await database.execute(COUNT, [pass, WRONG_CODE_COUNT]);
+    throw OAuthError.invalidGrant('code: wrong');
+  }
+
+  /** Takes one of the attempts. */
+  async function count(database: Database, pass: string): Promise<void> {
+    if (mistake === 'counts no guesses') return;
+    if (mistake === 'counts guesses by reading and writing') {
+      await database.execute(SET_ATTEMPTS, [(await attemptsOf(database, pass)) + 1, pass]);
+      return;
     }
+    if ((await database.execute(COUNT, [pass, WRONG_CODE_COUNT])) !== 1)
+      throw OAuthError.invalidGrant('pass: used, or too many wrong codes');
+  }
+
+  async function attemptsOf(database: Database, pass: string): Promise<number> {
+    const [row] = await database.select(ATTEMPTS, [pass]);
+    if (!row || row.attempts >= WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
+    return row.attempts;
   }
 
   function countOfSpelling(pass: string): void {
@@ -346,16 +308,13 @@ export function passGrant(mistake?: PassMistake, isListed = false): { grant: Typ
     }
   }
 
-  @Module({
-    imports: [IdentityModule, TypeOrmModule.forFeature(hasNotes ? [Pass, PassNote] : [Pass])],
-    controllers: isListed ? [PassLinkController, PassListController] : [PassLinkController],
-    providers: [Passes, PassGrant],
-  })
-  class PassModule {}
-
+  const hasNotes = mistake === 'has no @Expires';
   return {
-    grant: PassGrant,
-    modules: [PassModule],
+    ...grantOf('pass', { body: isSpaced ? SpacedPassBody : PassBody, readsCustomers: true }, redeemPass, {
+      imports: [TypeOrmModule.forFeature(hasNotes ? [Pass, PassNote] : [Pass])],
+      controllers: isListed ? [PassLinkController, PassListController] : [PassLinkController],
+      providers: [Passes],
+    }),
     migrations: hasNotes ? [Passes1795400000000, PassNotes1795400000001] : [Passes1795400000000],
     valid: async ({ service, clientId, newCustomer }: TestEnvironment) => {
       await fetch(`${service.url}/pass_link`);

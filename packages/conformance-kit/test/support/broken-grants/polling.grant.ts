@@ -1,28 +1,18 @@
-import { Get, Injectable, Module, type Type } from '@nestjs/common';
+import { Get, type Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
-  Clock,
-  type Grant,
+  type Clock,
   GrantBody,
   type GrantRequest,
-  type GrantResult,
-  GrantType,
   Identities,
-  IdentityModule,
   OAuthError,
   PublicController,
   randomSecret,
 } from 'customer-authorization-service/grant';
 import type { GrantKit } from '../../../src/grant-kit.js';
 import { OWN_ORGANIZATION } from '../../../src/kit-registry.js';
-
-/** A mistake of the author of a grant that is polled. The grant without a mistake satisfies every rule. */
-export type PollingMistake =
-  | 'never slows a poll down'
-  | 'creates a customer for a poll'
-  | 'creates a customer in its start route'
-  | 'redeems a proof twice';
+import { grantOf } from '../grant-of.js';
 
 const INTERVAL_SECONDS = 5;
 
@@ -44,7 +34,7 @@ interface Polled {
 
 /** A person confirms a proof, which then creates a customer. The proofs are in memory. */
 export function pollingGrant(
-  mistake?: PollingMistake,
+  mistake?: string,
 ): { grant: Type; modules: Type[] } & GrantKit & Required<Pick<GrantKit, 'pending'>> {
   const proofs = new Map<string, Polled>();
   const start = (isConfirmed: boolean) => {
@@ -52,32 +42,6 @@ export function pollingGrant(
     proofs.set(poll, { lastPoll: 0, isConfirmed, uses: 0 });
     return poll;
   };
-
-  @Injectable()
-  @GrantType('kit_polling', { body: PollBody, polling: true })
-  class PollingGrant implements Grant<PollBody> {
-    constructor(
-      private readonly identities: Identities,
-      private readonly clock: Clock,
-    ) {}
-
-    async grant({ body, organization }: GrantRequest<PollBody>): Promise<GrantResult> {
-      const organizationId = organization?.id ?? OWN_ORGANIZATION;
-      const proof = proofs.get(body.poll);
-      if (!proof || proof.uses > (mistake === 'redeems a proof twice' ? 1 : 0))
-        throw OAuthError.invalidGrant('unknown');
-      if (!proof.isConfirmed) {
-        if (mistake === 'creates a customer for a poll') await this.identities.create(organizationId);
-        const isEarly = this.clock.now() - proof.lastPoll < INTERVAL_SECONDS * 1_000;
-        proof.lastPoll = this.clock.now();
-        throw isEarly && mistake !== 'never slows a poll down'
-          ? OAuthError.slowDown()
-          : OAuthError.authorizationPending();
-      }
-      proof.uses++;
-      return this.identities.create(organizationId);
-    }
-  }
 
   @PublicController('kit_polling')
   class StartController {
@@ -91,12 +55,28 @@ export function pollingGrant(
     }
   }
 
-  @Module({ imports: [IdentityModule], controllers: [StartController], providers: [PollingGrant] })
-  class PollingModule {}
+  const poll = async (
+    { body, organization }: GrantRequest<PollBody>,
+    identities: Identities,
+    { clock }: { clock: Clock },
+  ) => {
+    const organizationId = organization?.id ?? OWN_ORGANIZATION;
+    const proof = proofs.get(body.poll);
+    if (!proof || proof.uses > (mistake === 'redeems a proof twice' ? 1 : 0)) throw OAuthError.invalidGrant('unknown');
+    if (!proof.isConfirmed) {
+      if (mistake === 'creates a customer for a poll') await identities.create(organizationId);
+      const isEarly = clock.now() - proof.lastPoll < INTERVAL_SECONDS * 1_000;
+      proof.lastPoll = clock.now();
+      throw isEarly && mistake !== 'never slows a poll down'
+        ? OAuthError.slowDown()
+        : OAuthError.authorizationPending();
+    }
+    proof.uses++;
+    return identities.create(organizationId);
+  };
 
   return {
-    grant: PollingGrant,
-    modules: [PollingModule],
+    ...grantOf('kit_polling', { body: PollBody, polling: true }, poll, { controllers: [StartController] }),
     valid: () => ({ poll: start(true) }),
     pending: async ({ service }) => {
       const { poll } = (await service.send('GET', '/kit_polling')).body;

@@ -1,19 +1,17 @@
-import { Injectable, Module, type Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { Matches } from 'class-validator';
 import {
   type AgentPrincipal,
-  type Grant,
   GrantBody,
   type GrantOptions,
   type GrantRequest,
   type GrantResult,
-  GrantType,
-  Identities,
-  IdentityModule,
+  type Identities,
   OAuthError,
   Optional,
   UUID,
 } from 'customer-authorization-service/grant';
+import { grantOf } from '../grant-of.js';
 
 /** A body class that satisfies every rule. */
 export class TicketBody extends GrantBody {
@@ -38,22 +36,14 @@ export const sound: Behavior = async ({ body, groupId }, identities) => {
   return { ...customer, response: { prize: 'a bicycle' } };
 };
 
-/** A grant with its own module and the given behavior. */
+/** A grant with the given behavior. */
 export function grantThat(
   behaves: Behavior,
   options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
   name = 'ticket',
 ): { grant: Type; modules: Type[] } {
-  @Injectable()
-  @GrantType(name, { body: TicketBody, responds: ['prize'], ...options } as { body: typeof TicketBody })
-  class TicketGrant implements Grant<TicketBody> {
-    constructor(private readonly identities: Identities) {}
-
-    grant = (request: GrantRequest<TicketBody>): Promise<GrantResult> =>
-      behaves(request as TicketRequest, this.identities);
-  }
-
-  @Module({ imports: [IdentityModule], providers: [TicketGrant] })
-  class TicketModule {}
-  return { grant: TicketGrant, modules: [TicketModule] };
+  const all = { body: TicketBody, responds: ['prize'], ...options } as GrantOptions<TicketBody, undefined>;
+  const provided = grantOf(name, all, (request, identities) => behaves(request as TicketRequest, identities));
+  Object.defineProperty(provided.grant, 'name', { value: 'TicketGrant' }); // error messages have it
+  return provided;
 }

@@ -1,15 +1,8 @@
-import { Injectable, Module, type Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { Matches } from 'class-validator';
 import {
   type AttemptLimit,
-  Clock,
-  type Grant,
   GrantBody,
-  type GrantRequest,
-  type GrantResult,
-  GrantType,
-  Identities,
-  IdentityModule,
   OAuthError,
   Optional,
   randomSecret,
@@ -17,6 +10,7 @@ import {
 } from 'customer-authorization-service/grant';
 import type { Random } from '../../../src/fuzz/random.js';
 import type { GrantKit } from '../../../src/grant-kit.js';
+import { grantOf } from '../grant-of.js';
 
 /** The codes of a correct grant, and how it limits the guesses. */
 export interface VoucherForm {
@@ -68,10 +62,7 @@ interface Voucher {
 }
 
 /** A grant that is correct without a mistake. Its vouchers are in memory, for all processes. */
-export function voucherGrant(
-  form: VoucherForm,
-  mistake?: 'ignores the organization',
-): { grant: Type; modules: Type[] } & GrantKit {
+export function voucherGrant(form: VoucherForm, mistake?: string): { grant: Type; modules: Type[] } & GrantKit {
   const { alphabet, length, hasHandle, boundToClient, attempts, lifetimeSeconds } = form;
   const vouchers = new Map<string, Voucher>();
   const keyOf = ({ handle = '', code }: { handle?: string; code: string }) => `${handle}:${code}`;
@@ -82,31 +73,22 @@ export function voucherGrant(
     override code!: string;
   }
 
-  @Injectable()
-  @GrantType('voucher', { body: FormBody, attempts })
-  class VoucherGrant implements Grant<FormBody> {
-    constructor(
-      private readonly identities: Identities,
-      private readonly clock: Clock,
-    ) {}
-
-    async grant({ body, client }: GrantRequest<FormBody>): Promise<GrantResult> {
+  const provided = grantOf<FormBody>(
+    'voucher',
+    { body: FormBody, attempts },
+    async ({ body, client }, identities, { clock }) => {
       const voucher = vouchers.get(keyOf(body));
       const isForeign = boundToClient && voucher?.clientId !== client.clientId;
       if (!voucher || isForeign) throw OAuthError.invalidGrant('no such voucher');
       if (voucher.organizationId !== body.organization_id && !mistake) throw OAuthError.invalidGrant('elsewhere');
-      if (voucher.expiresAt <= this.clock.now()) throw OAuthError.invalidGrant('expired');
+      if (voucher.expiresAt <= clock.now()) throw OAuthError.invalidGrant('expired');
       if (!vouchers.delete(keyOf(body))) throw OAuthError.invalidGrant('used');
-      return this.identities.create(body.organization_id);
-    }
-  }
-
-  @Module({ imports: [IdentityModule], providers: [VoucherGrant] })
-  class VoucherModule {}
+      return identities.create(body.organization_id);
+    },
+  );
 
   return {
-    grant: VoucherGrant,
-    modules: [VoucherModule],
+    ...provided,
     valid: ({ clientId, organizationId, service: { clock } }) => {
       let voucher = { code: newCode(), ...(hasHandle && { handle: randomSecret('base64url') }) };
       while (vouchers.has(keyOf(voucher))) voucher = { ...voucher, code: newCode() };

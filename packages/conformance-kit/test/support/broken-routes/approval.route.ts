@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { type ExecutionContext, HttpCode, Injectable, Logger, Module, Post, Res } from '@nestjs/common';
+import { type ExecutionContext, HttpCode, Injectable, Logger, Post, Res } from '@nestjs/common';
 import { IsDefined, IsString, Matches, MaxLength } from 'class-validator';
 import {
   ApiRoute,
@@ -20,22 +20,7 @@ import {
 import type { Request, Response } from 'express';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
-
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type RouteMistake =
-  | 'admits any bearer'
-  | 'compares no Origin'
-  | 'admits any organization'
-  | 'counts no guesses'
-  | 'has no rule for a parameter'
-  | 'throws for an unusual text'
-  | 'repeats the code in a hint'
-  | 'logs the code'
-  | 'stores the code in plain text'
-  | 'stores a hash of the code alone'
-  | 'creates the code with Math.random'
-  | 'responds with an undocumented status'
-  | 'is described without its body';
+import { moduleOf } from '../grant-of.js';
 
 export const APPROVE = 'POST /v2/customer/approval/approve';
 export const WRONG_CODE_COUNT = 3;
@@ -70,12 +55,12 @@ class TextBody {
   code!: string;
 }
 
-function bodyOf(mistake?: RouteMistake): typeof ApproveBody {
+function bodyOf(mistake?: string): typeof ApproveBody {
   if (mistake === 'has no rule for a parameter') return LooseBody;
   return mistake === 'throws for an unusual text' ? TextBody : ApproveBody;
 }
 
-function guardOf(mistake?: RouteMistake): typeof CustomerGuard {
+function guardOf(mistake?: string): typeof CustomerGuard {
   if (mistake === 'compares no Origin') return LooseGuard;
   return mistake === 'admits any bearer' ? (BearerGuard as typeof CustomerGuard) : CustomerGuard;
 }
@@ -97,7 +82,7 @@ const STORE = writeStatement<[code: string]>(
 );
 
 /** A customer approves a request of another device, which has a code. */
-export function approvalRoute(mistake?: RouteMistake): RouteKit {
+export function approvalRoute(mistake?: string): RouteKit {
   const Body = bodyOf(mistake);
   /** The organizations of the codes of all processes, which a table also has. */
   const codes = new Map<string, string>();
@@ -148,11 +133,8 @@ export function approvalRoute(mistake?: RouteMistake): RouteKit {
     }
   }
 
-  @Module({ controllers: [ApprovalController], providers: [Approvals] })
-  class ApprovalModule {}
-
   return {
-    modules: [ApprovalModule],
+    modules: [moduleOf({ controllers: [ApprovalController], providers: [Approvals] })],
     callers: ['customer'],
     actsOn: 'own organization',
     guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },

@@ -1,17 +1,12 @@
-import { HttpCode, Injectable, Module, Post, type Type } from '@nestjs/common';
+import { HttpCode, Post, type Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   Caller,
   CustomerGuard,
   type CustomerPrincipal,
-  type Grant,
   GrantBody,
-  type GrantRequest,
   type GrantResult,
-  GrantType,
-  Identities,
-  IdentityModule,
   OAuthError,
   PublicController,
   randomSecret,
@@ -19,11 +14,9 @@ import {
 } from 'customer-authorization-service/grant';
 import type { GrantKit } from '../../../src/grant-kit.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
+import { grantOf } from '../grant-of.js';
 
 export const BADGE = 'POST /v2/customer/kit_badge';
-
-/** A mistake of the author of the route and the grant, which satisfy every rule without a mistake. */
-export type BadgeMistake = 'forgets the caller';
 
 class BadgeResponse {
   @IsString()
@@ -38,7 +31,7 @@ class BadgeBody extends GrantBody {
 type StoredBadge = GrantResult & { generation: number };
 
 /** A customer gets a badge, which is used once. The badges are in memory, for all processes. */
-function badges(mistake?: BadgeMistake): { grant: Type; modules: Type[] } {
+function badges(mistake?: string): { grant: Type; modules: Type[] } {
   const stored = new Map<string, StoredBadge>();
 
   @PublicController('v2/customer/kit_badge')
@@ -55,28 +48,23 @@ function badges(mistake?: BadgeMistake): { grant: Type; modules: Type[] } {
     }
   }
 
-  @Injectable()
-  @GrantType('kit_badge', { body: BadgeBody })
-  class BadgeGrant implements Grant<BadgeBody> {
-    constructor(private readonly identities: Identities) {}
-
-    async grant({ body, client }: GrantRequest<BadgeBody>): Promise<GrantResult> {
+  return grantOf(
+    'kit_badge',
+    { body: BadgeBody },
+    async ({ body, client }, identities) => {
       const hash = sha256(body.badge);
       const badge = stored.get(hash);
       if (!badge || !client.usableIn(badge.organizationId)) throw OAuthError.invalidGrant('no such badge');
-      const customer = await this.identities.find(badge.entityId, badge.organizationId);
+      const customer = await identities.find(badge.entityId, badge.organizationId);
       if (customer?.generation !== badge.generation) throw OAuthError.invalidGrant('the sessions ended');
       if (!stored.delete(hash)) throw OAuthError.invalidGrant('used');
       return badge;
-    }
-  }
-
-  @Module({ imports: [IdentityModule], controllers: [BadgeController], providers: [BadgeGrant] })
-  class BadgeModule {}
-  return { grant: BadgeGrant, modules: [BadgeModule] };
+    },
+    { controllers: [BadgeController] },
+  );
 }
 
-export function badgeRoute(mistake?: BadgeMistake): RouteKit {
+export function badgeRoute(mistake?: string): RouteKit {
   const { modules } = badges(mistake);
   return {
     modules,
@@ -88,7 +76,7 @@ export function badgeRoute(mistake?: BadgeMistake): RouteKit {
   };
 }
 
-export function badgeGrant(mistake?: BadgeMistake): { grant: Type } & GrantKit & { modules: Type[] } {
+export function badgeGrant(mistake?: string): { grant: Type } & GrantKit & { modules: Type[] } {
   return {
     ...badges(mistake),
     valid: async ({ service, newCustomer }) => {

@@ -65,10 +65,10 @@ const RESENDS = 'after 3 requests';
 const ENDS = 'after the bearer token of its caller';
 
 /** Rows for routes that have a mistake by this name. */
-const having = <Mistake extends string>(
+const having = (
   name: string,
-  route: (mistake: Mistake) => RouteKit,
-  rows: [mistake: Mistake, rule: string, failure: RegExp][],
+  route: (mistake: string) => RouteKit,
+  rows: [mistake: string, rule: string, failure: RegExp][],
 ) => rows.map(([mistake, rule, failure]): BrokenRoute => [mistake, name, route(mistake), rule, failure]);
 
 /** Rows for a correct route in a broken service. */

@@ -1,4 +1,4 @@
-import { HttpCode, Module, Post } from '@nestjs/common';
+import { HttpCode, Post } from '@nestjs/common';
 import { IsString, Matches, MaxLength } from 'class-validator';
 import {
   AgentGuard,
@@ -7,12 +7,8 @@ import {
   BearerGuard,
   Caller,
   ClientRequest,
-  type Grant,
   GrantBody,
-  type GrantResult,
-  GrantType,
   Identities,
-  IdentityModule,
   Limits,
   OAuthError,
   type Principal,
@@ -23,18 +19,11 @@ import {
 } from 'customer-authorization-service/grant';
 import { assertAgent } from '../../../../../src/bearer/principal.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
+import { grantOf } from '../grant-of.js';
 
 export const LINK = 'POST /v2/customer/kit_link';
 const SCOPE = 'links:create';
 const LIMITS = { kit_links: '1000000/1' } as const;
-
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type LinkMistake =
-  | 'requires no scope'
-  | 'does not check the client in its body'
-  | 'does not look up the customer'
-  | 'names no grant'
-  | 'takes from no limit';
 
 class LinkBody {
   @IsString()
@@ -50,10 +39,7 @@ class LinkResponse {
   url!: string;
 }
 
-@GrantType('kit_link', { body: GrantBody })
-class LinkGrant implements Grant {
-  grant = async (): Promise<GrantResult> => Promise.reject(OAuthError.invalidGrant('no link'));
-}
+const refuse = () => Promise.reject(OAuthError.invalidGrant('no link'));
 
 /** Admits agents with any scope. */
 class AnyAgentGuard extends BearerGuard {
@@ -63,7 +49,7 @@ class AnyAgentGuard extends BearerGuard {
 }
 
 /** An agent creates a link for a customer. */
-export function linkRoute(mistake?: LinkMistake): RouteKit {
+export function linkRoute(mistake?: string): RouteKit {
   const isUnchecked = mistake === 'does not check the client in its body';
   const options = mistake === 'names no grant' ? {} : { grant: 'kit_link' };
   const Body = isUnchecked ? ValidatedBody(LinkBody) : ClientRequest(LinkBody, options);
@@ -89,11 +75,8 @@ export function linkRoute(mistake?: LinkMistake): RouteKit {
     }
   }
 
-  @Module({ imports: [IdentityModule], controllers: [LinkController], providers: [LinkGrant] })
-  class LinkModule {}
-
   return {
-    modules: [LinkModule],
+    modules: grantOf('kit_link', { body: GrantBody }, refuse, { controllers: [LinkController] }).modules,
     limits: LIMITS,
     callers: ['agent'],
     actsOn: { customer: 'entity_id' },

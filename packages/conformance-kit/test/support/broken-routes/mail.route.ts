@@ -1,28 +1,18 @@
-import { HttpCode, Injectable, Module, Post } from '@nestjs/common';
+import { HttpCode, Injectable, Post } from '@nestjs/common';
 import { IsBoolean, IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   ClientRequest,
-  type Grant,
   GrantBody,
-  type GrantResult,
-  GrantType,
   Limits,
   OAuthError,
   PublicController,
 } from 'customer-authorization-service/grant';
 import type { Random } from '../../../src/fuzz/random.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
+import { grantOf } from '../grant-of.js';
 
 export const MAIL = 'POST /v2/customer/kit_mail';
-
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type MailMistake =
-  | 'limits only the network'
-  | 'sends before it takes from the limit'
-  | 'names no grant'
-  | 'says whether an address is known'
-  | 'accepts an address of any length';
 
 /** How a correct route sends. */
 export interface MailForm {
@@ -60,10 +50,7 @@ export function randomMailForm(random: Random): MailForm {
   };
 }
 
-@GrantType('kit_mail', { body: GrantBody })
-class MailGrant implements Grant {
-  grant = async (): Promise<GrantResult> => Promise.reject(OAuthError.invalidGrant('no mail'));
-}
+const refuse = () => Promise.reject(OAuthError.invalidGrant('no mail'));
 
 class MailResponse {
   @IsBoolean()
@@ -79,7 +66,7 @@ class Mailer {
 }
 
 /** A route that anyone calls sends a mail to an address of the request. */
-export function mailRoute(mistake?: MailMistake, form = FORM): RouteKit {
+export function mailRoute(mistake?: string, form = FORM): RouteKit {
   const { addressOf, resends, countsInTable, sendsInValid, looksUpFirst } = form;
   const limits: MailLimits = { kit_mail_network: '1000/600', kit_mail_email: `${resends}/600` };
   const tells = mistake === 'says whether an address is known';
@@ -126,11 +113,9 @@ export function mailRoute(mistake?: MailMistake, form = FORM): RouteKit {
     }
   }
 
-  @Module({ controllers: [MailController], providers: [Mailer, MailGrant] })
-  class MailModule {}
-
+  const routes = { controllers: [MailController], providers: [Mailer] };
   return {
-    modules: [MailModule],
+    modules: grantOf('kit_mail', { body: GrantBody }, refuse, routes).modules,
     limits,
     otherLimits: mistake === 'limits only the network' || countsInTable ? ['kit_mail_email'] : [],
     replace: [[Mailer, new Mailer()]],

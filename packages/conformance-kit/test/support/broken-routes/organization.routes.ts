@@ -1,4 +1,4 @@
-import { Get, HttpCode, Module, Post } from '@nestjs/common';
+import { Get, HttpCode, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import {
   AgentGuard,
@@ -12,11 +12,9 @@ import {
   ValidatedBody,
 } from 'customer-authorization-service/grant';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
+import { moduleOf } from '../grant-of.js';
 
 export const CLAIM = 'POST /v2/customer/kit_claim';
-
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type ClaimMistake = 'admits any organization';
 
 class ClaimBody {
   @IsString()
@@ -30,7 +28,7 @@ class ClaimBody {
 }
 
 /** A page without a bearer token confirms a claim of its organization. The claims are in memory, for all processes. */
-export function claimRoute(mistake?: ClaimMistake): RouteKit {
+export function claimRoute(mistake?: string): RouteKit {
   const owners = new Map<string, string>();
 
   @PublicController('v2/customer/kit_claim')
@@ -45,11 +43,8 @@ export function claimRoute(mistake?: ClaimMistake): RouteKit {
     }
   }
 
-  @Module({ controllers: [ClaimController] })
-  class ClaimModule {}
-
   return {
-    modules: [ClaimModule],
+    modules: [moduleOf({ controllers: [ClaimController] })],
     callers: [],
     resends: false,
     valid: ({ clientId: client_id, organizationId: organization_id }) => {
@@ -62,16 +57,13 @@ export function claimRoute(mistake?: ClaimMistake): RouteKit {
 
 export const CONTACTS = 'GET /v2/customer/kit_contacts';
 
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type ContactsMistake = 'lists all organizations';
-
 class ContactsResponse {
   @IsString({ each: true })
   emails!: string[];
 }
 
 /** An agent lists the contacts of its organization. The contacts are in memory, for all processes. */
-export function contactsRoute(mistake?: ContactsMistake): RouteKit {
+export function contactsRoute(mistake?: string): RouteKit {
   const contacts: { organizationId: string; email: string }[] = [];
 
   @PublicController('v2/customer/kit_contacts')
@@ -84,11 +76,8 @@ export function contactsRoute(mistake?: ContactsMistake): RouteKit {
     }
   }
 
-  @Module({ controllers: [ContactsController] })
-  class ContactsModule {}
-
   return {
-    modules: [ContactsModule],
+    modules: [moduleOf({ controllers: [ContactsController] })],
     callers: ['agent'],
     agentScope: 'contacts:list',
     actsOn: 'own organization',
@@ -101,9 +90,6 @@ export function contactsRoute(mistake?: ContactsMistake): RouteKit {
 
 export const VISIT = 'POST /v2/customer/kit_visit';
 
-/** A mistake of the author of a route. The route without a mistake satisfies every rule. */
-export type VisitMistake = 'shows the visitors of all organizations';
-
 class VisitBody {
   @Matches(/^visitor-\d{1,9}$/)
   visitor!: string;
@@ -115,7 +101,7 @@ class VisitResponse {
 }
 
 /** An agent adds a visitor to the list of its organization. The visitors are in memory, for all processes. */
-export function visitRoute(mistake?: VisitMistake): RouteKit {
+export function visitRoute(mistake?: string): RouteKit {
   const visits: { organizationId: string; visitor: string }[] = [];
   let count = 0;
 
@@ -135,11 +121,8 @@ export function visitRoute(mistake?: VisitMistake): RouteKit {
     }
   }
 
-  @Module({ controllers: [VisitController] })
-  class VisitModule {}
-
   return {
-    modules: [VisitModule],
+    modules: [moduleOf({ controllers: [VisitController] })],
     callers: ['agent'],
     agentScope: 'visits:add',
     actsOn: 'own organization',
