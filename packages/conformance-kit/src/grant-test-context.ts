@@ -144,13 +144,13 @@ export function grantMetadataOf(grant: Type): GrantMetadata {
 }
 
 /** @throws Error if no module provides the grant, because otherwise every rule would fail without this reason */
-export function assertProvided(grant: Type, service: TestService): void {
+function assertProvided(grant: Type, service: TestService): void {
   const grants = service.application.get(GrantRegistry).all();
   if (grants.some(({ handler }) => handler instanceof grant)) return;
   throw new Error(`${grant.name}: no module provides it; name its module in \`modules\`, or in src/app.module.ts`);
 }
 
-export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
+function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
   const { settings = {}, environment = {} } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});
   const grantTypes = optIn ? [name, 'cookie'] : undefined;

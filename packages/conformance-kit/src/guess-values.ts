@@ -71,7 +71,7 @@ const MAX_CANDIDATE_COUNT = 3_000;
  * code may be without vowels, then with those of other right values in any place, then with all digits and letters.
  * The other right values come last.
  */
-export function* wrongValues(
+function* wrongValues(
   value: string,
   others: Set<string>,
   accepts: (candidate: string) => boolean,

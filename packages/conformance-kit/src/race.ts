@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceUnavailableException } from '@nestjs/common';
 import { Database } from 'customer-authorization-service/grant';
 import { request, type TestResponse } from './http-client.js';
 import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
@@ -65,9 +66,21 @@ export function withInterleavedStatements<Result>(
       await sleep(PAUSE_MS);
       return result;
     };
+  return withStatements(services, pausing, work);
+}
+
+/** Does work while each statement fails as in an outage of the database. */
+export function withoutDatabase<Result>(service: TestService, work: () => Promise<Result>): Promise<Result> {
+  const failing = () => () => Promise.reject(new ServiceUnavailableException());
+  return withStatements([service], failing, work);
+}
+
+function withStatements<Result>(
+  services: TestService[],
+  change: (send: Method) => Method,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const databases = services.map(({ application }) => application.get(Database));
-  return thenRestore(
-    databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, pausing))),
-    work,
-  );
+  const restores = databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, change)));
+  return thenRestore(restores, work);
 }

@@ -197,7 +197,7 @@ const WATCHED = [Object, Array, Function, String, Number, Boolean, Promise, Map,
 /**
  * Records the properties of the built-in prototypes. The returned function lists the properties that were added since.
  */
-export function watchPrototypes(): () => string[] {
+function watchPrototypes(): () => string[] {
   const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
   return () =>
     WATCHED.flatMap((prototype, index) => {

@@ -104,7 +104,7 @@ const MAX_LOST_COUNT = 2;
 const MAX_ROUND_COUNT = 20;
 
 /** Sends wrong values at the same time. A value that the grant answers with `invalid_request` is no guess. */
-export async function guess(
+async function guess(
   context: GrantTestContext,
   service: TestService,
   parameters: Parameters,
@@ -133,7 +133,7 @@ export async function guess(
  * Whether the right value gets a token at a random place among many wrong ones at the same time. A race in which a slow
  * machine responds with 503 shows nothing, so it counts as lost.
  */
-export async function rightValueWinsRace(
+async function rightValueWinsRace(
   context: GrantTestContext,
   service: TestService,
   guessable: GuessableParameter,
@@ -163,7 +163,7 @@ async function raceOfRequests(
 }
 
 /** What a race sends: the wrong values, and the right one at a random place. */
-export interface GuessRace {
+interface GuessRace {
   values: string[];
   at: number;
 }

@@ -9,6 +9,9 @@ const VALID_RATIO = 0.9;
 const OLD_PROOF_SECONDS = 400 * 86_400;
 /** West and east of Greenwich: a time that a grant reads without its zone is hours late, or early. */
 const ZONES = ['America/New_York', 'Asia/Kolkata'];
+const COMPARE_CLIENT = 'store the client with the proof, and compare it with `client.clientId`';
+const EXPIRES_AT = 'store `clock.now()` plus the lifetime in milliseconds';
+const COMPARE_TIME = 'compare the time of its expiry with `clock.now()` of the injected `Clock`';
 const REFUSED = ['invalid_grant', 'expired_token', 'invalid_request', 'unauthorized_client'];
 
 /** To which client, and for how long, a proof belongs. */
@@ -32,7 +35,7 @@ const BOUND_TO_CLIENT: Rule = {
   title: 'gives a token only to the client that the proof was created for, because the test declares `boundToClient`',
   async check(context) {
     const parameters = await context.body();
-    await about('another client of the organization', () =>
+    await about(`another client of the organization; ${COMPARE_CLIENT}`, () =>
       context.expectError({ error: REFUSED }, { ...parameters, client_id: OTHER_SITE }),
     );
     await about('its own client, after another one tried', () => context.expectToken(parameters));
@@ -69,9 +72,11 @@ function expiresAfter(lifetime: number): Rule {
     return clock.whileStopped(async () => {
       const [young, old] = [await context.body(), await context.body()];
       clock.advance({ seconds: lifetime * VALID_RATIO });
-      await about(`before its lifetime of ${lifetime} s`, () => context.expectToken(young));
+      await about(`before its lifetime of ${lifetime} s; ${EXPIRES_AT}`, () => context.expectToken(young));
       clock.advance({ seconds: lifetime * (1 - VALID_RATIO) + 1 });
-      await about(`after its lifetime of ${lifetime} s`, () => context.expectError({ error: REFUSED }, old));
+      await about(`after its lifetime of ${lifetime} s; ${COMPARE_TIME}`, () =>
+        context.expectError({ error: REFUSED }, old),
+      );
     });
   }
 }

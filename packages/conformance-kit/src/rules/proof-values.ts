@@ -10,7 +10,7 @@ const MIN_UNGUESSABLE_BITS = 100;
 const SAMPLE_COUNT = 10;
 
 /** The own parameters that are texts and differ between two requests. These parameters are the proof. */
-export function provingParameters({ ownParameters }: TestContext, one: Parameters, other: Parameters): string[] {
+function provingParameters({ ownParameters }: TestContext, one: Parameters, other: Parameters): string[] {
   const isText = (name: string) => typeof one[name] === 'string' && typeof other[name] === 'string';
   return ownParameters.filter((name) => isText(name) && one[name] !== other[name]);
 }

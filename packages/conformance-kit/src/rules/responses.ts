@@ -1,5 +1,7 @@
 import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
 import { request } from '../http-client.js';
+import { withoutDatabase } from '../race.js';
+import { TOKEN } from '../test-environment.js';
 
 /**
  * The response to a token request, and what the operator sees of it. `ResponseChecks` verifies each token by the JWKS,
@@ -18,6 +20,16 @@ export const responseRules: RuleSet = ({ name, agentScope }) => [
       const info = await context.environment.service.send('GET', '/v2/customer/info', headers);
       if (info.status !== 200 || info.body.entity_id !== body.entity_id)
         throw new Error(`GET /v2/customer/info: ${info.status} ${info.text}`);
+    },
+  },
+  {
+    title: 'does not respond with invalid_grant to a valid request while the database is unavailable',
+    async check(context) {
+      const [parameters, headers] = [await context.body(), await context.callerHeaders()];
+      const { service } = context.environment;
+      const { body, text } = await withoutDatabase(service, () => service.post(TOKEN, parameters, headers));
+      if (body?.error !== 'invalid_grant') return;
+      throw new Error(`let each error of \`Database\` pass, so that the response is 503\nresponse: ${text}`);
     },
   },
   {

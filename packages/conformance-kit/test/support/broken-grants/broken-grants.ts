@@ -159,6 +159,9 @@ const relyingOnRedirect = {
   ...failing(({ body }) => body.redirect_uri?.length === undefined, 'no redirect_uri'),
   valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
 };
+const catching = grantThat((request, identities) =>
+  sound(request, identities).catch(() => Promise.reject(OAuthError.invalidGrant('any error'))),
+);
 const ruleless = grantThat(acceptAnyTicket, taking(RulelessTicket));
 const endless = grantThat(acceptAnyTicket, taking(AnyTicket));
 const confusing = failing(({ body }) => body.ticket in {}, 'not a function', taking(AnyTicket));
@@ -225,6 +228,7 @@ const ROWS: Row[] = [
     returning({ entityId: 'winner' }),
   ],
   ['relies on an optional parameter', OPTIONAL, NO_REDIRECT, relyingOnRedirect],
+  ['calls each proof invalid in an outage', 'is unavailable', /^let each error of `Database` pass/, catching],
   ['has a parameter without a rule', 'of a wrong type', /^ticket: has no rule for/, ruleless],
   ['accepts texts of any length', 'of 10,000 characters', ANY_LENGTH, endless],
   ['throws if a parameter is the name of an object property', STRANGE, NO_FUNCTION, confusing],
@@ -259,7 +263,7 @@ const ROWS: Row[] = [
   [
     'accepts a request several times with singleUse',
     'no second token to a repeated request',
-    /^not refused with 400 invalid_grant/,
+    /^redeem the proof by one UPDATE .*: not refused with 400 invalid_grant/,
     { ...grantThat(sound), singleUse: true },
   ],
   ['checks and stores a use without atomicity', TWICE, NOT_ATOMIC, { ...onceInMemory(20), ...singleUse }],

@@ -31,7 +31,7 @@ import type { GrantKit, TestEnvironment } from '../../../src/grant-kit.js';
 import { grantOf } from '../grant-of.js';
 
 /** Seconds for which a pass is valid, and wrong codes that a pass admits. */
-export const PASS_LIFETIME_SECONDS = 300;
+const PASS_LIFETIME_SECONDS = 300;
 export const WRONG_CODE_COUNT = 3;
 
 type PassRow = EntityRow<Pass, 'client_id' | 'customer' | 'generation' | 'expires_at'> & { expiry_text: string };
