@@ -49,10 +49,19 @@ export async function linksOfEarlier(
 ): Promise<EarlierLinks> {
   if (!earlier) return { leading: [], copies: [] };
   const read = () => leadingLinksOf(manager, earlier.browserId, today);
-  const ids = choose(await read()).map(({ entityId }) => entityId);
-  await raiseVersions(manager, 'customer', ids);
-  const leading = (await lockBrowser(manager, earlier)) ? await read() : [];
-  return { leading, copies: choose(leading).filter(({ entityId }) => ids.includes(entityId)) };
+  const raised = new Set<string>();
+  const raiseNew = async (links: BrowserLink[]) => {
+    const ids = links.map(({ entityId }) => entityId).filter((id) => !raised.has(id));
+    await raiseVersions(manager, 'customer', ids);
+    for (const id of ids) raised.add(id);
+    return ids.length > 0;
+  };
+  await raiseNew(choose(await read()));
+  if (!(await lockBrowser(manager, earlier))) return { leading: [], copies: [] };
+  let leading = await read();
+  // a parallel request has added or ended links; the transaction is repeated after a deadlock
+  while (await raiseNew(choose(leading))) leading = await read();
+  return { leading, copies: choose(leading) };
 }
 
 /** Inserts a browser with copies of links of the earlier browser, and with a link of its own. */

@@ -10,7 +10,7 @@ import { claimsOf } from '../../support/agent-tokens.js';
 import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { atNextTransaction } from '../../support/dying-transactions.js';
+import { atLockOfBrowser, atNextTransaction } from '../../support/dying-transactions.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
 import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
@@ -468,6 +468,22 @@ describe('a sign-in at the same time as', () => {
       const isRenewed = secretOf(response) === secretOf(first.response);
       expect((await service.idOf(cookieHeader(response))) === first.entityId).toBe(!isRenewed);
     }
+  });
+
+  it.runIf(onMariadb)('the end of its link by the operator leads to the customers of other organizations', async () => {
+    const sub = newUser();
+    const first = await signedIn(sub);
+    const atRival = await service.idOf(first.cookie, AT_RIVAL);
+    const { browserId } = await browserOf(service, first.response);
+    const ended: number[] = [];
+    atLockOfBrowser(other, async () => {
+      const path = `/admin/identities/${first.entityId}/browsers/${browserId}`;
+      ended.push((await service.admin('DELETE', path)).status);
+    });
+    const second = await signedIn(sub, first.cookie, REMEMBER, other);
+    expect(ended).toEqual([200]);
+    expect(secretOf(second.response)).not.toBe(secretOf(first.response));
+    expect(await service.idOf(second.cookie, AT_RIVAL)).toBe(atRival);
   });
 
   it('the first visit of the browser in the organization gives each the pair of its own customer', async () => {

@@ -9,7 +9,7 @@ import { claimsOf, newAgent } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
-import { atNextTransaction, failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
+import { atLockOfBrowser, atNextTransaction, failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
 import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
@@ -390,6 +390,18 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const response = await remember(service, moving, { cookie, body: { replace: true } });
     expect(await service.idOf(cookieHeader(response))).toBe(moved.entity_id);
     expect(await service.idOf(cookie)).toBe(created);
+  });
+
+  it.runIf(onMariadb)('leads to a customer that a parallel request creates for the earlier browser', async () => {
+    const cookie = cookieHeader(await service.visit());
+    const moving = await move();
+    let created = '';
+    atLockOfBrowser(service, async () => {
+      created = await service.idOf(cookie, {}, SALES);
+    });
+    const response = await remember(service, moving, { cookie, body: { replace: true } });
+    expect(await service.idOf(cookie, {}, SALES)).toBe(created);
+    expect(await service.idOf(cookieHeader(response), {}, SALES)).toBe(created);
   });
 
   it('gets no customer that the earlier browser is made to forget during the request', async () => {
