@@ -154,19 +154,23 @@ export const IS_COPY = `copy.entity_id = link.entity_id AND copy.organization_id
 const COPIES = `browser_customer link JOIN customer ON customer.entity_id = link.entity_id
   JOIN browser_customer copy ON ${IS_COPY}`;
 
-/** The links of browsers to customers, and their copies. Links that are in no organization are not among them. */
+/**
+ * The links of browsers to customers, and their copies. Links that are in no organization are not among them. Each
+ * statement names one browser: MariaDB would read all links of the customers for two browsers.
+ */
 export async function copiesOf(manager: EntityManager, browserIds: string[], entityIds: string[]): Promise<LinkKey[]> {
-  const browsers = valueList(browserIds);
-  const copies: LinkKey[] = [];
+  const copies = new Map<string, LinkKey>();
   for (const portion of portionsOf(entityIds)) {
     const customers = valueList(portion);
     const find = selectStatement<string[], LinkKey>(
-      `SELECT DISTINCT copy.browser_id AS browserId, copy.entity_id AS entityId FROM ${COPIES}
-        WHERE link.browser_id IN (${placeholdersFor(browsers)}) AND link.entity_id IN (${placeholdersFor(customers)})`,
+      `SELECT copy.browser_id AS browserId, copy.entity_id AS entityId FROM ${COPIES}
+        WHERE link.browser_id = ? AND link.entity_id IN (${placeholdersFor(customers)})`,
     );
-    copies.push(...(await selectIn(manager, find, [...browsers, ...customers])));
+    for (const id of browserIds)
+      for (const key of await selectIn(manager, find, [id, ...customers]))
+        copies.set(`${key.browserId} ${key.entityId}`, key);
   }
-  return copies;
+  return [...copies.values()];
 }
 
 /** The number of browsers that have a copy of one link. */

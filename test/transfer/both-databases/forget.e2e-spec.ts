@@ -1,6 +1,7 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { In, IsNull, Not } from 'typeorm';
+import { DataSource, In, IsNull, Not } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../../src/identity/identity-cookies.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -256,6 +257,30 @@ describe('protocol §4.13: forgetting a browser', () => {
     const both = [await service.visit(), await service.visit()] as const;
     expectCleared(await forget(both.map(cookieHeader).join('; ')), both[0]);
     for (const each of both) expect(await service.idOf(cookieHeader(each))).not.toBe(each.body.entity_id);
+  });
+
+  it.runIf(onMariadb)('reads no other links of the customers, also for several pairs of a request', async () => {
+    const known = [await service.visit(undefined, {}, group('a')), await service.visit(undefined, {}, group('a'))];
+    const pairs = known.map(cookieHeader);
+    for (const pair of pairs) for (const name of ['b', 'c', 'd']) await service.idOf(pair, {}, group(name));
+    const links = service.rowsOf(BrowserLink);
+    const link = await links.findOneByOrFail({ entityId: known[0]?.body.entity_id });
+    const newIds = (count: number) => Array.from({ length: count }, () => uuidv7(service.clock.now()));
+    const ofSignIn = { ...link, origin: 'sign-in' } as const;
+    await links.insert(newIds(1_000).map((id) => ({ ...ofSignIn, browserId: id, beganIn: id })));
+    await links.insert(newIds(2_000).map((id) => ({ ...link, browserId: id, entityId: id })));
+    const dataSource = service.application.get(DataSource);
+    await dataSource.query('ANALYZE TABLE browser_customer, customer');
+    const sent = vi.spyOn(dataSource.logger, 'logQuery');
+    expect((await forget(pairs.join('; '))).status).toBe(200);
+    const reads = sent.mock.calls.filter(([sql]) => sql.includes('JOIN browser_customer copy'));
+    sent.mockRestore();
+    expect(reads.length).toBeGreaterThan(0);
+    for (const [sql, parameters] of reads) {
+      const plan: { table: string; key: string }[] = await dataSource.query(`EXPLAIN ${sql}`, parameters);
+      const [ofLink] = plan.filter(({ table }) => table === 'link');
+      expect(ofLink?.key, 'an index that begins with the browser').toMatch(/^(PRIMARY|browser_customer_of_scope)$/);
+    }
   });
 
   it.each([
