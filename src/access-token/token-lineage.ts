@@ -90,11 +90,23 @@ export function lineageByBoth({ act, ancestors = [], ...lineage }: TokenLineage,
   const actor = actorOf(agent);
   if (act && (act.sub !== actor.sub || act.iss !== actor.iss))
     throw OAuthError.invalidGrant('descent: of another agent than the caller');
-  const ids = revocableIds(agent.jti);
-  // the agent's ids come first, as in a chain that an agent begins: a customer's root is found by its place (`rootOf`)
+  const ids = revocableIds(agent.jti).filter((id) => !ancestors.includes(id));
   const all = act ? [...ancestors, ...ids] : [...ids, ...ancestors];
+  // the added ids are the agent's: its first id closes them, so that they are no root
+  if (act && rootOf({ act, ancestors: all }) !== rootOf({ act, ancestors })) all.push(ancestors[0] as string);
   if (all.length > MAX_ANCESTORS) throw OAuthError.invalidGrant(`descent: more than ${MAX_ANCESTORS} ancestors`);
   return { ...lineage, ancestors: all, act: actor };
+}
+
+/**
+ * The first token of a chain of transfers that is not of the customer's agent; `undefined` if there is none. The ids of
+ * the agent come first. They end where its first id is repeated, or else behind the ids of one family.
+ */
+export function rootOf({ ancestors = [], act }: Pick<TokenLineage, 'ancestors' | 'act'>): string | undefined {
+  if (!act) return ancestors[0];
+  const first = ancestors[0] as string;
+  const others = ancestors.slice(ancestors.lastIndexOf(first) + 1);
+  return others.find((id) => familyOf(id) !== first);
 }
 
 function actorOf({ sub, client_id, gen = 0, aud, iss }: RevocableClaims): Actor {

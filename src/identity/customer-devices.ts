@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import { type RevocableClaims, rootOf, type TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { selectIn } from '../platform/database/in-transaction.js';
@@ -102,14 +102,6 @@ async function makeRoomForRoot(
   if (!oldest) throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'devices');
   await oldest.remove(manager);
   return oldest;
-}
-
-/** The first token of a chain of transfers that is not of the customer's agent; `undefined` if there is none. */
-export function rootOf({ ancestors = [], act }: TokenLineage): string | undefined {
-  if (!act) return ancestors[0];
-  // a token of an agent is in the lineage by its family and its `jti`, or by its `jti` alone
-  const [first, second] = ancestors;
-  return second?.startsWith(`${first}.`) ? ancestors[2] : second;
 }
 
 /** Of the devices with the most frequent root, the one that was used longest ago. */

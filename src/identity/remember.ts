@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { TokenLineage } from '../access-token/token-lineage.js';
+import { rootOf, type TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition } from './browser-recognition.js';
 import type { IdentityScope } from './customer.js';
-import { CustomerDevices, rootOf } from './customer-devices.js';
+import { CustomerDevices } from './customer-devices.js';
 import { FIND_CUSTOMER } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';

@@ -4,9 +4,8 @@ import { Denylist } from '../access-token/denylist.js';
 import { agentOf } from '../access-token/ended-statement.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
-import type { Audience } from '../access-token/token-lineage.js';
+import { type Audience, rootOf } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
-import { rootOf } from '../identity/customer-devices.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -91,7 +90,7 @@ export class RefreshTokens {
     await manager.insert(RefreshFamily, {
       ...{ id, familyHash: sha256(familyKey), currentHash: sha256(secret), clientId, organizationId, scope },
       ...{ agentId: agent?.sub ?? null, agentGeneration: agent?.gen ?? null },
-      ...(owner.kind === 'customer' && { customerId: owner.id, root: rootOf({ gen, ...lineage }) ?? null }),
+      ...(owner.kind === 'customer' && { customerId: owner.id, root: rootOf(lineage) ?? null }),
       ...{ lineage: JSON.stringify(lineage), generation: gen, begunAt: new Date(grantedAt) },
       ...{ rotatedAt: new Date(this.clock.now()), countedSince: NOT_COUNTED, rotations: 0, expiresAt: this.expiry() },
     });

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { lineageByBoth } from '../../src/access-token/token-lineage.js';
+import { lineageByBoth, lineageByTransfer, rootOf } from '../../src/access-token/token-lineage.js';
 import { Descents } from '../../src/bearer/descents.js';
 import type { AgentPrincipal, CustomerPrincipal } from '../../src/bearer/principal.js';
-import { rootOf } from '../../src/identity/customer-devices.js';
 import type { Clock } from '../../src/platform/clock.js';
 
 const UUID = '01234567-89ab-4cde-8f01-23456789abcd';
@@ -66,4 +65,20 @@ describe('the proof of an agent', () => {
   ])('has the root of the chain of %s: %j, redeemed with %s', (_, lineage, jti, root) => {
     expect(rootOf(lineageByBoth(lineage, { ...agent, jti, aud: 'agent-api', gen: 3 }))).toBe(root);
   });
+
+  it.each([
+    ['family.one', 'family.one', ['family', 'family.one']],
+    ['family.one', 'family.two', ['family', 'family.one', 'family.two']],
+    ['family.one', 'other.two', ['family', 'family.one', 'other', 'other.two', 'family']],
+    ['one', 'two', ['one', 'two', 'one']],
+  ])(
+    'of the agent itself that %s creates and %s redeems has the next token as root',
+    (creator, redeemer, ancestors) => {
+      const by = (jti: string) => ({ ...agent, jti, aud: 'agent-api', gen: 3 }) as const;
+      const lineage = lineageByBoth(lineageByTransfer(by(creator), 1), by(redeemer));
+      expect([lineage.ancestors, rootOf(lineage)]).toEqual([ancestors, undefined]);
+      const next = lineageByTransfer({ ...lineage, jti: 'customer.token', sub: UUID, client_id: 'c', iat: 1 });
+      expect(rootOf(next)).toBe('customer');
+    },
+  );
 });

@@ -6,15 +6,8 @@ import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { PROOF, PROOF_SCOPE, Proofs, proofExtension } from '../../support/proof-extension.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_SITE,
-  RIVAL,
-  RIVAL_AGENT,
-  RIVAL_SITE,
-  testRegistry,
-} from '../../support/test-registry.js';
+import { moveOf, remember, rememberingRegistry } from '../../support/remember.js';
+import { ACME, ACME_AGENT, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../../support/test-registry.js';
 import {
   agentTokenPair,
   infoStatus,
@@ -31,7 +24,7 @@ const PASSWORD = 'a password of more than 8 characters';
 const OTHER_AGENT = { email: 'kiosk@acme.example', password: 'the pass phrase of a kiosk' };
 
 const service = useService(() => {
-  const registry = testRegistry();
+  const registry = rememberingRegistry();
   const scopes = ['customers:own', PROOF_SCOPE];
   registry.clients = registry.clients.map((client) => ({ ...client, scopes }));
   const [acmeAgent] = registry.agents;
@@ -192,6 +185,19 @@ describe('a token by a proof of a grant', () => {
     const token = (await redeemAsAgent(kiosk, await createProof(root.access_token))).body.access_token;
     const ancestors = [kiosk, root.access_token].map((each) => claimsOf(each).jti);
     expect(lineageOf(token)).toMatchObject({ ancestors, transfers: 1, act: { sub: claimsOf(kiosk).sub } });
+  });
+
+  it('begins a chain of its own if an agent redeems its own proof: 10 devices of one do not limit another', async () => {
+    const [creator, redeemer] = [
+      await issueAgentToken(service),
+      await issueAgentToken(service, { email: ACME_AGENT.email, scope: PROOF_SCOPE }),
+    ];
+    const next = async () =>
+      (await redeemAsAgent(redeemer, await createProof(creator, root.entity_id))).body.access_token;
+    const [first, second] = [await next(), await next()];
+    expect(lineageOf(first).ancestors).toEqual(expect.arrayContaining([claimsOf(creator).jti, claimsOf(redeemer).jti]));
+    for (const token of [...Array(10).fill(first), second])
+      expect((await remember(service, await moveOf(service, token))).status).toBe(200);
   });
 
   it('is refused if an agent redeems the proof of another agent', async () => {
