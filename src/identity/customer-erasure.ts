@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
 import { type EntityManager, In, MoreThan } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
@@ -65,17 +65,19 @@ export class CustomerErasure {
    * error of one customer is logged only, and the next purge tries again.
    *
    * @param entityIds 1 to 500 ids
+   * @throws ServiceUnavailableException if the database is unavailable or too slow
    */
   async finishInPurge(entityIds: string[]): Promise<void> {
     const tryToDelete = (id: string, step: () => Promise<void>) =>
-      step().catch(({ message }: Error) =>
-        this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${message}`),
-      );
+      step().catch((error: Error) => {
+        rethrowUnavailable(error);
+        this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${error.message}`);
+      });
     const deletedTogether =
       entityIds.length > 1 &&
       (await this.deleteRows(entityIds)
         .then(() => true)
-        .catch(() => false));
+        .catch(rethrowUnavailable));
     const finished: string[] = [];
     for (const entityId of entityIds)
       await tryToDelete(entityId, async () => {
@@ -136,4 +138,10 @@ export class CustomerErasure {
     await this.noteUnfinished(manager, [entityId]);
     return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;
   }
+}
+
+/** The statements for the other customers would fail too, each after its time limit. */
+function rethrowUnavailable(error: unknown): false {
+  if (error instanceof ServiceUnavailableException) throw error;
+  return false;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Logger } from '@nestjs/common';
+import { Logger, ServiceUnavailableException } from '@nestjs/common';
 import { DataSource, In } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../../src/access-token/recorded-values.js';
@@ -424,6 +424,20 @@ describe('protocol §5.9: the purge of idle customers', () => {
     onErase.mockRestore();
     await purge(service);
     expect(await idsOfUnfinished()).toEqual([]);
+  });
+
+  it('ends its pass at the first error of an unavailable database, and a later purge deletes the data', async () => {
+    for (let at = 0; at < 3; at++) await newCustomer(service);
+    service.passDays(IDLE_DAYS + 2);
+    const deleteRows = vi.spyOn(service.application.get(CustomerBrowsers), 'deleteRows');
+    deleteRows.mockRejectedValue(new ServiceUnavailableException('the database is unavailable'));
+    for (const calls of [1, 2]) {
+      await expect(purge(service)).rejects.toThrow('tables that cannot be purged: customer');
+      expect(deleteRows).toHaveBeenCalledTimes(calls);
+    }
+    deleteRows.mockRestore();
+    await purge(service);
+    expect(await service.rowsOf(UnfinishedErasure).count()).toBe(0);
   });
 
   it('goes on with the other customers if the rows of one cannot be deleted, and logs it', async () => {
