@@ -27,6 +27,9 @@ export class RefreshFamilyRecord {
   expires_at!: string;
 }
 
+/** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
+export const MAX_LINKED_IDS = 200;
+
 /** The time that a participant has to delete its data in a purge. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
 

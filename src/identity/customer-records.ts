@@ -12,7 +12,7 @@ import { type EntityRow, type NotNull, selectStatement } from '../platform/datab
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { BrowserRecord, CustomerBrowsers } from './customer-browsers.js';
-import { CustomerDataParticipants, RefreshFamilyRecord } from './customer-data-participants.js';
+import { CustomerDataParticipants, MAX_LINKED_IDS, RefreshFamilyRecord } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { FIND_CUSTOMER } from './customer-statements.js';
 import type { ExportedRows, ExportedTable } from './export-page.js';
@@ -132,7 +132,7 @@ export class CustomerRecords {
     if (!row) return undefined;
     const { group_id, creator, created_at } = row;
     const families = await Promise.all(this.participants.own.map((own) => own.refreshFamilies?.(entityId) ?? []));
-    const linked_ids = await this.participants.linkedIds(entityId);
+    const linked_ids = (await this.participants.linkedIds(entityId)).slice(0, MAX_LINKED_IDS);
     return {
       entity_id: entityId,
       organization_id: row.organization_id,

@@ -1,16 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, Not } from 'typeorm';
-import { CustomerDataParticipants, type CustomerTables } from '../identity/customer-data-participants.js';
+import {
+  CustomerDataParticipants,
+  type CustomerTables,
+  MAX_LINKED_IDS,
+} from '../identity/customer-data-participants.js';
 import { Database } from '../platform/database/database.js';
-import { writeStatement } from '../platform/database/statement.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { OrganizationUser } from './organization-user.entity.js';
 
 /** The number of rows that one statement deletes. */
 const ROWS_PER_DELETE = 1_000;
 
-/** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
-const MAX_LINKED_IDS = 200;
+const FIND_LINKED_IDS = selectStatement<[customerId: string, itself: string], { entity_id: string }>(
+  `SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ?
+    ORDER BY linked_at LIMIT ${MAX_LINKED_IDS}`,
+);
 
 /** Deletes the users of erased customers, and retains the customers that still belong to a user. */
 @Injectable()
@@ -60,8 +66,6 @@ export class OrganizationUserData implements CustomerTables {
   }
 
   async linkedIds(customerId: string): Promise<string[]> {
-    const where = { customerId, entityId: Not(customerId) };
-    const options = { where, order: { linkedAt: 'ASC' }, take: MAX_LINKED_IDS } as const;
-    return (await this.database.read(OrganizationUser, options)).map(({ entityId }) => entityId);
+    return (await this.database.select(FIND_LINKED_IDS, [customerId, customerId])).map(({ entity_id }) => entity_id);
   }
 }

@@ -9,7 +9,7 @@ import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, stayOf } from '../../support/customer-refresh.js';
-import { END_SESSIONS, endSessions } from '../../support/end-sessions.js';
+import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, expectLimited } from '../../support/expect-error.js';
 import { identitiesOf, secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
@@ -30,7 +30,7 @@ import {
   UNKNOWN_CUSTOMER,
 } from '../../support/test-registry.js';
 import { expectSameResponse, infoStatus, newCustomer, transferToken } from '../../support/transfers.js';
-import { serviceOfTest, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const TIME = expect.stringMatching(ISO_TIME);
@@ -41,6 +41,9 @@ const MANAGING_ISSUER = 'https://managing.example';
 
 /** The number of rows of the grant's table about one customer. */
 const tickets = new Map<string, number>();
+
+/** The ids that the grant returns for a customer. */
+const linkedIds = new Map<string, () => Promise<string[]>>();
 
 async function ticketsOf(owner: string, after = '0'): Promise<ExportPage> {
   const count = tickets.get(owner) ?? 1;
@@ -57,7 +60,10 @@ const WITHOUT_EXPORT = { onErase: async () => {}, mustRetain: async () => [], li
 class TestParticipant {
   constructor(participants: CustomerDataParticipants) {
     participants.add(WITHOUT_EXPORT);
-    participants.add({ ...WITHOUT_EXPORT, exportRows: ticketsOf });
+    participants.add({
+      ...{ ...WITHOUT_EXPORT, exportRows: ticketsOf },
+      linkedIds: async (entityId) => linkedIds.get(entityId)?.() ?? [],
+    });
   }
 }
 
@@ -108,6 +114,23 @@ async function addLinks(entityId: string, count: number): Promise<void> {
   const links = Array.from({ length: count }, () => ({ ...link, browserId: uuidv7(at), beganIn: uuidv7(at) }));
   for (let from = 0; from < count; from += 500) await linksIn().insert(links.slice(from, from + 500));
 }
+
+describe('protocol §9.2: the ids that an extension links to a customer', () => {
+  it('are in the data of the customer, at most 200', async () => {
+    const { entity_id } = await newCustomer(service);
+    linkedIds.set(entity_id, async () => Array.from({ length: 300 }, (_, number) => `linked-${number}`));
+    const { linked_ids } = (await service.admin('GET', `/admin/identities/${entity_id}`)).body;
+    expect([linked_ids.length, linked_ids.at(-1)]).toEqual([200, 'linked-199']);
+  });
+
+  it('are not read to list the browsers or to end the sessions', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    linkedIds.set(entity_id, () => Promise.reject(new Error('no disk')));
+    expect((await service.admin('GET', `/admin/identities/${entity_id}/browsers`)).status).toBe(200);
+    expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+});
 
 describe('protocol §9.2: the export of a customer', () => {
   it('has the rows of every table about the customer, and nothing of another customer', async () => {
