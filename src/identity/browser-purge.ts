@@ -7,30 +7,26 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { DEFAULT_IDLE_DAYS, LinkLifetime, lastDayIfIdle } from './link-lifetime.js';
-import { IS_COPY, type LinkKey, raiseVersions, removeSecrets, unlink, unlinkIdle } from './links.js';
+import { LinkLifetime, lastDayIfIdle } from './link-lifetime.js';
+import { type LinkKey, raiseVersions, removeSecrets, unlink, unlinkIdle } from './links.js';
 
 /** The number of links of one step, within which the purge holds its lease. */
 const LINKS_PER_STEP_COUNT = 50;
 
-/** A browser has at most 500 links. The statement reads those of this many browsers within its time. */
-const BROWSERS_PER_SELECT_COUNT = 250;
+/** A browser has at most 500 links. One statement reads those of so many browsers. */
+const BROWSERS_PER_SELECT_COUNT = 50;
 
 interface FoundBrowser {
   browser_id: string;
   is_retained: number;
 }
 
-const isUsed = (link: string) => `${lastDayIfIdle(`${link}.seen_day`, 'customer.organization_id')} >= ?`;
-
 /**
  * The links that retain their browsers. A link that leads nowhere retains its browser too, because its day is that of a
- * token of its customer. While a copy of the link is used, `forget` ends the copy by the link (protocol §4.13).
+ * token of its customer.
  */
 const RETAINING_LINKS = `browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-  WHERE link.seen_day + ${DEFAULT_IDLE_DAYS} >= ?
-    AND (${isUsed('link')} OR EXISTS (SELECT 1 FROM browser_customer copy
-      WHERE ${IS_COPY} AND copy.browser_id <> link.browser_id AND ${isUsed('copy')}))`;
+  WHERE ${lastDayIfIdle('link.seen_day', 'customer.organization_id')} >= ?`;
 
 const IS_RETAINED = `EXISTS (SELECT 1 FROM ${RETAINING_LINKS} AND link.browser_id = browser.browser_id)`;
 
@@ -88,7 +84,7 @@ export class BrowserPurge {
     if ((await this.recorded.purgeDay('idle_browsers_purged_day')) === today) return;
     let after: string | undefined = '';
     while (after !== undefined) {
-      const parameters = [today, today, today, after, createdBefore];
+      const parameters = [today, after, createdBefore];
       const rows: FoundBrowser[] = await this.database.select(FIND_NEXT, parameters);
       yield 0;
       const idle = rows.filter(({ is_retained }) => is_retained === 0).map(({ browser_id }) => browser_id);
@@ -136,7 +132,7 @@ async function removeSecretsOfIdle(manager: EntityManager, browserIds: string[],
   const findRetained = selectStatement<SqlValue[], { browser_id: string }>(
     `SELECT DISTINCT link.browser_id FROM ${RETAINING_LINKS} AND link.browser_id IN (${placeholdersFor(list)})`,
   );
-  const rows = await selectIn(manager, findRetained, [today, today, today, ...list]);
+  const rows = await selectIn(manager, findRetained, [today, ...list]);
   const retained = new Set(rows.map(({ browser_id }) => browser_id));
   const idle = browserIds.filter((id) => !retained.has(id));
   await removeSecrets(manager, idle);

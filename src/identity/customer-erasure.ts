@@ -23,6 +23,9 @@ const ERASE = writeStatement<[now: Date, entityId: string]>(
 /** The most rows of the service's own tables that the request of an erasure deletes. */
 const MAX_ROWS_PER_REQUEST = 1_000;
 
+/** After so many errors of an unavailable database, each after up to a second, the purge does not try other customers. */
+const MAX_UNAVAILABLE_COUNT = 3;
+
 /** Erases customers (protocol §5.8). */
 @Injectable()
 export class CustomerErasure {
@@ -65,19 +68,20 @@ export class CustomerErasure {
    * error of one customer is logged only, and the next purge tries again.
    *
    * @param entityIds 1 to 500 ids
-   * @throws ServiceUnavailableException if the database is unavailable or too slow
+   * @throws ServiceUnavailableException if the database was unavailable for several customers, each for a second
    */
   async finishInPurge(entityIds: string[]): Promise<void> {
+    let unavailableCount = 0;
     const tryToDelete = (id: string, step: () => Promise<void>) =>
       step().catch((error: Error) => {
-        rethrowUnavailable(error);
+        if (error instanceof ServiceUnavailableException && ++unavailableCount === MAX_UNAVAILABLE_COUNT) throw error;
         this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${error.message}`);
       });
     const deletedTogether =
       entityIds.length > 1 &&
       (await this.deleteRows(entityIds)
         .then(() => true)
-        .catch(rethrowUnavailable));
+        .catch(() => false));
     const finished: string[] = [];
     for (const entityId of entityIds)
       await tryToDelete(entityId, async () => {
@@ -138,10 +142,4 @@ export class CustomerErasure {
     await this.noteUnfinished(manager, [entityId]);
     return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;
   }
-}
-
-/** The statements for the other customers would fail too, each after its time limit. */
-function rethrowUnavailable(error: unknown): false {
-  if (error instanceof ServiceUnavailableException) throw error;
-  return false;
 }

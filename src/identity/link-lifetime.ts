@@ -6,7 +6,7 @@ import { uuidv7 } from '../platform/uuid.js';
 import { idleDaysOf, Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 
-export const DEFAULT_IDLE_DAYS = 731;
+const DEFAULT_IDLE_DAYS = 731;
 /** How long a browser leads to a user's customer after a sign-in (protocol §4.7). */
 const DEFAULT_SIGN_IN_DAYS = 30;
 /** The grant with which users sign in. Its settings in the organization have `sign_in_days`. */
