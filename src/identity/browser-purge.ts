@@ -13,8 +13,8 @@ import { type LinkKey, raiseVersions, removeSecrets, unlink, unlinkIdle } from '
 /** The number of links of one step, within which the purge holds its lease. */
 const LINKS_PER_STEP_COUNT = 50;
 
-/** A browser has at most 500 links. One statement reads those of so many browsers. */
-const BROWSERS_PER_SELECT_COUNT = 50;
+/** A browser has at most 500 links. One statement reads those of so many browsers within its time. */
+const BROWSERS_PER_SELECT_COUNT = 500;
 
 interface FoundBrowser {
   browser_id: string;

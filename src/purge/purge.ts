@@ -54,16 +54,18 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     this.tables = expiringTables(this.dataSource);
   }
 
+  /** Each purge begins about an hour after the end of the one before. */
   onApplicationBootstrap(): void {
+    if (this.stopping) return;
     // The random part spreads the purges of pods that start together.
-    const intervalMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
-    this.timer = setInterval(() => void this.runInBackground(), intervalMs);
+    const delayMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => void this.runInBackground().then(() => this.onApplicationBootstrap()), delayMs);
     this.timer.unref();
   }
 
   onApplicationShutdown(): void {
     this.stopping = true;
-    clearInterval(this.timer);
+    clearTimeout(this.timer);
   }
 
   /**

@@ -11,7 +11,7 @@ export interface Lease {
   owner: string;
 }
 
-/** A lease ends after this time of the database, which all processes share, unless its owner acquires it again. */
+/** A lease ends after this time of the database, unless its owner acquires it again. */
 export const LEASE_DURATION_MS = 60_000;
 
 /** Creates the table of leases. No migration can do this, because migrations run under a lease. */
@@ -29,8 +29,9 @@ export async function acquireLease(manager: EntityManager, { name, owner }: Leas
   await manager.query(`${insertIgnore} INTO lease (name, owner, acquired_at) VALUES (?, '', ${now})`, [name]);
   await manager.query(
     `UPDATE lease SET owner = ?, acquired_at = ${now}
-      WHERE name = ? AND (owner IN (?, '') OR ${millisecondsSince('acquired_at')} > ?)`,
-    [owner, name, owner, LEASE_DURATION_MS],
+      WHERE name = ? AND (owner IN (?, '') OR ${millisecondsSince('acquired_at')} NOT BETWEEN ? AND ?)`,
+    // the clock of the database may have gone back, for example on another node
+    [owner, name, owner, -LEASE_DURATION_MS, LEASE_DURATION_MS],
   );
   return (await manager.query('SELECT 1 FROM lease WHERE name = ? AND owner = ?', [name, owner])).length > 0;
 }
