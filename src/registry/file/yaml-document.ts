@@ -1,14 +1,25 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { deserialize } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { type Document, parseDocument } from 'yaml';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { prototypeKeyViolations } from '../../platform/validation-violations.js';
 
 /** A registry file before its fields are validated. */
 export type PlainDocument = Record<string, unknown>;
 
-/** What the thread that parses a registry file sends. */
-export type WorkerMessage = { document?: PlainDocument; violations?: string[] };
+/** What the thread that parses a registry file sends: the parts of the document, each serialized. */
+export type WorkerMessage = { parts: Uint8Array[] } | { violations: string[] };
+
+/** The nodes of the parser take about 65 times the memory of the text that is parsed at once. */
+const ITEMS_PER_PORTION = 200;
+
+/** A line without indentation that is no field, item, comment or empty line. */
+const OTHER_LINE = /(?:^|\n)(?!\w+:(?:\s|$)|-\s|[ \t#\r\n]|$)/;
+/** A list in block style: its key, and the indentation of its items after lines that are empty or comments. */
+const LIST = /^(\w+:)[ \t]*(?:#.*)?\r?\n(?:[ \t]*(?:#.*)?\r?\n)*( *)-\s/;
 
 /** Parsing a shorter text takes less time than starting a thread. */
 const MIN_WORKER_CHARACTERS = 50_000;
@@ -27,7 +38,7 @@ export class RegistryFileError extends Error {
 
 /**
  * Parses the text of a registry file. A long text is parsed in a thread of its own, so that the process serves requests
- * meanwhile.
+ * meanwhile. For the same reason, the result of the thread is read in parts.
  *
  * @throws RegistryFileError
  */
@@ -35,13 +46,51 @@ export async function parseRegistryText(text: string): Promise<PlainDocument> {
   // without the compiled program of the thread, as in tests that run the sources
   if (text.length < MIN_WORKER_CHARACTERS || !existsSync(WORKER)) return parseYaml(text);
   const worker = new Worker(WORKER, { workerData: text });
-  try {
-    const [{ document, violations = [] }] = (await once(worker, 'message')) as [WorkerMessage];
-    if (!document) throw new RegistryFileError(violations);
-    return document;
-  } finally {
-    await worker.terminate();
+  const [message]: WorkerMessage[] = await once(worker, 'message').finally(() => worker.terminate());
+  if (message && 'parts' in message) return joined(message.parts);
+  throw new RegistryFileError(message?.violations ?? []);
+}
+
+async function joined(parts: Uint8Array[]): Promise<PlainDocument> {
+  const document: PlainDocument = {};
+  for (const part of parts) {
+    for (const [name, value] of Object.entries(deserialize(part))) {
+      const list = document[name];
+      if (Array.isArray(list) && Array.isArray(value)) list.push(...value);
+      else document[name] = value;
+    }
+    await nextTick();
   }
+  return document;
+}
+
+/**
+ * Parses a text in portions, because the parser needs memory for the whole text that it parses. If a portion is no
+ * YAML, the whole text is parsed: a violation has the line of the whole text, and an alias may name an anchor of another
+ * portion.
+ *
+ * @returns the parts of the document. A list of a part continues the list of the part before.
+ * @throws RegistryFileError
+ */
+export function parseInPortions(text: string): PlainDocument[] {
+  try {
+    return yamlPortions(text).map(parseYaml);
+  } catch {
+    return [parseYaml(text)];
+  }
+}
+
+/** Splits a text at its top-level fields, and at the items of its lists in block style. */
+export function yamlPortions(text: string): string[] {
+  const fields = text.split(/(?<=\n)(?=\w+:\s)/);
+  const names = fields.map((field) => /^\w+:/.exec(field)?.[0]);
+  if (OTHER_LINE.test(text) || new Set(names).size < names.length) return [text];
+  return fields.flatMap((field) => {
+    const [, key, indentation] = LIST.exec(field) ?? [];
+    if (key === undefined) return [field];
+    const items = field.slice(key.length).split(new RegExp(`(?<=\\n)(?=${indentation}-\\s)`));
+    return [...portionsOf(items, ITEMS_PER_PORTION)].map((some) => `${key}\n${some.join('')}`);
+  });
 }
 
 /** @throws RegistryFileError if the text is not YAML, or a field has the name of a prototype property */

@@ -1,9 +1,10 @@
 /** The program of the thread that parses a long registry file (yaml-document.ts). */
+import { serialize } from 'node:v8';
 import { parentPort, workerData } from 'node:worker_threads';
-import { parseYaml, RegistryFileError, type WorkerMessage } from './yaml-document.js';
+import { parseInPortions, RegistryFileError, type WorkerMessage } from './yaml-document.js';
 
 try {
-  send({ document: parseYaml(workerData) });
+  send({ parts: parseInPortions(workerData).map((part) => serialize(part)) });
 } catch (error) {
   if (!(error instanceof RegistryFileError)) throw error;
   send({ violations: error.violations });
