@@ -14,7 +14,10 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 /** A process that was away for longer reads the whole registry. */
 const CHANGE_RETENTION_MS = 86_400_000;
 const CHANGES_PER_INSERT = 500;
-/** A row of a client has at most 5 lists of 64 KB. The statement is below `max_allowed_packet`, 16 MB in MariaDB. */
+/**
+ * Rows in one INSERT. A row of a client has at most 5 lists of 64 KB, so the statement is below `max_allowed_packet`, 16
+ * MB in MariaDB.
+ */
 const ENTRIES_PER_INSERT = 40;
 
 /** What a transaction does to one entry. */
@@ -128,13 +131,35 @@ async function writeRows(manager: EntityManager, resource: RegistryResource, cha
   const rows = created.map(({ columns }) => Object.assign({}, ...Object.values(retainedFields), given(columns)));
   for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
     await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
-  for (const { key, change, columns, endsTokens } of changes) {
-    // the raised generation of a deleted entry outlives its row in the revocation feed
-    const changed = { ...(change === 'changed' && given(columns)), ...(endsTokens && columnsOnTokenEnd) };
-    if (Object.keys(changed).length > 0) await manager.update(entity, { [column]: key }, changed);
-  }
+  const changed = changes.filter(({ change }) => change === 'changed');
+  for (const some of portionsOf(changed, ENTRIES_PER_INSERT)) await updateRows(manager, resource, some);
+  // the raised generation of a deleted entry outlives its row in the revocation feed
+  const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
+  for (const keys of portionsOf(ended))
+    await manager.update(entity, { [column]: In(keys) }, columnsOnTokenEnd as ObjectLiteral);
   const released = changes.filter(({ change }) => change === 'released').map(({ key }) => key);
   for (const keys of portionsOf(released)) await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false });
+}
+
+/**
+ * Writes the columns that change in any of the rows, with one statement. The other columns keep the values that another
+ * transaction may write meanwhile.
+ */
+async function updateRows(
+  manager: EntityManager,
+  { entity, key: { column } }: RegistryResource,
+  changes: EntryChange[],
+): Promise<void> {
+  const changed = new Map(changes.map(({ key, columns }) => [key, given(columns)]));
+  const names = new Set([...changed.values()].flatMap((columns) => Object.keys(columns)));
+  if (names.size === 0) return;
+  const rows = await manager.findBy(entity, { [column]: In([...changed.keys()]) });
+  for (const row of rows) Object.assign(row, changed.get(row[column]));
+  const columnName = (name: string) =>
+    manager.dataSource.getMetadata(entity).findColumnWithPropertyName(name)?.databaseName ?? name;
+  // this never inserts, because the lock on the revision keeps the rows that were read
+  const insert = manager.createQueryBuilder().insert().into(entity).values(rows).updateEntity(false);
+  await insert.orUpdate([...names].map(columnName), [columnName(column)]).execute();
 }
 
 /** A column that is `undefined` keeps its stored value, or gets the value of a new row. */

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { DataSource } from 'typeorm';
+import { describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { applyRegistry } from '../support/registry-files.js';
 import { ACME } from '../support/test-registry.js';
@@ -35,6 +36,16 @@ describe('a registry file of 1,500 clients', SLOW, () => {
     expect(await apply(registryOf('First'))).toEqual([0, 0, CLIENT_COUNT + 1]);
     expect(await apply(registryOf('First', { redirect_uri_match: 'prefix' }))).toEqual([0, 1, CLIENT_COUNT]);
     expect(await apply(registryOf('Second', { redirect_uri_match: 'prefix' }))).toEqual([0, CLIENT_COUNT, 1]);
+  });
+
+  it('is written with few statements if each client changes', async () => {
+    await apply(registryOf('First'));
+    const log = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+    await apply(registryOf('Third'));
+    const writes = log.mock.calls.filter(([sql]) => /^(INSERT INTO|UPDATE) .client_application/.test(sql));
+    log.mockRestore();
+    expect(writes.length).toBeGreaterThan(0);
+    expect(writes.length).toBeLessThanOrEqual(CLIENT_COUNT / 40 + 1);
   });
 
   it('is rejected with the path or the line of a violation', async () => {
