@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { endedCondition } from '../access-token/ended-statement.js';
@@ -173,12 +173,18 @@ export class OneTimeCodes {
     const isTransfer = row.kind === 'transfer';
     if (!steps.store && !(isTransfer && this.identities.mustNoteToken(row.token_day)))
       return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
-    return this.database.transaction(async (manager) => {
+    const redeemed = this.database.transaction(async (manager) => {
       // the first statement: an erasure, an end of sessions or a purge comes before it, or waits
       if (isTransfer && !(await this.identities.noteTokenIn(manager, row.subject)))
         throw OAuthError.invalidGrant('code: its customer was erased');
       if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
       await steps.store?.(manager, code);
+      return true;
+    });
+    return redeemed.catch(async (error) => {
+      // the response to the COMMIT may be lost: the row decides, which has the id of the attempt
+      if (!(error instanceof ServiceUnavailableException)) throw error;
+      if ((await this.find(hash))?.consumed_by !== attempt) throw error;
       return true;
     });
   }

@@ -13,7 +13,7 @@ import {
 import { basic, bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, BACKEND_CALLBACK, codeOf, FORM } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
+import { atNextTransaction, failAtEachStatement, LOST_RESPONSE, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidClient, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { applyRegistry } from '../support/registry-files.js';
 import {
@@ -181,6 +181,14 @@ describe('an authorization code', () => {
       expect(await families().count()).toBe(hasFailed() ? before : before + 1);
     });
     expect(errors, 'before and after each of two statements').toBe(4);
+  });
+
+  it('gives its tokens if the response of the database to the COMMIT is lost', async () => {
+    atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
+    const { status, body } = await exchangeCode(service, await codeOf(browser));
+    expect(status).toBe(200);
+    expect(await isValid(body.access_token)).toBe(true);
+    expect((await refresh(service, body.refresh_token)).status).toBe(200);
   });
 
   it('stays usable if the agent can grant nothing at the time of the exchange', async () => {

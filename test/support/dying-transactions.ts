@@ -1,3 +1,4 @@
+import { ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager, QueryRunner } from 'typeorm';
 import { vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
@@ -6,6 +7,8 @@ import type { LossyProxy } from './lossy-proxy.js';
 import type { TestService } from './test-service.js';
 
 export const OUTAGE = new DeadlineExceededError(1_000);
+/** After a transaction: the response to its COMMIT is lost. */
+export const LOST_RESPONSE = new ServiceUnavailableException('the database is unavailable', { cause: OUTAGE });
 export const DEATH = new Error('the process dies');
 
 type Act = (sql: string, send: () => Promise<unknown>) => Promise<unknown>;

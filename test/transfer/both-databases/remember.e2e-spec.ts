@@ -9,7 +9,13 @@ import { claimsOf, newAgent } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
-import { atLockOfBrowser, atNextTransaction, failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
+import {
+  atLockOfBrowser,
+  atNextTransaction,
+  failAtEachStatement,
+  LOST_RESPONSE,
+  OUTAGE,
+} from '../../support/dying-transactions.js';
 import { endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
 import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
@@ -440,6 +446,16 @@ describe('protocol §5.6: a transaction that fails while a device remembers a cu
       expect(await familiesOf(service, entity_id)).toHaveLength(hasFailed() ? 0 : 1);
     });
     expect(errors).toBe(2 * STATEMENTS_OF_FAMILY.length);
+  });
+
+  it.each(KINDS)('has the effect of a response if only that of the COMMIT is lost: remember=$kind', async (each) => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const moved = await move(access_token);
+    atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
+    const { status, body } = await each.use(moved);
+    expect(status).toBe(200);
+    expect(await infoStatus(service, body.access_token)).toBe(200);
+    expect(await each.storedOf(entity_id)).not.toEqual([]);
   });
 
   it('leaves no row if another attempt has redeemed the code, whose gift a replay ends', async () => {
