@@ -2,7 +2,7 @@ import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex } from './schema.js';
 
 /** The assertions that were used. */
-export class UsedAssertion1796000000007 extends CreateTables {
+export class UsedAssertion1796100000007 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [
       {
