@@ -40,8 +40,8 @@ export async function readRevision(database: Database): Promise<number> {
 }
 
 /**
- * The entries that changed after one revision and up to another. `undefined` if the log does not have all of them: it has no rows of old
- * revisions, of revisions with very many changes, and of revisions that an operator raised by SQL.
+ * The entries that changed after one revision and up to another. `undefined` if the log does not have all of them: it has
+ * no rows of old revisions, of revisions with very many changes, and of revisions that an operator raised with SQL.
  */
 export async function changesSince(
   database: Database,

@@ -31,6 +31,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   /** When the registry was last known to be that of the database, by performance.now(). */
   private renewedAt = performance.now();
   private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
   /**
@@ -70,6 +71,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   onApplicationShutdown(): void {
     clearInterval(this.timer);
+    this.isStopped = true;
   }
 
   organization(id: string): Organization | undefined {
@@ -144,10 +146,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** At most one renewal waits, so that renewals do not accumulate while the database is slow. */
   private async renewQuietly(): Promise<void> {
-    await this.renew().catch((error) =>
+    await this.renew().catch((error) => {
+      if (this.isStopped) return; // the connections are closed
       this.logger.warn(
         `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
-      ),
-    );
+      );
+    });
   }
 }

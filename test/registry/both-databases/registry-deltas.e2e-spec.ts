@@ -1,4 +1,5 @@
-import { ServiceUnavailableException } from '@nestjs/common';
+import { setImmediate } from 'node:timers/promises';
+import { Logger, ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
@@ -10,8 +11,9 @@ import { connectTo } from '../../support/database-connection.js';
 import { metricOf } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { applyRegistry } from '../../support/registry-files.js';
+import { sqlOf } from '../../support/statements.js';
 import { ACME, testRegistry } from '../../support/test-registry.js';
-import { DAY_SECONDS, useService } from '../../support/use-service.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 /** The process whose admin API changes the registry, and another process on the same database. */
 const writer = useService();
@@ -203,4 +205,26 @@ it('the purge deletes the log of the registry after a day', async () => {
   writer.clock.advance({ seconds: 120 });
   await purge(writer);
   expect(await count()).toBe(0);
+});
+
+it('a renewal of the registry that ends after the process has stopped writes no warning', async () => {
+  const { application } = await serviceOfTest({ database: writer.database });
+  const registry = application.get(Registry, { strict: false });
+  let fail = (_: Error) => {};
+  const promise = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  const database = application.get(Database);
+  const select = vi.spyOn(database, 'select').mockReturnValue(promise);
+  const isReading = () =>
+    select.mock.calls.some(([statement]) => sqlOf(database, statement).includes('registry_revision'));
+  await expect.poll(isReading, { timeout: 10_000 }).toBe(true);
+  const warn = vi.spyOn(Logger.prototype, 'warn');
+  registry.onApplicationShutdown();
+  fail(new Error('Pool is closed.'));
+  await registry.renew().catch(() => undefined);
+  await setImmediate();
+  const warnings = warn.mock.calls.filter(([text]) => String(text).includes('the registry could not be read'));
+  vi.restoreAllMocks();
+  expect(warnings).toEqual([]);
 });
