@@ -144,6 +144,7 @@ export class RegistryFile {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, manager);
       const revision = await currentRevision(manager);
       const present = revision === before ? stored : await StoredEntries.read(manager, entriesOf, true);
+      if (revision !== before) await this.assertValid(file, present);
       if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
       if (merge) assertNotOwnedByFile(listed, present);
       const { entries, changes } = await compareRows(listed, present, merge);

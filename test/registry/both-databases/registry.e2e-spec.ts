@@ -13,6 +13,7 @@ import { type Grant, GrantBody, type GrantResult } from '../../../src/token/gran
 import { GrantType } from '../../../src/token/grant-type.decorator.js';
 import { usePasswordHashCostOfProduction } from '../../support/cheap-password-hashes.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { atNextTransaction } from '../../support/dying-transactions.js';
 import { applyRegistry, registryFileOf, writeFileOf } from '../../support/registry-files.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL, testRegistry } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
@@ -38,6 +39,7 @@ class RaffleModule {}
 const MARKER = 'MARKED-secret-of-at-least-32-characters';
 const SHORT_SECRET = 'MARKED-secret-of-31-characters.';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const DELETED_ID = '00000000-0000-4000-8000-000000000002';
 const NEW_ID = '00000000-0000-4000-8000-000000000001';
 
 const organization = (more: object = {}) => ({ id: ACME, name: 'Acme', ...more });
@@ -278,6 +280,16 @@ describe('protocol §8.1: the registry file', () => {
       expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
       expect(new Set((await outcomes(testRegistry())).map((line) => line.split(':')[0]))).toEqual(new Set(['changed']));
       expect(await owned()).toBe(entries);
+    });
+
+    it('is rejected if an entry that it refers to is deleted while it is applied', async () => {
+      const { status } = await service.admin('POST', '/admin/organizations', { id: DELETED_ID, name: 'Deleted' });
+      expect(status).toBe(201);
+      atNextTransaction(service, 'before', () => service.admin('DELETE', `/admin/organizations/${DELETED_ID}`));
+      const before = await service.rowsOf(ClientApplication).count();
+      const applied = apply({ clients: [client({ client_id: 'of-deleted', organization_id: DELETED_ID })] });
+      await expect(applied).rejects.toThrow('clients[0].organization_id: ');
+      expect(await service.rowsOf(ClientApplication).count()).toBe(before);
     });
 
     it('can be exported, and applying the export again changes nothing', async () => {
