@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { MoreThan, type ObjectLiteral } from 'typeorm';
+import { In, MoreThan, type ObjectLiteral } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -46,25 +46,33 @@ export class RegistryLists {
     const { column } = resource.key;
     const { organization_id: organizationId, name } = query;
     const limit = Number(query.limit ?? MAX_PAGE_ENTRIES);
-    const entries: Entry[] = [];
+    const keys: string[] = [];
     const searched = name?.toLowerCase() ?? '';
     const take = name === undefined ? limit + 1 : ROWS_PER_PORTION;
     const filter = organizationId !== undefined && { organizationId };
     let lastKey = startOfPage(list, query);
-    const page = () => ({ [list]: entries, next_cursor: cursorAfter(list, lastKey) });
+    const page = async () => ({ [list]: await this.entries(resource, keys), next_cursor: cursorAfter(list, lastKey) });
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {
       const where = { [column]: MoreThan(lastKey), ...filter };
-      const rows = await this.database.read(resource.entity, { where, order: { [column]: 'ASC' }, take });
+      const select = { [column]: true, ...(name !== undefined && { name: true }) };
+      const rows = await this.database.read(resource.entity, { select, where, order: { [column]: 'ASC' }, take });
       for (const row of rows) {
         if (nameOf(row).toLowerCase().includes(searched)) {
-          if (entries.length === limit) return page();
-          entries.push(toResponse(resource, row, this.clock.now()));
+          if (keys.length === limit) return page();
+          keys.push(row[column]);
         }
         lastKey = String(row[column]);
       }
-      if (rows.length < take) return { [list]: entries };
+      if (rows.length < take) return { [list]: await this.entries(resource, keys) };
     }
     return page();
+  }
+
+  private async entries(resource: RegistryResource, keys: string[]): Promise<Entry[]> {
+    const { column } = resource.key;
+    const where = { [column]: In(keys) };
+    const rows = await this.database.read(resource.entity, { where, order: { [column]: 'ASC' } });
+    return rows.map((row) => toResponse(resource, row, this.clock.now()));
   }
 }
 

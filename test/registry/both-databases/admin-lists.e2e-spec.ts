@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
@@ -111,6 +112,19 @@ describe('the filters of a list', () => {
     const { agents } = await get(`agents?organization_id=${ACME}`);
     const found = (await get(`agents?name=${encodeURIComponent(agents[0].name.toUpperCase())}`)).agents;
     expect(found).toContainEqual(agents[0]);
+  });
+
+  it('can be read without a filter, whether or not its entries have a name', async () => {
+    for (const list of LISTS) expect(await get(list)).toHaveProperty(list.replace('-', '_'));
+  });
+
+  it('name reads only the names of the entries that it examines', async () => {
+    const query = `clients?organization_id=${TENANT}&name=central`;
+    const log = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+    await get(query);
+    const reads = log.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('client_application'));
+    log.mockRestore();
+    expect(reads.map((sql) => sql.includes('scopes'))).toEqual([false, true]);
   });
 
   it('may give a page without entries and with next_cursor after 20,000 names were examined', async () => {
