@@ -141,7 +141,7 @@ export class Database {
 
   /**
    * Reads rows of a small table as entities, within 5 s. The connection of a read that failed or hangs is destroyed, so
-   * that reads without a response do not use up the pool.
+   * that reads without a response do not use up the pool. A connection that comes too late is given back.
    *
    * @throws ServiceUnavailableException
    */
@@ -163,16 +163,21 @@ export class Database {
       const runner = this.dataSource.createQueryRunner();
       // only a connection of a pool has `destroy`
       const connecting: Promise<{ destroy?(): void }> = runner.connect();
+      let isOver = false;
+      let isSent = false;
+      const find = () => {
+        isSent = !isOver;
+        return isSent ? runner.manager.find(entity, options) : [];
+      };
       try {
-        const reading = connecting.then(() => runner.manager.find(entity, options));
+        const reading = connecting.then(find);
         const rows = await withTimeout(reading, timeoutMs);
         await runner.release();
         return rows;
       } catch (error) {
-        connecting.then(
-          (connection) => connection.destroy?.(),
-          () => undefined,
-        );
+        isOver = true;
+        const giveBack = (connection: { destroy?(): void }) => (isSent ? connection.destroy?.() : runner.release());
+        connecting.then(giveBack).catch(() => undefined);
         throw error;
       }
     });
