@@ -38,7 +38,7 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   log.logger.info(listeningMessage(configuration, service));
   // without the warning, an operator learns it from the first token, and a later change ends all tokens
   if (configuration.NODE_ENV === 'production' && configuration.TOKEN_REGION === 'dev')
-    log.logger.warn('TOKEN_REGION: not set, so all tokens begin with dev:');
+    log.logger.warn('TOKEN_REGION: all tokens begin with dev:, the default');
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
   return service;
 }

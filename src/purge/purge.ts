@@ -71,7 +71,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   /**
    * Purges all tables, and goes on with the others if one fails. Returns `undefined` if another process is purging.
    *
-   * @throws Error that names the tables that failed
+   * @throws Error that names the tables that failed, and counts the rows that were deleted in the others
    */
   async run(): Promise<Purged | undefined> {
     if (!(await this.holdLease())) return undefined;
@@ -93,7 +93,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
           if (!(await this.holdLease())) break; // throws if the database is unreachable
         }
       }
-      if (failed.length > 0) throw new Error(`tables that cannot be purged: ${failed.join(', ')}`);
+      if (failed.length > 0)
+        throw new Error(`tables that cannot be purged: ${failed.join(', ')}; purged: ${JSON.stringify(purged)}`);
       return purged;
     } finally {
       await this.database.transaction((manager) => releaseLease(manager, this.lease));
