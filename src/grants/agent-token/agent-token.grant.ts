@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
-import { lineageByAgent } from '../../access-token/token-lineage.js';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
@@ -95,7 +94,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw ERRORS.unknown();
-    return { ...customer, lineage: lineageByAgent(agent.claims, customer.generation) };
+    return customer;
   }
 
   /** Finds or creates the customer of the organization's user (protocol §5.7). */
