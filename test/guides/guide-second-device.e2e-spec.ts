@@ -291,9 +291,14 @@ describe('approveMove and endToken of browser-client', () => {
 
   it('ends a move also if the bearer has expired', async () => {
     const tokens = tokensAt(service.url);
-    const { bearer } = await approveMove(tokens, ACME_SITE, await phone().beginMove());
-    service.clock.advance({ seconds: 28_800 });
+    const device = phone();
+    const { bearer, transferToken } = await approveMove(tokens, ACME_SITE, await device.beginMove());
+    service.clock.advance({ seconds: 3_000 });
+    const { access_token } = await device.finishMove(transferToken);
+    service.clock.advance({ seconds: 28_800 - 3_000 });
+    expect(await Promise.all([bearer, access_token].map((token) => infoStatus(service, token)))).toEqual([401, 200]);
     await endToken(tokens, bearer);
+    expect(await infoStatus(service, access_token)).toBe(401);
     service.clock.reset();
   });
 
