@@ -1,9 +1,9 @@
 /**
- * Values by key: at most `max` of them, and at least the half of them that was set or read last.
+ * Values by key: at most `max` values, and at least the half that was set or read most recently.
  *
- * The values are in two maps. When the newer map has half of them, it becomes the older one, whose values are dropped
- * together. So a drop costs the same, however many values there are. One full `Map` that drops its oldest key for each
- * new one would search this key behind the holes that earlier drops have left.
+ * The values are in two maps. When the newer map contains half of `max`, it replaces the older map, whose values are
+ * all dropped together. The cost of a drop therefore does not depend on the number of values. If one full `Map` dropped
+ * its oldest key for each new key, it would have to search for this key behind the holes of earlier drops.
  */
 export class RecentMap<Value extends object> {
   private newer = new Map<string, Value>();

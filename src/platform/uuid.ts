@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * A UUIDv7 (RFC 9562 §5.7). Such ids grow with time, so the database inserts rows at the end of a table. An INSERT then
- * reads no page, also in a large table.
+ * A UUIDv7 (RFC 9562 §5.7). Because these ids grow with time, the database inserts rows at the end of a table. An
+ * INSERT therefore reads no page, even in a large table.
  *
  * @param now milliseconds since 1970
  */

@@ -37,8 +37,8 @@ interface PropertyRules {
 const rulesByType = new Map<Class<object>, PropertyRules[]>();
 
 /**
- * `true` if an object satisfies every rule of its class. `false` if it does not, or if only class-validator can decide;
- * the caller then runs class-validator, which also reports the violations.
+ * `true` if an object satisfies every rule of its class. `false` if the object violates a rule, or if only
+ * class-validator can check it; the caller then runs class-validator, which also reports the violations.
  *
  * class-validator looks up the rules of a class in each call, which costs a returning customer more than a tenth of its
  * processor time (docs/performance.md). This function looks them up once.

@@ -11,8 +11,8 @@ export interface AdminToken {
 }
 
 /**
- * Parses `name:token` entries, separated by commas or line breaks. The name ends at the first colon. Blank lines are
- * ignored, so that each entry of a file may have its own line.
+ * Parses `name:token` entries, separated by commas or line breaks. The name ends at the first colon. Each entry of a
+ * file may have its own line, because blank lines are ignored.
  */
 export function parseAdminTokens(text: string): AdminToken[] {
   const entries = text.split(/[,\n]/).map((entry) => entry.trim());

@@ -21,7 +21,8 @@ export function withoutCredentials(databaseUrl: string): string {
 }
 
 /**
- * Without the DATA_DIR or DATABASE_URL of the service, a command would create a new database, and report on it.
+ * Otherwise a command that runs without the service's DATA_DIR or DATABASE_URL would create a new database and report
+ * on it.
  *
  * @throws Error if the file of the embedded database does not exist
  */

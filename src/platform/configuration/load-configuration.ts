@@ -22,7 +22,7 @@ export const DATABASE_VARIABLES = [
 /**
  * Reads the configuration from an environment, usually `process.env`.
  *
- * @param used the variables that a command uses. Others are neither read nor required, and have their defaults.
+ * @param used the variables that a command uses. All others keep their defaults: they are neither read nor required.
  * @throws ConfigurationError with all violations
  */
 export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, used?: string[]): Configuration {

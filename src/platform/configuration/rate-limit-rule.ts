@@ -47,8 +47,8 @@ export function parseLimit(text: string): RateLimitRule | undefined {
 }
 
 /**
- * Parses `off` or a list like `identities=60/60,tokens=6000/60`. Other limits keep their defaults. Returns invalid text
- * as is. An extension may declare further names, so that `limitRules` compares the names at the start.
+ * Parses `off` or a list like `identities=60/60,tokens=6000/60`. Omitted limits keep their defaults. Invalid text is
+ * returned unchanged. `limitRules` checks the names at the start, because an extension may declare further ones.
  */
 export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;

@@ -8,8 +8,8 @@ import { databaseAtStart } from './retry-policy.js';
 const logger = new Logger('Database');
 
 /**
- * Opens the connections. If the database is unreachable, tries again each second until `maxWaitMs` is over. Opening a
- * database file is tried once.
+ * Opens the connections. If a server is unreachable, tries again each second until `maxWaitMs` is over. Tries only once
+ * to open a database file.
  *
  * @throws Error if two entities have the same table
  */
@@ -27,8 +27,8 @@ export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: nu
 }
 
 /**
- * Brings the schema up to date if MIGRATE_ON_START allows it. Else waits for the migrations: a process that starts
- * before them is alive and not ready.
+ * Brings the schema up to date if MIGRATE_ON_START allows it. Otherwise waits for the migrations: a process that starts
+ * before them stays alive but not ready.
  */
 export async function awaitCurrentSchema(
   dataSource: DataSource,

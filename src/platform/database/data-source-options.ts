@@ -16,8 +16,8 @@ type StreamFactory = (options: { config: { host: string; port: number } }) => So
  * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the
  * host that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
  *
- * The trusted authorities are those in the file of `ssl_ca`. With `ssl=true` alone they are Node's own, and those of
- * NODE_EXTRA_CA_CERTS.
+ * `ssl_ca` names a file with the trusted authorities. With only `ssl=true`, Node's own authorities and
+ * NODE_EXTRA_CA_CERTS are trusted.
  */
 function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
   const file = searchParams.get('ssl_ca');
@@ -28,8 +28,8 @@ function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
 }
 
 /**
- * Sets the name that Node verifies, if the host is an IP address. mysql2 passes no name then, and Node takes the name
- * from the socket. A socket has a name only after a DNS lookup; without one, Node verifies `localhost`. It would then
+ * Sets the name that Node verifies if the host is an IP address. For an IP address mysql2 passes no name, so Node would
+ * take the name from the socket, which has none without a DNS lookup. Node would then verify `localhost`: it would
  * reject certificates for IP addresses, and accept a certificate for `localhost` from every server.
  */
 const connectToIp: StreamFactory = ({ config }) => {
@@ -73,8 +73,8 @@ function isUnknownVariable({ errno, message }: { errno?: number | undefined; mes
 }
 
 /**
- * Ends a connection that could read old rows without its setting. The statements that wait for the connection get this
- * error, which the log contains. With `connection.destroy()` they would get `write after end`.
+ * Ends a connection that, without its setting, could read old rows. The statements that wait for this connection get
+ * the error, which then appears in the log. After `connection.destroy()` they would get `write after end`.
  */
 function abort(connection: PoolConnection, setting: string, cause: Error): void {
   const error = new Error(`SET SESSION ${setting}: ${cause.message}`, { cause });
@@ -82,7 +82,7 @@ function abort(connection: PoolConnection, setting: string, cause: Error): void 
 }
 
 /**
- * The least recently used statement beyond this number is closed. All pods of an installation share the server's
+ * Beyond this number, mysql2 closes the least recently used statement. All pods share the server's
  * `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it.
  */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;

@@ -87,8 +87,8 @@ export function remainingMs(backgroundMs: number): number {
 }
 
 /**
- * Sends a statement. This function adds the deadline of the request, 2.8 s after its first statement, where that is
- * earlier than the limit that `send` has.
+ * Sends a statement. `send` has its own limit; this function adds the deadline of the request, 2.8 s after its first
+ * statement, if it is earlier.
  */
 export function withinDeadline<Result>(
   send: () => Promise<Result>,
@@ -101,8 +101,8 @@ export function withinDeadline<Result>(
 }
 
 /**
- * Rejects if work takes longer than `timeoutMs`. The work itself continues. Node reads the sockets once more before: a
- * response may have arrived while the process was paused.
+ * Rejects if work takes longer than `timeoutMs`; the work itself continues. Before it rejects, Node reads the sockets
+ * once more, because a response may have arrived while the process was paused.
  */
 export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;

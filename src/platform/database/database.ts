@@ -23,10 +23,10 @@ import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStat
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /**
- * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (`requestContext.remainingMs`); then the caller gets 503. On SQLite, a
- * write that waits for the lock of another process has the 2.8 s, too. A statement that the server has rolled back is
- * repeated, at most four times.
+ * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. If all
+ * statements of a request together take longer than 2.8 s (`requestContext.remainingMs`), the caller gets 503. On
+ * SQLite, a write may also wait for the lock of another process for these 2.8 s. A statement that the server has rolled
+ * back is repeated, at most four times.
  */
 @Injectable()
 export class Database {
@@ -107,9 +107,9 @@ export class Database {
   }
 
   /**
-   * Sends several writes as one transaction, within the time of one statement. It does not wait for the transactions of
-   * `transaction`. The writes are sent again if the server has rolled them back, and once more after an outage. So they
-   * must have the same effect when they are sent twice.
+   * Sends several writes as one transaction, within the time of one statement, without waiting for the transactions of
+   * `transaction`. The writes must have the same effect when they are sent twice, because they are sent again if the
+   * server has rolled them back, and once more after an outage.
    *
    * @returns the number of rows that each write matched
    * @throws ServiceUnavailableException; the changes may have happened, all of them or none
@@ -140,8 +140,8 @@ export class Database {
   }
 
   /**
-   * Reads rows of a small table as entities, within 5 s. The connection of a read that failed or hangs is destroyed, so
-   * that reads without a response do not use up the pool. A connection that comes too late is given back.
+   * Reads rows of a small table as entities, within 5 s. If a read fails or hangs, its connection is destroyed.
+   * Otherwise reads without a response could use up the pool. A connection that comes too late is given back.
    *
    * @throws ServiceUnavailableException
    */

@@ -10,8 +10,8 @@ import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } fro
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /**
- * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection, which the
- * pool's own time-outs do not include. The connection of a statement that timed out is destroyed.
+ * Prepared statements over a mysql2 pool. Unlike the pool's own time-outs, the time limit of a statement includes its
+ * wait for a connection. After a time-out, the connection is destroyed.
  */
 export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;

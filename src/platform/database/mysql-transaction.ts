@@ -6,8 +6,8 @@ import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
 
 /**
- * How long the server waits for the next statement of a transaction. If the host of the process is lost without closing
- * its connections, the server would otherwise hold the locks of the transaction for 8 hours.
+ * How long the server waits for the next statement of a transaction. Without this limit, the server would hold the
+ * locks of a transaction for 8 hours if the host of the process is lost without closing its connections.
  */
 const IDLE_TIMEOUT_SECONDS = 10;
 

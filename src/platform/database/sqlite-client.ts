@@ -17,12 +17,12 @@ const PROBE_TIMEOUT_MS = 500;
 const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
 
 /**
- * The embedded database. Its driver is synchronous, so no statement may wait for the lock of another process. Reads have
- * a connection of their own, which needs no lock (WAL). Writes and transactions run one after another on another
- * connection: nothing of one request runs inside the transaction of another.
+ * The embedded database. Because its driver is synchronous, no statement may wait for the lock of another process.
+ * Reads use a separate connection, which needs no lock (WAL). Writes and transactions run one after another on another
+ * connection, so that no statement of one request runs inside the transaction of another.
  *
- * Each write begins with BEGIN IMMEDIATE, which takes the write lock of the file or fails at once. So only this statement
- * is repeated while another process holds the lock, and the process serves other requests in between.
+ * Each write begins with BEGIN IMMEDIATE, which either takes the write lock of the file or fails immediately. While
+ * another process holds the lock, only this statement is repeated, and the process serves other requests in between.
  */
 export class SqliteClient implements SqlClient {
   readonly dialect = SQLITE_DIALECT;

@@ -2,8 +2,9 @@ import { SQLITE_LOCK } from './retry-policy.js';
 import { type SqlValue, timeOf } from './sql-dialect.js';
 
 /**
- * Prepares a connection to a database file. The driver is synchronous, so no statement waits for the lock of another
- * process: it fails at once, and its caller repeats it. The file gets a write-ahead log (WAL), so that reads need no lock.
+ * Prepares a connection to a database file. Because the driver is synchronous, a statement does not wait for the lock
+ * of another process: it fails immediately, and its caller repeats it. The file gets a write-ahead log (WAL), so that
+ * reads need no lock.
  */
 export async function prepareFile(connection: SqliteConnection): Promise<void> {
   connection.pragma('busy_timeout = 0');
@@ -44,8 +45,8 @@ export class SqliteStatements {
   }
 
   /**
-   * SQLite stores a time as text without a zone. mysql2 returns it as a Date, and so does `select`. An expression such as
-   * `MAX(won_at) AS last_won_at` has no type on SQLite, so its name decides.
+   * SQLite stores a time as text without a zone. `select` returns it as a Date, as mysql2 does. Because an expression
+   * such as `MAX(won_at) AS last_won_at` has no type on SQLite, `select` recognizes a time by its name.
    */
   private timeColumnsOf(statement: PreparedStatement): string[] {
     const known = this.timeColumns.get(statement);

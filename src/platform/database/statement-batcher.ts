@@ -32,10 +32,11 @@ interface BatchRules<Result> {
 /**
  * Sends the uses of one declared statement within one event-loop tick as one statement, at most 16. A busy process
  * reads several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement
- * that is used once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged and at
- * once.
+ * that is used only once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged
+ * and immediately.
  *
- * Uses with the same parameters, one after another, are sent once: requests of one agent check the same token.
+ * Consecutive uses with the same parameters are sent only once, because many requests of one agent check the same
+ * token.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
@@ -84,8 +85,9 @@ export class StatementBatcher<Result> {
       const results = split(await send(statement.text(MYSQL_DIALECT, size), parameters), size);
       for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
     } catch (error) {
-      // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the
-      // database is unavailable or has rolled the batch back, all fail, and `Database` repeats a rollback.
+      // One statement's error, such as a duplicate key, must not fail the others, so each is sent alone. If the
+      // database is unavailable or has rolled the batch back, all fail, and `Database` sends them again after a
+      // rollback.
       for (const each of waiting)
         if (isUnavailable(error)) each.reject(error);
         else void this.sendTogether(statement, [each], 1);

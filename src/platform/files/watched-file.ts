@@ -43,16 +43,16 @@ interface WatchedFileRules<Content> {
   /** The interval between two checks; 2 s if omitted. */
   checkIntervalMs?: number;
   /**
-   * If `use` applies a part of unusable content: what then stays in use, for the log. The content that was in use before
-   * is then used again when it returns.
+   * Set this if `use` applies a part of unusable content: what then stays in use, for the log. If the file later
+   * contains the previous content again, that content is used again.
    */
   partInUse?: string;
 }
 
 /**
- * Checks a file for changes. It compares the content, because a cluster replaces mounted files by swapping
- * symbolic links. While a file cannot be read or used, its previous content or a part of it stays in use, the log says
- * why, and a metric is 1.
+ * Checks a file for changes by comparing its content, because a cluster replaces mounted files by swapping symbolic
+ * links. While the file cannot be read or used, its previous content or a part of that content stays in use, the log
+ * says why, and a metric is 1.
  */
 export class WatchedFile<Content> {
   private readonly logger = new Logger('Files');

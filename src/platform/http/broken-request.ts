@@ -27,8 +27,8 @@ export function brokenRequestOf(reason: string): BrokenRequest {
 }
 
 /**
- * Ends a connection whose input is broken or too slow, with one error response. The rest of the input is discarded at
- * once. The responses to earlier requests, which arrived completely, are sent first (RFC 9112 §9.3.2).
+ * Ends a connection whose input is broken or too slow, with one error response. The rest of the input is discarded
+ * immediately. Earlier requests that arrived completely get their responses first (RFC 9112 §9.3.2).
  *
  * @param write sends the error response where no handler can, and closes the connection
  */

@@ -38,8 +38,8 @@ export function discardInput(socket: Socket): void {
 
 /**
  * Sends the last bytes, closes our side, and destroys the connection when the client has closed its own side, at the
- * latest after `lingerMs`. Destroying it at once could discard the response before the client has read it: the kernel
- * sends a reset if input was not read (RFC 9112 §9.6).
+ * latest after `lingerMs`. If the connection were destroyed immediately, the kernel would send a reset for unread
+ * input, and the client could lose the response (RFC 9112 §9.6).
  */
 export function closeLingering(socket: Socket, lingerMs: number, lastBytes = ''): void {
   if (closing.has(socket) || socket.destroyed) return;

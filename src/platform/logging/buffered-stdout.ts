@@ -13,8 +13,8 @@ const WRITE_TIMEOUT_MS = 1_000;
 /**
  * Buffers lines and writes them in the background, so that no request waits for a full disk or for a reader that hangs.
  *
- * It is used in place of sonic-boom, pino's own destination, because `flushSync` of sonic-boom 4.2.1 never returns while
- * the disk is full or the reader is gone: the process could not end.
+ * This class replaces sonic-boom, pino's own destination: `flushSync` of sonic-boom 4.2.1 never returns while the disk
+ * is full or the reader is gone, so the process could not end.
  */
 export class BufferedStdout implements DestinationStream {
   /** Lines that were discarded because too many were retained. */

@@ -49,8 +49,8 @@ export class RequestContext {
   /** The exception behind a 5xx response. */
   cause: unknown = undefined;
   /**
-   * When the time of its statements is over, by performance.now(). `undefined` before the first statement: a caller may
-   * take seconds to send a body.
+   * The deadline of the request's statements, by performance.now(). It begins with the first statement and is
+   * `undefined` before, because a caller may take seconds to send a body.
    */
   deadline: number | undefined = undefined;
   /** The spans of the request, if it is traced. */
