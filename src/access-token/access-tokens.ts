@@ -49,9 +49,9 @@ export class AccessTokens {
   private readonly issuer: string;
   private readonly prefix: string;
   /**
-   * The tokens whose signature was verified last, by the hash of the token. This memory saves the cost of the signature
-   * only: the service checks the key and the times at each use, and asks the database whether the token has ended
-   * (docs/decisions/0032-verified-tokens.md). A change of the key file replaces all keys.
+   * The tokens whose signature was verified most recently, by the hash of the token. This memory only saves the check
+   * of the signature: at each use, the service still checks the key and the times, and asks the database whether the
+   * token has ended (docs/decisions/0032-verified-tokens.md). A change of the key file replaces all keys.
    */
   private readonly verified = new RecentMap<{ claims: AccessTokenClaims; key: SigningKey }>(MAX_VERIFIED_TOKENS);
 
@@ -74,9 +74,9 @@ export class AccessTokens {
   }
 
   /**
-   * Checks the form, signature, issuer and times of a token. The method does not check whether the token has ended. The
-   * log line of the request gets the ids of a token whose signature is valid, and nothing of any other token. The claims
-   * are shared by all requests with this token, and cannot be changed.
+   * Checks the form, signature, issuer and times of a token, but not whether the token has ended. The log line of the
+   * request gets the ids of a token only if its signature is valid. The claims are frozen, because all requests with
+   * this token share them.
    */
   inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).

@@ -22,9 +22,9 @@ const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
 const CLIENT_MARGIN_SECONDS = 40;
 
 /**
- * Only a change that ends more tokens is published again. Otherwise a caller that repeats a replay could delay the
- * publication for ever. A row that was kept out of the feed is published. `published_until` comes first, because MySQL
- * assigns from left to right.
+ * A row is published again only after a change that ends more tokens. Otherwise a caller could delay the publication
+ * for ever by repeating a replay. A row that was kept out of the feed is published as well. `published_until` comes
+ * first, because MySQL assigns from left to right.
  */
 const UPDATE = writeStatement<
   [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: RevocationKind, value: string]
@@ -80,9 +80,10 @@ export class Denylist {
   }
 
   /**
-   * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
+   * Ends all tokens of a family, including later ones, and their descendants. The `jti` of a family's token begins with
+   * the family's id.
    *
-   * @param isInFeed false if the limit of revocations is reached: the tokens end, and the feed has no entry
+   * @param isInFeed false if the limit of revocations is reached: the tokens end, but the feed gets no entry
    */
   async revokeFamily(family: string, audience: Audience, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();

@@ -73,10 +73,10 @@ const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND g
 const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND generation <= ?)';
 
 /**
- * Whether a token or family is revoked whose id is a column, for statements about many rows. Revocations are joined by
- * their whole key: for a subquery, MariaDB would read all revocations of a kind.
+ * Whether the token or family whose id is in a column is revoked, for statements about many rows. Revocations are
+ * joined by their whole key, because for a subquery MariaDB would read all revocations of a kind.
  *
- * @param id the column of the table that has the ids
+ * @param id the column that contains the ids
  */
 export const revokedAmong = (table: string, id: string, condition: string) => `EXISTS (SELECT 1 FROM ${table}
     LEFT JOIN revocation AS token ON token.kind = 'jti' AND token.value = ${id}

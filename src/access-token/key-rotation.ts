@@ -8,8 +8,8 @@ export interface KeyValidity {
 export type KeyState = 'upcoming' | 'signing' | 'verifying' | 'expired';
 
 /**
- * Seconds from a rotation until the new key signs: 5 minutes for which verifiers cache the JWKS, a few minutes in which
- * a cluster updates the secret in every pod, and the rest as a reserve.
+ * Seconds from a rotation until the new key signs. Verifiers cache the JWKS for 5 minutes, a cluster needs a few
+ * minutes to update the secret in every pod, and the rest is a reserve.
  */
 const LEAD_SECONDS = 900;
 /** How long a process whose clock is behind may still sign with the old key. */
@@ -24,8 +24,8 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
 }
 
 /**
- * Adds a key that signs in 15 minutes. Each earlier key expires together with the last token that it can sign. Expired
- * keys are removed.
+ * Adds a key that signs in 15 minutes, and removes expired keys. Each earlier key expires together with the last token
+ * that it can sign.
  *
  * @throws Error if a rotation is under way
  */

@@ -63,8 +63,8 @@ export class RecordedValues implements OnModuleInit {
 
   /** Called at the start, and for a restored database, whose backup may be older than a lifetime of this process. */
   async recordLifetimes(): Promise<void> {
-    // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
-    // which a revocation must outlive too, have the same maximum.
+    // The maximum, because a client may get any lifetime up to this maximum at any moment (`customer_token_ttl`). A
+    // revocation must also outlive transfer tokens, which have the same maximum.
     await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
     // A command has no HTTP server and issues none of these tokens. Most commands do not read these variables.
     if (!this.adapterHost.httpAdapter) return;
@@ -79,8 +79,8 @@ export class RecordedValues implements OnModuleInit {
   }
 
   /**
-   * Records a lifetime of customers' tokens. The caller must wait for this before it reads the generation of the first
-   * token with this lifetime: an entry of the feed that is published meanwhile must outlive the token.
+   * Records a lifetime of customers' tokens. The caller must await this method before it reads the generation of the
+   * first token with this lifetime, because a feed entry that is published meanwhile must outlive the token.
    */
   async recordCustomerTokenLife(seconds: number): Promise<void> {
     await this.raise('longest_customer_token_life', seconds);

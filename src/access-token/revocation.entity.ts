@@ -9,8 +9,8 @@ import type { Audience } from './token-lineage.js';
 export type RevocationKind = 'jti' | 'family' | 'client' | 'generation';
 
 /**
- * Whose tokens a revocation can end. Customer tokens also descend from agents' tokens, so that a row for `agent-api`
- * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: both kinds.
+ * Whose tokens a revocation can end. A row for `agent-api` also concerns customer tokens, because these may descend
+ * from agents' tokens. `none`: no token, because the row ends a sign-in session. `null`: both kinds.
  */
 export type RevocationAudience = Audience | 'none' | null;
 
@@ -38,8 +38,8 @@ export class Revocation {
   position!: number | null;
 
   /**
-   * The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. A time without a
-   * position keeps the row out of the feed, because the limit of revocations was reached.
+   * The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. If the limit of
+   * revocations was reached, a time without a position keeps the row out of the feed.
    */
   @Index('revocation_published_until')
   @Column('datetime', { name: 'published_until', precision: 3, nullable: true })

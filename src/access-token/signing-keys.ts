@@ -13,9 +13,9 @@ import { type KeyValidity, stateOf } from './key-rotation.js';
 import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
- * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file
- * applies within seconds. A file without a key that may sign is rejected. Removing a key from the file ends its tokens
- * at once. A key with an `exp` is used until its tokens have expired (docs/decisions/0013-key-rotation.md).
+ * The keys that sign and verify access tokens. All processes share one file (protocol §3.16), and apply a change within
+ * seconds. They reject a file without a key that may sign. Removing a key from the file immediately ends its tokens. A
+ * key with an `exp` is used until its tokens have expired (docs/decisions/0013-key-rotation.md).
  */
 @Injectable()
 export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -61,7 +61,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   /**
-   * Finds the key by a token's first segment. The segment must equal the header that this service writes, so that no
+   * Finds the key by a token's first segment. Because the segment must equal the header that this service writes, no
    * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read (RFC 8725 §3).
    */
   keyByHeader(header: string): SigningKey | undefined {

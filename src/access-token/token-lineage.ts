@@ -66,8 +66,7 @@ export function lineageByAgent(agent: RevocableClaims, customerGeneration: numbe
 }
 
 /**
- * The lineage of the token that an identity transfer gives. The token descends from the bearer that created the
- * transfer.
+ * The lineage of the token that an identity transfer yields, which descends from the bearer that created the transfer.
  *
  * @param customerGeneration the customer's generation; present only if the bearer is an agent
  * @throws OAuthError `invalid_grant` if the chain of transfers is too long
@@ -82,7 +81,7 @@ export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: 
 }
 
 /**
- * The lineage of the token that an agent obtains by a proof of another caller. The token ends with the tokens of both.
+ * The lineage of the token that an agent obtains with the proof of another caller. It ends with the tokens of both.
  *
  * @throws OAuthError `invalid_grant` if the proof descends from another agent, because a token has one actor
  */

@@ -20,8 +20,9 @@ export class KnownBrowser {
 export type LinkOrigin = 'own' | 'sign-in' | 'transfer';
 
 /**
- * Leads a browser to a customer, in the customer's organization and group. A link that leads nowhere any more has no
- * organization. Its row stays until its browser is purged, because its `entityId` may be in the browser's cookie.
+ * Leads a browser to a customer, in the customer's organization and group. A link that no longer leads to its customer
+ * has no organization. Because its `entityId` may still be in the browser's cookie, the row stays until the browser is
+ * purged.
  */
 @Entity('browser_customer')
 @Index('browser_customer_of_scope', ['browserId', 'organizationId', 'groupId'], { unique: true })
@@ -56,8 +57,8 @@ export class BrowserLink {
   seenDay!: number;
 
   /**
-   * The last day of the sign-in, or of a link by transfer to a customer that a user has: `sign_in_days` after the day of
-   * the last sign-in or of the redemption. Copies have the same value. `null` for other links.
+   * The last day of a sign-in, or of a link from a transfer to the customer of a user: `sign_in_days` after the last
+   * sign-in or the redemption. Copies have the same value. `null` for other links.
    */
   @Column('integer', { name: 'signed_in_until', nullable: true })
   signedInUntil!: number | null;
@@ -79,8 +80,8 @@ export class BrowserLink {
 }
 
 /**
- * A token or refresh family with which a link from a transfer ends (protocol §3.10). Before the purge deletes the
- * revocation of an ancestor, it finds the links that the revocation has ended by these rows.
+ * A token or refresh family with which a link from a transfer ends (protocol §3.10). With these rows the purge finds
+ * the links that the revocation of an ancestor has ended, before it deletes this revocation.
  */
 @Entity('link_ancestor')
 export class LinkAncestor {

@@ -45,9 +45,8 @@ export class BrowserPurge {
   ) {}
 
   /**
-   * Ends the links that revocations have ended which have expired, until there are none. The caller deletes these
-   * revocations afterwards, if all steps have run. Otherwise the links would lead to their customers again (protocol
-   * §3.14).
+   * Ends the links that expired revocations have ended, until none is left. Only after all steps may the caller delete
+   * these revocations. Otherwise the links would lead to their customers again (protocol §3.14).
    *
    * @param size the number of links that one statement reads
    * @param now the time with which the caller then deletes the expired revocations
@@ -69,12 +68,12 @@ export class BrowserPurge {
   }
 
   /**
-   * Deletes browsers whose links are all idle, with their links (protocol §5.9). The caller may stop after any step.
-   * Then the next purge repeats the pass, and deletes the rest of a partly deleted browser. A browser's secret is removed
-   * first and its row is deleted last, so that no request recognizes a partly deleted browser.
+   * Deletes browsers whose links are all idle, with these links (protocol §5.9). If the caller stops after a step, the
+   * next purge repeats the pass, and deletes the rest of a partly deleted browser. So that no request recognizes a
+   * partly deleted browser, its secret is removed first and its row is deleted last.
    *
-   * Ids increase with time. The browsers that may be idle are therefore the first of the primary key. Days decide, so
-   * one pass per day is enough.
+   * Ids increase with time, so the browsers that may be idle come first in the primary key. One pass per day is enough,
+   * because whether a link is idle depends on whole days.
    *
    * @param size the number of links that one statement deletes
    * @returns the number of browsers that each step deleted

@@ -95,9 +95,9 @@ export class BrowserRecognition {
   ) {}
 
   /**
-   * Finds the browser to which one of the ids and one of the secrets belong. Of several such browsers the last one that
-   * was created counts. Malformed or mismatched identity cookies lead to no browser. They never cause an error and never
-   * lead to another browser's customer (protocol §5.4).
+   * Finds the browser to which one of the ids and one of the secrets belong: the newest one if there are several.
+   * Malformed or mismatched identity cookies belong to no browser. They never cause an error and never lead to another
+   * browser's customer (protocol §5.4).
    */
   async find(
     candidates: CandidateCredentials | undefined,

@@ -130,8 +130,8 @@ export class CustomerBrowsers implements CustomerTables {
   }
 
   /**
-   * Whether a request may end all links to a customer: one of its browsers leads to the customer in another way than by
-   * a transfer, or no browser does.
+   * Whether a request may end all links to a customer. It may if one of its own browsers has a link that is not from a
+   * transfer, or if no browser has such a link.
    */
   async mayEndLinks(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
     const [first] = await this.database.select(FIND_NOT_TRANSFERRED, [entityId, this.today()]);

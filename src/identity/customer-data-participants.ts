@@ -110,7 +110,7 @@ export class CustomerDataParticipants {
   }
 
   /**
-   * Lets each extension delete its data of a customer, also if another one fails.
+   * Lets each extension delete its data about a customer, even if another extension fails.
    *
    * @throws OAuthError 503 if one has failed or was too slow
    */

@@ -23,8 +23,8 @@ export class EndSessionsBody {
 }
 
 /**
- * Links from transfers end too, because they carry the generation of their transfer. All links end if `link_generation`
- * is raised. It comes first, because MySQL assigns from left to right.
+ * Links from transfers also end, because they carry the generation of their transfer. Raising `link_generation` ends
+ * all links. `link_generation` comes first, because MySQL assigns from left to right.
  */
 const endSessions = (linkGeneration: string) =>
   writeStatement<[entityId: string]>(
@@ -57,14 +57,13 @@ export class CustomerSessions {
   ) {}
 
   /**
-   * Ends the tokens, codes, refresh families and links from transfers of a customer, also those of requests under way.
-   * The generation decides, so the clocks of the processes do not matter. A token that is requested after the response
-   * is valid.
+   * Ends the tokens, codes, refresh families and links from transfers of a customer, including those of requests under
+   * way. Because each check compares generations, the clocks of the processes do not matter. A token that is requested
+   * after the response is valid.
    *
-   * One transaction ends everything, because each check compares generations: `ended-statement.ts` for tokens,
-   * codes and families, and `links.ts` for links. The number of links,
-   * which a thief can make, does not change its cost. If the removal of the links then fails, they lead nowhere, and a
-   * repetition removes them.
+   * One transaction ends everything, because each check compares generations: `ended-statement.ts` for tokens, codes
+   * and families, and `links.ts` for links. The number of links, which a thief can make, does not change its cost. If
+   * the removal of the links then fails, they lead nowhere, and a repetition removes them.
    *
    * @returns whether the customer exists
    */

@@ -34,8 +34,8 @@ export interface ExportedTable {
 const POSITION = /^(?<count>[0-9]{1,15}) (?<last>[0-9a-f]{64})$/;
 
 /**
- * Reads the next rows of a table. It reads the last row of the page before too. If another row has its place now, rows
- * before it were changed or deleted. Then the table begins again, so that no row is missing.
+ * Reads the next rows of a table, and again the last row of the previous page. If another row is now in its place, rows
+ * before it were changed or deleted. The table then begins again, so that no row is missing.
  *
  * @param after `next` of the page before
  * @throws OAuthError `invalid_request` if `after` has another form

@@ -37,8 +37,8 @@ type FoundLink = NotNull<FoundRow>;
 const list = Array(MAX_CANDIDATES).fill('?').join();
 
 /**
- * The only statement of a request with nothing left to end. A link of the browser that leads nowhere counts while a copy
- * of it is left: otherwise a thief whose copies replaced the link would be out of reach of `forget`.
+ * The only statement of a request with nothing left to end. As long as a copy of a link is left, the link counts even
+ * if it leads nowhere. Otherwise `forget` could not reach a thief whose copies replaced the link.
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
   `SELECT browser.browser_id, browser.secret_hash, link.entity_id AS entityId, customer.organization_id,
@@ -94,10 +94,11 @@ export class Forget {
   }
 
   /**
-   * Ends links in transactions of few customers each, because a browser leads to 500 customers, each with 100 copies of
-   * the link. Each transaction removes the secrets of the other browsers that then lead nowhere. So a repetition goes on
-   * after a failure. The last one ends what parallel requests have added, and removes the secrets of the browsers of the
-   * request. Links that have ended already end too, so that they cost no further request a transaction.
+   * Ends links in transactions of few customers each, because a browser leads to up to 500 customers, each with up to
+   * 100 copies of the link. Each transaction also removes the secrets of other browsers that then lead nowhere, so that
+   * a repetition can continue after a failure. The last transaction ends what parallel requests have added, and removes
+   * the secrets of the request's browsers. Links that already lead nowhere are ended as well, so that they cost no
+   * further request a transaction.
    *
    * @returns the browsers of the request that lead to no customer
    */

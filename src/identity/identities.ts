@@ -147,8 +147,8 @@ export class Identities {
   }
 
   /**
-   * Notes the day on which a customer of a browser gets a token without a link, such as a refreshed one. So the purge
-   * does not delete the customer (protocol §5.9). Each customer costs at most one write per day.
+   * Notes the day on which a browser's customer gets a token without a link, such as a refreshed one, so that the purge
+   * does not delete the customer (protocol §5.9). This costs at most one write per customer and day.
    *
    * @returns false if the customer was erased or purged in the meantime, so that it gets no token
    */
@@ -179,8 +179,8 @@ export class Identities {
   }
 
   /**
-   * Creates a customer for a known browser. Parallel first calls create one, because each of them changes the row of the
-   * browser first.
+   * Creates a customer for a known browser. Parallel first calls create only one customer, because each call first
+   * changes the row of the browser.
    *
    * @returns `undefined` if the browser has no secret any more, or too many links
    */

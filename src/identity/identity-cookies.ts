@@ -113,8 +113,8 @@ export class IdentityCookies {
 
 /**
  * The distinct well-formed values of the cookies with a name. Malformed identity cookies are ignored and never cause an
- * error (protocol §5.4). Of more than four values the first and the last three are tried. So foreign cookies that all
- * precede or all follow the browser's own cookie cannot displace it.
+ * error (protocol §5.4). If there are more than four values, only the first and the last three are tried. Foreign
+ * cookies therefore cannot displace the browser's own cookie if they all precede or all follow it.
  */
 function candidatesOf(cookies: Cookie[], name: string, pattern: RegExp): string[] {
   const values = cookies

@@ -97,8 +97,8 @@ export class IdleCustomers {
   }
 
   /**
-   * A request for a token of one of these customers either has changed the customer or a link before, and the customer
-   * is retained, or finds neither afterwards.
+   * If a request for a token of one of these customers came first, it has changed the customer or a link, and the
+   * customer is retained. If it comes later, it finds neither.
    */
   private async purgeIn(manager: EntityManager, ids: string[], today: number): Promise<string[]> {
     await raiseVersions(manager, 'customer', ids);

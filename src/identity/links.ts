@@ -196,8 +196,8 @@ export async function lockBrowser(
 }
 
 /**
- * Raises the versions of rows, so that of two transactions which decide by the same browser or customer the second one
- * waits for the first one, or is repeated. On a cluster it is repeated, because a lock of another node does not count.
+ * Raises the versions of rows. If two transactions depend on the same browser or customer, the second then waits for
+ * the first or is repeated. On a cluster it is repeated, because locks of other nodes have no effect.
  */
 export async function raiseVersions(
   manager: EntityManager,
@@ -216,8 +216,8 @@ export async function removeSecrets(manager: EntityManager, browserIds: string[]
 }
 
 /**
- * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of the browsers: a request
- * under way that creates a customer for one of them has done so, or finds no secret afterwards.
+ * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of these browsers.
+ * Therefore a parallel request that creates a customer for one of them has either finished or finds no secret.
  *
  * @param browserIds at most 500
  * @returns the browsers that lead to no customer

@@ -37,8 +37,8 @@ interface EarlierLinks {
 
 /**
  * The links with which the earlier browser leads to customers, and those of them that a new browser copies. Changes the
- * rows of their customers, then the row of the browser. Of two transactions that change the links of one browser or
- * customer, the second one reads what the first one has changed, and a link that has ended is not copied.
+ * rows of their customers, then the row of the browser. If two transactions change the links of one browser or
+ * customer, the second therefore reads what the first has changed, and copies no link that has ended.
  *
  * @param choose returns the links to copy
  */
@@ -138,9 +138,9 @@ export function linksAtSignIn(
 }
 
 /**
- * Renews the sign-in of the earlier browser, or inserts the new browser (protocol §5.6). The transaction has changed the
- * row of the customer before it has read the generation. So `end_sessions` at the same time either has preceded both, or
- * ends the link and the token.
+ * Renews the sign-in of the earlier browser, or inserts the new browser (protocol §5.6). The transaction has changed
+ * the row of the customer before reading the generation. A parallel `end_sessions` therefore either came before both,
+ * or ends the link and the token.
  *
  * @param links the result of `linksAtSignIn`
  * @param signedInUntil the last day of the sign-in

@@ -111,8 +111,8 @@ function isInScope(link: BrowserLink, { organizationId, groupId }: IdentityScope
 }
 
 /**
- * The customer's own link, and the further links to copy. A link to the transferred customer is among them if it came in
- * another way than by a transfer: a replay or the end of an ancestor does not end it.
+ * The customer's own link, and the further links to copy. These include a link to the transferred customer that is not
+ * from a transfer, because a replay or the end of an ancestor does not end such a link.
  */
 function selectLinks(leading: BrowserLink[], customer: TransferredCustomer): BrowserLink[] {
   const own = leading.filter((link) => link.entityId === customer.entityId && link.origin !== 'transfer');

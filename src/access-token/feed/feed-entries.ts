@@ -51,9 +51,9 @@ interface Counting {
 }
 
 /**
- * The number of entries of the feed that are in force. The state of the feed has the number: each publication raises
- * it, and a count every minute subtracts the entries that expired 120 s ago or earlier. So the number is never too low,
- * and each process knows it from its own reads of the state.
+ * The number of feed entries that are in force, which the state of the feed stores. Each publication raises the number,
+ * and a count every minute subtracts only entries that expired at least 120 s ago, so the number is never too low. Each
+ * process learns it from its own reads of the state.
  */
 @Injectable()
 export class FeedEntries {
@@ -111,8 +111,8 @@ export class FeedEntries {
   }
 
   /**
-   * Continues the count by one step, or begins one if the last one is old. A step counts about 10,000 rows, so that it
-   * does not delay a publication.
+   * Continues the count by one step, or begins a count if the last one is old. To delay no publication, a step counts
+   * only about 10,000 rows.
    */
   async countOn(isPublisher: boolean): Promise<void> {
     const now = this.clock.now();

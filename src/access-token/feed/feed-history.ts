@@ -28,8 +28,9 @@ const RENEW = writeStatement<[renewed: number, known: number | null]>(
 );
 
 /**
- * The random id of the feed's history (protocol §7.6). Each cursor names the id. A new id lets each consumer read the
- * full list again. The id is new in a new database, and after a restore that a process or the operator has noticed.
+ * The random id of the feed's history (protocol §7.6), which each cursor contains. After a change of the id, each
+ * consumer reads the full list again. The id changes with a new database, and after a restore that a process or the
+ * operator has noticed.
  */
 @Injectable()
 export class FeedHistory {

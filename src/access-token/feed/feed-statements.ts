@@ -79,12 +79,12 @@ export const RAISE_POSITION = writeStatement<
   WHERE id = 1 AND position = ?`);
 
 /**
- * Gives rows of one kind a position. Their `expires_at` in the feed is limited: in an entry of customers' tokens to the
- * first time, which is not later than the second one, in any other entry to the second one.
+ * Gives rows of one kind a position, and limits their `expires_at` in the feed: to the first time for an entry of
+ * customers' tokens, and to the second time, which is not earlier, for any other entry.
  *
  * The write matches no row if another process has published since the position was read. If the transaction is sent
- * twice, the second one leaves the rows as the first one left them: a consumer may have read the position already, and
- * the rows may have changed since.
+ * twice, the second time changes nothing, because a consumer may already have read the position, and the rows may have
+ * changed since.
  */
 export const publishStatement = (values: string[]): WriteStatement =>
   writeStatement(`UPDATE revocation SET position = ?,

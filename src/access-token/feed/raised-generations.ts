@@ -36,9 +36,9 @@ export const FIND_RAISED_GENERATION = `SELECT kind, value, issued_before, expire
   FROM revocation WHERE kind = 'generation' AND value = ? ORDER BY value`;
 
 /**
- * Repeats raised generations in the table `revocation`, for the feed. The row is written in the transaction that raises
- * the generation, so that the feed misses none, even if the process dies. A customer without a raised generation has no
- * row, so that creating a customer costs nothing.
+ * Repeats raised generations in the table `revocation`, for the feed. The transaction that raises the generation also
+ * writes the row. The feed therefore misses none, even if the process dies. A customer whose generation was never
+ * raised has no row, so creating a customer costs nothing.
  */
 @Injectable()
 export class RaisedGenerations {

@@ -31,14 +31,14 @@ export interface RevocationPage {
 }
 
 /**
- * Many more rows than can have one position, because a full page leaves out its last position. With more rows, the
- * process that serves the page would respond to other requests too late.
+ * Many more rows than one position can have, because a full page leaves out its last position. With still more rows,
+ * the process that serves the page would respond to other requests too late.
  */
 const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
 
 /**
- * Positions are times, and no entry is in force for longer than a day and two minutes. So the statement skips the
- * positions of entries that have certainly expired.
+ * Positions are times, and no entry is in force for longer than a day and two minutes. The statement can therefore skip
+ * the positions of entries that have certainly expired.
  */
 const MAX_AGE_MS = 2 * 86_400_000;
 
@@ -99,8 +99,8 @@ export class RevocationPages {
   }
 
   /**
-   * Whether a position is higher than any of this database. The database was then restored from a backup. A caller that
-   * went on from there could miss revocations.
+   * Whether a position is higher than any in this database, which means that the database was restored from a backup. A
+   * caller that continued from this position could miss revocations.
    */
   private async isUnknown(position: number, highest: FeedPosition): Promise<boolean> {
     if (position <= highest.position) return false;

@@ -42,9 +42,9 @@ const WORK = {
 
 /**
  * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
- * and publishes rows, so that a reader that sees a position sees all lower positions too. The process that published
- * last goes on; another process takes over when the position does not move. A conflict between two publishers ends one
- * of the transactions, on clusters too.
+ * and publishes rows, so that a reader that sees a position also sees all lower positions. The process that published
+ * last continues, and another process takes over when the position stops rising. A conflict between two publishers ends
+ * one of the transactions, even on clusters.
  */
 @Injectable()
 export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
@@ -60,8 +60,8 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
   /**
-   * Since when each committed revocation waits for its position, by `performance.now()`. Others may get positions
-   * meanwhile, because the publisher leaves out rows that a transaction has locked.
+   * The time, by `performance.now()`, since which each committed revocation has waited for its position. Later
+   * revocations may get positions first, because the publisher leaves out rows that a transaction has locked.
    */
   private waiting = new Map<string, number>();
   /** Since when revocations wait while the position does not move, by `performance.now()`. */
