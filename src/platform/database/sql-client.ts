@@ -29,8 +29,8 @@ export interface SqlClient {
   usage?(): PoolUsage;
 
   /**
-   * Seconds since the first write after the last successful one that failed or is waiting for a lock, otherwise 0. Only
-   * the client of the embedded database has this method.
+   * Seconds since the first write that has failed or been waiting for a lock since the last successful write, otherwise
+   * 0. Only the client of the embedded database has this method.
    */
   secondsWithoutWrite?(): Promise<number>;
 
