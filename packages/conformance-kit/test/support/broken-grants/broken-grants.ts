@@ -165,7 +165,10 @@ const catching = grantThat((request, identities) =>
 const ruleless = grantThat(acceptAnyTicket, taking(RulelessTicket));
 const endless = grantThat(acceptAnyTicket, taking(AnyTicket));
 const confusing = failing(({ body }) => body.ticket in {}, 'not a function', taking(AnyTicket));
-const unpolluting = { ...polluting, restore: () => void Reflect.deleteProperty(Object.prototype, 'polluted') };
+const pollutingUntilRestored = {
+  ...polluting,
+  restore: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
+};
 const silent = {
   ...first(({ body }) => (body.ticket === 'NaN' ? new Promise(() => undefined) : undefined), taking(AnyTicket)),
   responseTimeoutMs: 3_000,
@@ -232,7 +235,7 @@ const ROWS: Row[] = [
   ['has a parameter without a rule', 'of a wrong type', /^ticket: has no rule for/, ruleless],
   ['accepts texts of any length', 'of 10,000 characters', ANY_LENGTH, endless],
   ['throws if a parameter is the name of an object property', STRANGE, NO_FUNCTION, confusing],
-  ['writes a parameter into a prototype', STRANGE, /^touched: Object\.prototype\.polluted/, unpolluting],
+  ['writes a parameter into a prototype', STRANGE, /^touched: Object\.prototype\.polluted/, pollutingUntilRestored],
   ['never responds to one value', STRANGE, /^ticket: "NaN": no response within \d+ ms/, silent],
   ['throws for some valid values', 'fuzzed requests of seed 2026', REPEAT, capricious],
   [
