@@ -41,6 +41,7 @@ describe('the portions of a registry file', () => {
   it.each([
     ['a quoted text that contains an item', `clients:\n${clients(199)}  - name: "a\n  - b"\n`, 'line 400: '],
     ['a repeated list', `clients:\n${clients(250)}clients:\n  - client_id: b\n`, 'line 502: DUPLICATE_KEY'],
+    ['a first list with indentation', ` clients:\n  - client_id: b\nclients:\n${clients(250)}`, 'line 3: '],
     ['several documents', `clients:\n${clients(250)}---\nclients: []\n`, 'line 502: MULTIPLE_DOCS'],
     ['an end of a document', `clients:\n${clients(250)}...\nagents: []\n`, 'line 503: MULTIPLE_DOCS'],
     ['items with different indentation', `clients:\n${clients(250)} - client_id: c\n`, 'line 502: '],

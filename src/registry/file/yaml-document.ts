@@ -18,6 +18,8 @@ const ITEMS_PER_PORTION = 200;
 
 /** A line without indentation that is no field, item, comment or empty line. */
 const OTHER_LINE = /(?:^|\n)(?!\w+:(?:\s|$)|-\s|[ \t#\r\n]|$)/;
+/** Lines that are empty or comments. */
+const NO_CONTENT = /^(?:[ \t]*(?:#.*)?(?:\r?\n|$))*$/;
 /** A list in block style: its key, and the indentation of its items after lines that are empty or comments. */
 const LIST = /^(\w+:)[ \t]*(?:#.*)?\r?\n(?:[ \t]*(?:#.*)?\r?\n)*( *)-\s/;
 
@@ -84,7 +86,8 @@ export function parseInPortions(text: string): PlainDocument[] {
 export function yamlPortions(text: string): string[] {
   const fields = text.split(/(?<=\n)(?=\w+:\s)/);
   const names = fields.map((field) => /^\w+:/.exec(field)?.[0]);
-  if (OTHER_LINE.test(text) || new Set(names).size < names.length) return [text];
+  const beginsWithField = names[0] !== undefined || NO_CONTENT.test(fields[0] ?? '');
+  if (!beginsWithField || OTHER_LINE.test(text) || new Set(names).size < names.length) return [text];
   return fields.flatMap((field) => {
     const [, key, indentation] = LIST.exec(field) ?? [];
     if (key === undefined) return [field];
