@@ -49,9 +49,12 @@ export class RegistryLists {
     const keys: string[] = [];
     const searched = name?.toLowerCase() ?? '';
     const take = name === undefined ? limit + 1 : ROWS_PER_PORTION;
-    const filter = organizationId !== undefined && { organizationId };
+    const filter = organizationId === undefined ? {} : { organizationId };
     let lastKey = startOfPage(list, query);
-    const page = async () => ({ [list]: await this.entries(resource, keys), next_cursor: cursorAfter(list, lastKey) });
+    const page = async () => ({
+      [list]: await this.entries(resource, keys, filter),
+      next_cursor: cursorAfter(list, lastKey),
+    });
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {
       const where = { [column]: MoreThan(lastKey), ...filter };
       const select = { [column]: true, ...(name !== undefined && { name: true }) };
@@ -63,14 +66,14 @@ export class RegistryLists {
         }
         lastKey = String(row[column]);
       }
-      if (rows.length < take) return { [list]: await this.entries(resource, keys) };
+      if (rows.length < take) return { [list]: await this.entries(resource, keys, filter) };
     }
     return page();
   }
 
-  private async entries(resource: RegistryResource, keys: string[]): Promise<Entry[]> {
+  private async entries(resource: RegistryResource, keys: string[], filter: ObjectLiteral): Promise<Entry[]> {
     const { column } = resource.key;
-    const where = { [column]: In(keys) };
+    const where = { ...filter, [column]: In(keys) };
     const rows = await this.database.read(resource.entity, { where, order: { [column]: 'ASC' } });
     return rows.map((row) => toResponse(resource, row, this.clock.now()));
   }

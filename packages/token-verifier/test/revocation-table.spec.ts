@@ -86,7 +86,7 @@ describe('the table of revocations', () => {
   });
 
   it('has a key of its own, so the same texts have other places in another table', () => {
-    const bytes = [1, 2, 3].map(() => {
+    const bytes = Array.from({ length: 10 }, () => {
       const table = new RevocationTable(5_000);
       for (let index = 0; index < 5_000; index++) table.raise(`token-${index}`, 1, 1);
       return table.bytes; // depends on how many texts each segment has

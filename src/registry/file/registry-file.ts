@@ -136,10 +136,10 @@ export class RegistryFile {
     const before = await this.revision();
     const stored = await StoredEntries.read(this.database, entriesOf, true);
     await this.assertValid(file, stored);
-    const warnings = warningsOf(entriesOf, stored);
     const known = (await this.appliedFiles.latest(this.database))?.passwordGroups ?? null;
     const { listed, groups } = await rowsOf(entriesOf, stored, known);
     let applied: AppliedEntry[] = [];
+    let warnings: string[] = [];
     await this.transactions.run(party('service'), async (manager) => {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, manager);
       const revision = await currentRevision(manager);
@@ -149,6 +149,7 @@ export class RegistryFile {
       if (merge) assertNotOwnedByFile(listed, present);
       const { entries, changes } = await compareRows(listed, present, merge);
       applied = entries;
+      warnings = warningsOf(entriesOf, present);
       // a file with warnings is checked at each start, so that the warnings are repeated
       const registryRevision = warnings.length > 0 ? null : revision + (changes.length > 0 ? 1 : 0);
       if (!merge) await this.appliedFiles.remember(manager, { ...content, passwordGroups: groups, registryRevision });

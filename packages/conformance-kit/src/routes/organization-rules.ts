@@ -117,7 +117,7 @@ function ownTexts(sent: SentRequest, other: SentRequest): [name: string, value: 
 /** A value that nothing has: of the same form, and accepted by the rules of the body. */
 function wrongText(context: RouteTestContext, sent: SentRequest, name: string): string {
   const value = `${allParametersOf(sent)[name]}`;
-  if (UUID.test(value)) return uuidv7(context.environment.service.clock.now());
+  if (UUID.test(value)) return value.replace(UUID, uuidv7(context.environment.service.clock.now()));
   return context.guessValues({ parameter: name, limit: 1 }, sent).take(1)[0] as string;
 }
 

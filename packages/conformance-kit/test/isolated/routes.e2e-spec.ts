@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Module } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../../test/support/device-extension.js';
@@ -9,7 +10,7 @@ import { APPROVE, approvalRoute } from '../support/broken-routes/approval.route.
 import { BADGE, badgeGrant, badgeRoute } from '../support/broken-routes/badge.route.js';
 import { BROKEN_ROUTES } from '../support/broken-routes/broken-routes.js';
 import { LINK, linkRoute } from '../support/broken-routes/link.route.js';
-import { MAIL, mailRoute } from '../support/broken-routes/mail.route.js';
+import { FORM, MAIL, mailRoute } from '../support/broken-routes/mail.route.js';
 import {
   CLAIM,
   CONTACTS,
@@ -71,6 +72,15 @@ describe('the conformance kit detects a route that', () => {
 describe('the conformance kit accepts a correct route that', () => {
   it('admits clients that may not use the grant of the extension, if the test declares `anyClient`', async () => {
     expect(await failuresOfRoute(MAIL, { ...mailRoute('names no grant'), anyClient: true })).toEqual({});
+  });
+
+  it('accepts only addresses, if the test has a UUID in each', async () => {
+    const route = mailRoute(undefined, {
+      ...FORM,
+      addressOf: () => `${randomUUID()}@example.com`,
+      address: /^[\w.-]{1,50}@[\w.]{1,20}$/,
+    });
+    expect(await failuresOfRoute(MAIL, route)).toEqual({});
   });
 
   it('has a customer as its caller and a path outside of the customer routes', async () => {

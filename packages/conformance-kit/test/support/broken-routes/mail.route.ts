@@ -18,6 +18,8 @@ export const MAIL = 'POST /v2/customer/kit_mail';
 export interface MailForm {
   /** Returns the address of a person. */
   addressOf: (person: number) => string;
+  /** The rule of the body for an address. */
+  address: RegExp;
   resends: number;
   /** Whether a table counts the messages, also those of `valid` and of other processes. */
   countsInTable: boolean;
@@ -27,8 +29,9 @@ export interface MailForm {
   looksUpFirst: boolean;
 }
 
-const FORM: MailForm = {
+export const FORM: MailForm = {
   addressOf: (person) => `person.${10_000 + person}@example.com`,
+  address: /^[\w.@+-]{1,64}$/,
   resends: 3,
   countsInTable: false,
   sendsInValid: false,
@@ -37,6 +40,7 @@ const FORM: MailForm = {
 
 export function randomMailForm(random: Random): MailForm {
   return {
+    ...FORM,
     addressOf: random.pick([
       FORM.addressOf,
       (person) => `${'xyz'.repeat(person % 9)}${person}+chat@mail.example.com`,
@@ -67,7 +71,7 @@ class Mailer {
 
 /** A route that anyone calls sends a mail to an address of the request. */
 export function mailRoute(mistake?: string, form = FORM): RouteKit {
-  const { addressOf, resends, countsInTable, sendsInValid, looksUpFirst } = form;
+  const { addressOf, address, resends, countsInTable, sendsInValid, looksUpFirst } = form;
   const limits: MailLimits = { kit_mail_network: '1000/600', kit_mail_email: `${resends}/600` };
   const tells = mistake === 'says whether an address is known';
   const options = mistake === 'names no grant' ? {} : { grant: 'kit_mail' };
@@ -82,7 +86,7 @@ export function mailRoute(mistake?: string, form = FORM): RouteKit {
     @IsString()
     organization_id!: string;
 
-    @Matches(mistake === 'accepts an address of any length' ? /^[\w.]+@example\.com$/ : /^[\w.@+-]{1,64}$/)
+    @Matches(mistake === 'accepts an address of any length' ? /^[\w.]+@example\.com$/ : address)
     email!: string;
   }
 
