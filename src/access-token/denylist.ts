@@ -22,9 +22,9 @@ const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
 const CLIENT_MARGIN_SECONDS = 40;
 
 /**
- * A row is published again only after a change that ends more tokens. Otherwise a caller could delay the publication
- * for ever by repeating a replay. A row that was kept out of the feed is published as well. `published_until` comes
- * first, because MySQL assigns from left to right.
+ * A row is published again only after a change that ends more tokens. Otherwise a caller could postpone its publication
+ * forever by replaying a code again and again. A row that was kept out of the feed is published as well.
+ * `published_until` is assigned first, because it reads the old `issued_before` and MySQL assigns from left to right.
  */
 const UPDATE = writeStatement<
   [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: RevocationKind, value: string]

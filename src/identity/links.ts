@@ -86,7 +86,7 @@ export function leadingLinksOf(manager: EntityManager, browserId: string, today:
     .getMany();
 }
 
-/** Lets links lead nowhere. Their rows stay, because their customers' ids may be in cookies. */
+/** Detaches links from their customers. Their rows stay, because their customers' ids may be in cookies. */
 const UNLINK =
   'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, agent_id = NULL, agent_generation = NULL';
 
@@ -96,10 +96,10 @@ export const LINKS_PER_STATEMENT_COUNT = Math.floor(1_000 / (MAX_ANCESTORS + 1))
 const isIdle = (link: string) => `${lastDayIfIdle(`${link}.seen_day`, `${link}.organization_id`)} < ?`;
 
 /**
- * Lets these links lead nowhere, and deletes their ancestors. Each statement names the links by their keys, so that it
- * reads no other links of a browser or customer.
+ * Detaches these links from their customers, and deletes their ancestors. Each statement names the links by their keys,
+ * so it reads no other links of a browser or customer.
  *
- * @param idleOn if given, a link that is not idle on this day stays
+ * @param idleOn if given, only links that are idle on this day are detached
  */
 export async function unlink(manager: EntityManager, links: LinkKey[], idleOn?: number): Promise<void> {
   const ofIdle = idleOn === undefined ? '' : ` AND ${isIdle('browser_customer')}`;
@@ -216,8 +216,9 @@ export async function removeSecrets(manager: EntityManager, browserIds: string[]
 }
 
 /**
- * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of these browsers.
- * Therefore a parallel request that creates a customer for one of them has either finished or finds no secret.
+ * Removes the secrets of browsers that lead to no customer. The caller must already have changed, and so locked, the
+ * rows of these browsers. Therefore a parallel request that creates a customer for one of them has either finished or
+ * finds no secret.
  *
  * @param browserIds at most 500
  * @returns the browsers that lead to no customer

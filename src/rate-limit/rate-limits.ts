@@ -27,9 +27,9 @@ export const ATTEMPTS = 'attempts';
 const RESERVED = [...Object.keys(DEFAULT_LIMITS), ATTEMPTS, 'off'];
 
 /**
- * The rules of all limits: those of the service, those that an extension declares, and their changes by RATE_LIMIT.
+ * The rules of all limits: those of the service, those that an extension declares, with the changes of RATE_LIMIT.
  *
- * @throws Error that names the limit, if an extension declares it wrongly or RATE_LIMIT names an unknown limit
+ * @throws Error that names the limit, if an extension declares it incorrectly or RATE_LIMIT names an unknown limit
  */
 export function limitRules(configured: RateLimitRules, declared: LimitDeclarations): Record<string, RateLimitRule> {
   const rules: Record<string, RateLimitRule> = { ...DEFAULT_LIMITS };
@@ -105,7 +105,7 @@ export class RateLimits implements OnApplicationShutdown {
 
   /**
    * Counts a request as `take` does. The caller may give it back. Returned requests have counts of their own, because
-   * counts that only rise can be added up by several processes in any order.
+   * processes can merge counts that only rise in any order.
    */
   takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
     const rule = this.rules[limit] as RateLimitRule;

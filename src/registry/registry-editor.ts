@@ -34,7 +34,7 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
 }
 
 /**
- * A change may wait for many others, because they are made one after another. This limit ends before the one of the
+ * A change may wait behind many others, because changes run one at a time. This time is shorter than that of the
  * response (admin-controller.ts).
  */
 const OPERATOR_TIMEOUT_MS = 8_000;

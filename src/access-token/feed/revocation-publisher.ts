@@ -42,8 +42,8 @@ const WORK = {
 
 /**
  * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
- * and publishes rows, so that a reader that sees a position also sees all lower positions. The process that published
- * last continues, and another process takes over when the position stops rising. A conflict between two publishers ends
+ * and publishes rows, so that a reader that sees a position also sees all lower positions. The last process to publish
+ * keeps publishing, and another one takes over when the position stops rising. A conflict between two publishers aborts
  * one of the transactions, even on clusters.
  */
 @Injectable()

@@ -61,7 +61,7 @@ export class SignedCookies {
   }
 
   /**
-   * The first secret signs, all secrets verify. Without SESSION_SECRET they are derived from the signing keys, which all
+   * The first secret signs; all of them verify. Without SESSION_SECRET they are derived from the signing keys, which all
    * processes share and operators already rotate.
    */
   private get secrets(): string[] {

@@ -25,8 +25,8 @@ export interface AssertionUse {
 /** Only asymmetric algorithms: with a symmetric key, every service that verifies assertions could also sign them. */
 const ALGORITHMS = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
 /**
- * Headers by which an assertion brings its own key or refers to one, and extensions that this service does not support
- * (RFC 8725 §3.1, §3.10). An assertion with one of them is rejected.
+ * Headers with which an assertion carries its own key or refers to one, and extensions that this service does not
+ * support (RFC 8725 §3.1, §3.10). An assertion with one of them is rejected.
  */
 const REJECTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
 /**
@@ -102,7 +102,7 @@ export class Assertions {
   }
 
   /**
-   * The `clockTolerance` of jose loosens `nbf`, and `exp` too. So `exp` is checked again without it. jose does not
+   * The `clockTolerance` of jose relaxes `exp` as well as `nbf`. So `exp` is checked again without it. jose does not
    * check that `iat` is in the past.
    */
   private assertValidNow({ exp, iat }: JWTPayload): void {

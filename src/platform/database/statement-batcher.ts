@@ -30,10 +30,9 @@ interface BatchRules<Result> {
 }
 
 /**
- * Sends the uses of one declared statement within one event-loop tick as one statement, at most 16. A busy process
- * reads several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement
- * that is used only once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged
- * and immediately.
+ * Combines up to 16 uses of a declared statement in the same event-loop tick into one statement. A busy process reads
+ * several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement that is
+ * used only once in its tick is sent unchanged; one that is not declared as batched is sent at once, too.
  *
  * Consecutive uses with the same parameters are sent only once, because many requests of one agent check the same
  * token.

@@ -35,8 +35,8 @@ const MAX_DRAIN_MS = 5_000;
 const CLIENT_CLOSED_REQUEST_STATUS = 499;
 
 /**
- * One port of the service. Until `serve` is called, the listener responds with `starting`. The public port starts to
- * listen after that.
+ * One port of the service. Until `serve` is called, the listener responds with `starting`. The public port opens only
+ * then.
  */
 class Listener {
   private readonly server: Server;
@@ -157,8 +157,8 @@ class Listener {
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/;
 
 /**
- * Why the head of a request must get 400 or 431; `undefined` if it is acceptable. Node's parser leaves these rules to
- * its user. An empty Host is acceptable: the service is known by AUTH_URL and never reads the field (RFC 9112 §3.3).
+ * Returns why the head of a request must get 400 or 431; `undefined` if it is acceptable. Node's parser does not enforce
+ * these rules. An empty Host is acceptable: the service is known by AUTH_URL and never reads the field (RFC 9112 §3.3).
  */
 function headViolation(request: IncomingMessage): string | undefined {
   const { httpVersion, headers, rawHeaders } = request;
