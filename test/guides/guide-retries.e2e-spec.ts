@@ -145,8 +145,8 @@ describe('the delays in docs/integrating/errors-and-retries.md', () => {
       const [, delay] = /DEFAULT_DELAY_SECONDS = (\d+);/.exec(source) ?? [];
       const [, longest] = /(?:MAX_DELAY_SECONDS|maxWaitSeconds) = (\d+)/.exec(source) ?? [];
       const page = read('docs/integrating/errors-and-retries.md').replaceAll(/\s+/g, ' ');
-      expect(page).toContain(`may lack it: wait ${delay} s then`);
-      expect(page).toContain(`waits at most ${longest} s`);
+      expect(page).toContain(`lacks this header, wait ${delay} s.`);
+      expect(page).toMatch(new RegExp(`(?:waits|takes) at most ${longest} s`));
     },
   );
 });

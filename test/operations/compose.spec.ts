@@ -56,7 +56,7 @@ describe('compose.yaml', () => {
   );
 
   it.each([
-    ['mysql', 'docs/operations.md', /three members of MySQL (\d+\.\d+)/],
+    ['mysql', 'docs/operations.md', /three MySQL (\d+\.\d+) servers/],
     ['mariadb', 'docs/performance.md', /Node [0-9.]+, MariaDB (\d+\.\d+)/],
   ])('has the version of %s that was tested according to %s', (name, page, pattern) => {
     const [, version] = pattern.exec(read(page)) ?? [];
