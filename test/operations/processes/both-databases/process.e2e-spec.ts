@@ -161,7 +161,7 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
 
   it('logs a warning in production if all tokens begin with the default region', async () => {
     const service = await startServiceProcess({ DATA_DIR: newFolder(), ...PRODUCTION });
-    await service.process.says(/"level":"warn".*TOKEN_REGION: not set/);
+    await service.process.says(/"level":"warn".*TOKEN_REGION: all tokens begin with dev:/);
     expect(await service.terminate()).toBe(0);
   });
 });
