@@ -54,13 +54,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     this.tables = expiringTables(this.dataSource);
   }
 
-  /** Each purge begins about an hour after the end of the one before. */
   onApplicationBootstrap(): void {
-    if (this.stopping) return;
-    // The random part spreads the purges of pods that start together.
-    const delayMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
-    this.timer = setTimeout(() => void this.runInBackground().then(() => this.onApplicationBootstrap()), delayMs);
-    this.timer.unref();
+    this.scheduleNext();
   }
 
   onApplicationShutdown(): void {
@@ -138,6 +133,15 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
 
   private holdLease(): Promise<boolean> {
     return this.database.transaction((manager) => acquireLease(manager, this.lease));
+  }
+
+  /** Each purge begins about an hour after the end of the one before. */
+  private scheduleNext(): void {
+    if (this.stopping) return;
+    // The random part spreads the purges of pods that start together.
+    const delayMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => void this.runInBackground().then(() => this.scheduleNext()), delayMs);
+    this.timer.unref();
   }
 
   private async runInBackground(): Promise<void> {
