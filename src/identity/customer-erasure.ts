@@ -83,13 +83,16 @@ export class CustomerErasure {
         .then(() => true)
         .catch(() => false));
     const finished: string[] = [];
-    for (const entityId of entityIds)
-      await tryToDelete(entityId, async () => {
-        if (!deletedTogether) await this.deleteRows([entityId]);
-        await this.participants.onErase(entityId);
-        finished.push(entityId);
-      });
-    if (finished.length > 0) await tryToDelete(finished.join(), () => this.deleteUnfinished(finished));
+    try {
+      for (const entityId of entityIds)
+        await tryToDelete(entityId, async () => {
+          if (!deletedTogether) await this.deleteRows([entityId]);
+          await this.participants.onErase(entityId);
+          finished.push(entityId);
+        });
+    } finally {
+      if (finished.length > 0) await tryToDelete(finished.join(), () => this.deleteUnfinished(finished));
+    }
   }
 
   /** Finishes erasures that failed. @param size the number of customers that one statement reads */

@@ -438,6 +438,23 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await service.rowsOf(UnfinishedErasure).count()).toBe(0);
   });
 
+  it('deletes the data of no customer twice if its pass ends at the third error of an unavailable database', async () => {
+    for (let at = 0; at < 5; at++) await newCustomer(service);
+    service.passDays(IDLE_DAYS + 2);
+    let isAvailable = true;
+    const finished: string[] = [];
+    vi.spyOn(service.application.get(CustomerDataParticipants), 'onErase').mockImplementation(async (entityId) => {
+      if (!isAvailable) throw new ServiceUnavailableException('the database is unavailable');
+      isAvailable = finished.push(entityId) !== 2;
+    });
+    await expect(purgeAgain()).rejects.toThrow('tables that cannot be purged: customer');
+    expect(finished).toHaveLength(2);
+    isAvailable = true;
+    await purge(service);
+    expect(finished.length).toBeGreaterThanOrEqual(5);
+    expect(new Set(finished).size).toBe(finished.length);
+  });
+
   it('goes on with the other customers if the rows of one cannot be deleted, and logs it', async () => {
     const browsers = service.application.get(CustomerBrowsers);
     const unfinished = service.rowsOf(UnfinishedErasure);
