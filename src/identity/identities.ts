@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { IDEMPOTENT_STATEMENT } from '../platform/database/retry-policy.js';
 import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -99,10 +100,18 @@ export class Identities {
     if (known) return assertInGroup(known, groupId);
     const taken = this.newCustomers.takeReturnableLimit();
     const row = newCustomerRow(entityId, { organizationId, groupId }, creator, this.clock.now());
-    if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, row)) === 0) {
-      taken.giveBack();
+    let attempts = 0;
+    const insert = () => {
+      attempts++;
+      return this.database.execute(INSERT_CUSTOMER_IF_ABSENT, row);
+    };
+    if ((await IDEMPOTENT_STATEMENT.run(insert)) === 0) {
+      if (attempts === 1) taken.giveBack();
       const other = await this.find(entityId, organizationId);
-      return other && assertInGroup(other, groupId);
+      const customer = other && assertInGroup(other, groupId);
+      // probably by the first attempt, whose response was lost
+      if (customer && attempts > 1) this.newCustomers.auditCreated(creator, entityId, organizationId);
+      return customer;
     }
     this.newCustomers.auditCreated(creator, entityId, organizationId);
     return { entityId, organizationId, groupId, generation: 0 };
@@ -188,7 +197,8 @@ export class Identities {
     const entityId = uuidv7(this.clock.now());
     const takeLimit = this.newCustomers.limitOnce();
     const create = (manager: EntityManager) => this.createForIn(manager, browser, scope, entityId, takeLimit);
-    const result = await this.database.transaction(create);
+    // after a lost response to the COMMIT, the second transaction finds the customer of the first one
+    const result = await IDEMPOTENT_STATEMENT.run(() => this.database.transaction(create));
     if (result?.entityId === entityId) this.newCustomers.auditCreated('browser', entityId, scope.organizationId);
     return result;
   }

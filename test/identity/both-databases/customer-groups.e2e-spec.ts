@@ -1,13 +1,15 @@
 import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
+import { Database } from '../../../src/platform/database/database.js';
 import { type Customer, Identities, IdentityModule, uuidv7 } from '../../../src/public/grant.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
 import { GrantType } from '../../../src/token/grant-type.decorator.js';
 import { bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
+import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
+import { atNextTransaction, LOST_RESPONSE } from '../../support/dying-transactions.js';
 import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
@@ -88,6 +90,38 @@ describe('the group of the customer that a grant returns', () => {
     expect(await statuses(id, id, id)).toEqual([200, 200, 200]);
     expect(await statuses(uuidv7(Date.now()), uuidv7(Date.now()))).toEqual([200, 200]);
     expect(await statuses(uuidv7(Date.now()))).toEqual([429]);
+  });
+
+  it.each<[string, () => Promise<TestResponse>]>([
+    [
+      'the INSERT of a customer with a stored id',
+      () => {
+        const database = service.application.get(Database);
+        const execute = database.execute.bind(database);
+        vi.spyOn(database, 'execute').mockImplementationOnce(async (...write) => {
+          await execute(...write);
+          throw LOST_RESPONSE;
+        });
+        const id = uuidv7(Date.now());
+        return request('sales', async (identities, groupId) => {
+          const customer = await identities.createIfAbsent(id, { organizationId: ACME, groupId });
+          return customer as Customer;
+        });
+      },
+    ],
+    [
+      'the COMMIT of a further customer of a browser',
+      async () => {
+        const cookie = cookieHeader(await service.visit());
+        atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
+        return service.visit(cookie, {}, groupPath(ACME));
+      },
+    ],
+  ])('is audited once as a new customer if the response to %s is lost', async (_, create) => {
+    const { status, body } = await create();
+    expect(status).toBe(200);
+    const eventsAbout = service.audit.filter(({ subject }) => subject?.id === body.entity_id);
+    expect(eventsAbout.filter(({ event }) => event === 'identity.created')).toHaveLength(1);
   });
 
   const wrongGroup = 'return groupId of the Customer';
