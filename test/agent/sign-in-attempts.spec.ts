@@ -125,6 +125,13 @@ describe('sign-in attempts at one account from many networks', () => {
   });
 });
 
+it('sign-in attempts from a known device are delayed only by failures on that device', () => {
+  expect(fail(10, { device: 'known' })).toBe(0);
+  expect(fail(1, { device: 'known' })).toBe(1);
+  expect(fail(1, { device: 'another' })).toBe(0);
+  expect(fail(1, { device: 'known', email: 'other@acme.example' })).toBe(0);
+});
+
 describe('sign-in attempts from the /64s of one IPv6 site', () => {
   const from = (subnet: number, email: string) => fail(1, { email, address: `2001:db8:1:${subnet.toString(16)}::1` });
   const admittedFrom = (upperByte: number, emailOf: (n: number) => string) =>

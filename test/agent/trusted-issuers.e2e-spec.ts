@@ -182,6 +182,15 @@ describe('DELETE /v2/token', () => {
     expect((await asAgent(sameId, { client_id: PUBLIC_SITE })).status).toBe(200);
   });
 
+  it('ends a trusted issuer’s token without a jti, or with a very long one', async () => {
+    for (const jti of [undefined, 'x'.repeat(1_000)]) {
+      const ended = await token({ jti });
+      expect((await service.send('DELETE', '/v2/token', bearer(ended))).status).toBe(200);
+      expectInvalidToken(await asAgent(ended));
+    }
+    expect((await asAgent(await token({ jti: undefined, sub: 'agent-8' }))).status).toBe(200);
+  });
+
   it('ends a trusted issuer’s token for the rest of its lifetime', async () => {
     const exp = service.clock.seconds() + YEAR_SECONDS;
     const revocations = () => service.rowsOf(Revocation).find();

@@ -6,6 +6,7 @@ import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertions.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import {
   AUTH_URL,
+  JWT_BEARER,
   PUBLIC_SIGN_IN,
   RIVAL_SIGN_IN,
   registryWithSignIn,
@@ -14,6 +15,7 @@ import {
   signIn,
 } from '../support/assertion-issuer.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { purge } from '../support/operator-commands.js';
 import {
   acme,
   assert,
@@ -226,6 +228,26 @@ describe('the single use of an assertion', () => {
     const assertion = await KIT.assert(alike.clock.now(), claims);
     expect((await signIn(alike, assertion)).status).toBe(200);
     expectInvalidGrant(await signIn(alike, assertion));
+  });
+
+  it('depends on the issuer, too: if the organization changes its sign-in system, the new one may use the same jti', async () => {
+    const [id, jti] = [randomUUID(), randomUUID()];
+    await service.admin('POST', '/admin/organizations', { id, name: 'New', public_clients: [PUBLIC_SIGN_IN] });
+    for (const iss of ['https://one.example', 'https://two.example']) {
+      const grants = { [JWT_BEARER]: { issuer: iss, jwks: KIT.jwks } };
+      await service.admin('PATCH', `/admin/organizations/${id}`, { grants });
+      const assertion = await KIT.assert(service.clock.now(), { iss, sub: newUser(), jti });
+      const response = await signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: id });
+      expect(response.status).toBe(200);
+    }
+  });
+
+  it('is remembered until 30 s after the end of the assertion, because the clock of another process may be behind', async () => {
+    await service.rowsOf(UsedAssertion).clear();
+    expect((await signIn(service, await assert({ sub: newUser(), exp: seconds() + 60 }))).status).toBe(200);
+    service.clock.advance({ seconds: 89 });
+    await purge(service);
+    expect(await service.rowsOf(UsedAssertion).count()).toBe(1);
   });
 
   it('is recorded without the text of the user id or the jti', async () => {

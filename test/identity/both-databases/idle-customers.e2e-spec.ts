@@ -491,13 +491,16 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(await service.rowsOf(UnfinishedErasure).count()).toBe(0);
   });
 
-  it('purges no customer if an extension in JavaScript omits `mustRetain`', async () => {
+  it('purges no customer that an extension retains, or if an extension in JavaScript omits `mustRetain`', async () => {
     const extension = { onErase: async () => {}, mustRetain: async () => [], linkedIds: async () => [] };
     service.application.get(CustomerDataParticipants).add(extension);
     const { entity_id } = await newCustomer(service);
     service.passDays(IDLE_DAYS + 2);
     Object.assign(extension, { mustRetain: undefined });
     await expect(purgeAgain()).rejects.toThrow();
+    expect(await isPurged(entity_id)).toBe(false);
+    Object.assign(extension, { mustRetain: async (ids: string[]) => ids });
+    await purgeAgain();
     expect(await isPurged(entity_id)).toBe(false);
     Object.assign(extension, { mustRetain: async () => [] });
     await purgeAgain();
