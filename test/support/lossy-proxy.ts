@@ -18,6 +18,8 @@ export interface LossyProxy {
   through(url: string): string;
   /** Drops the response and the connection of later statements with this text. `which` numbers them from 1. */
   dropResponses(text: string, which: number[]): void;
+  /** Drops the response of the next statement with this text, and all that follow on its connection, which stays. */
+  silenceAt(text: string): void;
   /** Fails later statements with an error, COMMIT included, if `isFailed` says so. */
   failStatements(error: InjectedError, isFailed: (sql: string) => boolean): void;
   /** The number of dropped responses. */
@@ -26,7 +28,7 @@ export interface LossyProxy {
 }
 
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
-  let dropped: { text: string; which: number[] } | undefined;
+  let dropped: { text: string; which: number[]; isSilent: boolean } | undefined;
   let injection: { error: InjectedError; isFailed: (sql: string) => boolean } | undefined;
   let seen = 0;
   let lost = 0;
@@ -50,6 +52,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     upstream.on('data', (bytes) => {
       if (losesNext) {
         lost++;
+        if (dropped?.isSilent) return;
         return void client.destroy();
       }
       if (!error) {
@@ -65,7 +68,11 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   return {
     through,
     dropResponses(text, which) {
-      dropped = { text, which };
+      dropped = { text, which, isSilent: false };
+      seen = 0;
+    },
+    silenceAt(text) {
+      dropped = { text, which: [1], isSilent: true };
       seen = 0;
     },
     failStatements(error, isFailed) {

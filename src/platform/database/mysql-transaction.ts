@@ -5,26 +5,22 @@ import { transactionRunner } from './in-transaction.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
 
-/**
- * How long the server waits for the next statement of a transaction. Without this limit, the server would hold the
- * locks of a transaction for 8 hours if the host of the process is lost without closing its connections.
- */
+/** Without this limit, the server would hold the locks of a lost host's transaction for 8 hours. */
 const IDLE_TIMEOUT_SECONDS = 10;
 
-/** The connections on which the server ends each idle transaction, so that a transaction needs no limit of its own. */
+/** Connections with `idle_write_transaction_timeout` of MariaDB. Their transactions need no limit of their own. */
 const withIdleLimit = new WeakSet<object>();
 
-/** Remembers that the session has the variable `idle_write_transaction_timeout` of MariaDB. */
 export function rememberIdleLimit(connection: PoolConnection): void {
   withIdleLimit.add(connection);
 }
 
+/** The time before the deadline that remains to read whether a COMMIT without a response has taken effect. */
+const CHECK_TIME_MS = 500;
+
 /**
- * Runs work as one transaction on a connection of the pool. A connection whose transaction did not end cleanly is
- * destroyed, which rolls the transaction back.
- *
- * @param timeoutMs limit of the wait for a connection and of the work together. COMMIT has at least 1 s, because
- *   its outcome is unknown after a time-out
+ * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs` limits
+ * the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a time-out.
  */
 export async function runTransaction<Result>(
   dataSource: DataSource,
@@ -47,7 +43,8 @@ export async function runTransaction<Result>(
     await withTimeout(begin(), timeoutMs);
     const result = await withTimeout(work(dataSource.createEntityManager(runner)), until - performance.now());
     await withTimeout(end(), until - performance.now());
-    await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
+    const commitMs = Math.max(until - performance.now() - CHECK_TIME_MS, STATEMENT_TIMEOUT_MS);
+    await withTimeout(shared.commitTransaction(), commitMs);
     return result;
   } catch (error) {
     isOver = true;
@@ -69,10 +66,7 @@ export async function runTransaction<Result>(
   }
 }
 
-/**
- * Sends writes as one transaction of a connection. After an error that breaks the connection, the caller destroys it,
- * which rolls the transaction back.
- */
+/** After an error that breaks the connection, the caller destroys it, which rolls the transaction back. */
 export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
   await limitIdleTime(connection);
   try {
@@ -92,7 +86,6 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
   }
 }
 
-/** Limits the time between the statements of the following transaction. */
 async function limitIdleTime(connection: PoolConnection): Promise<void> {
   if (!withIdleLimit.has(connection)) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
 }
@@ -104,7 +97,6 @@ function removeIdleLimit(connection: PoolConnection): void {
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));
 
-/** The result of a function of mysql2 that calls back. */
 export function result<Value>(work: (done: (error: Error | null, value: Value) => void) => void): Promise<Value> {
   return new Promise((resolve, reject) => {
     work((error, value) => (error ? reject(error) : resolve(value)));

@@ -230,4 +230,15 @@ describe.runIf(onMariadb)('a database response that is lost while the customer o
     });
     expect(last).toBe(USER_STATEMENT_COUNT);
   });
+
+  it('causes no error if the COMMIT gets no response until the deadline of the request', async () => {
+    const before = proxy.lost;
+    proxy.silenceAt('COMMIT');
+    const { status, body } = await requestFor(newUser(), {}, remote);
+    expect({ status, created: body.created, lost: proxy.lost - before }).toEqual({
+      status: 200,
+      created: true,
+      lost: 1,
+    });
+  });
 });
