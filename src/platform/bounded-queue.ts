@@ -15,10 +15,9 @@ interface Bounds {
   maxWaiting: number;
 }
 
-/** Runs asynchronous tasks in the order of their arrival. The numbers of running and of waiting tasks are bounded. */
 export class BoundedQueue {
   private running = 0;
-  /** Start the waiting tasks. A Set keeps the order of insertion, and any task can leave it. */
+  /** A Set keeps the order of insertion, and any task can leave it. */
   private readonly starts = new Set<() => void>();
 
   constructor(private readonly bounds: Bounds) {}
@@ -37,6 +36,16 @@ export class BoundedQueue {
     } finally {
       this.startNext();
     }
+  }
+
+  /** A task that still waits after `waitMs` is abandoned. `AbortSignal.timeout` would keep its timer until then. */
+  runWithin<Result>(waitMs: number, task: () => Promise<Result>): Promise<Result> {
+    const wait = new AbortController();
+    const timer = setTimeout(() => wait.abort(), waitMs).unref();
+    return this.run(() => {
+      clearTimeout(timer);
+      return task();
+    }, wait.signal);
   }
 
   private waitForSlot(abandoned: AbortSignal | undefined): Promise<void> {

@@ -9,10 +9,7 @@ import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
-/**
- * Prepared statements over a mysql2 pool. Unlike the pool's own time-outs, the time limit of a statement includes its
- * wait for a connection. After a time-out, the connection is destroyed.
- */
+/** Unlike the time-outs of mysql2's pool, the limit of a statement includes its wait for a connection. */
 export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;
   private rejected = 0;
@@ -54,9 +51,8 @@ export class MysqlClient implements SqlClient {
   async transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
     const until = performance.now() + timeoutMs;
     try {
-      return await this.transactions.run(
-        () => runTransaction(this.dataSource, work, until - performance.now()),
-        AbortSignal.timeout(Math.ceil(timeoutMs)),
+      return await this.transactions.runWithin(timeoutMs, () =>
+        runTransaction(this.dataSource, work, until - performance.now()),
       );
     } catch (error) {
       throw error instanceof AbandonedTaskError ? new DeadlineExceededError(timeoutMs) : error;

@@ -34,13 +34,12 @@ export class SqliteClient implements SqlClient {
 
   private constructor(
     private readonly reads: SqliteStatements,
-    /** Its connection is the one that writes. */
+    /** Its connection writes. */
     private readonly dataSource: DataSource,
   ) {
     this.statements = new SqliteStatements(this.connection);
   }
 
-  /** @param reading its connection reads; one more connection to its file is opened */
   static async open(reading: DataSource): Promise<SqliteClient> {
     const writing = new DataSource({ ...reading.options, logger: reading.logger, migrations: [] });
     return new SqliteClient(new SqliteStatements(sqliteConnection(reading)), await writing.initialize());
@@ -81,7 +80,6 @@ export class SqliteClient implements SqlClient {
     });
   }
 
-  /** Seconds since the first of the writes that have failed or wait for a lock since the last successful one, else 0. */
   async secondsWithoutWrite(): Promise<number> {
     // a process that is not ready gets no requests, so no other attempt would notice that writes succeed again
     if (this.failingSince !== undefined) await this.run(writePage, PROBE_TIMEOUT_MS).catch(() => undefined);
@@ -114,8 +112,8 @@ export class SqliteClient implements SqlClient {
       }
     };
     try {
-      // the signal ends only the wait for other writes: from its turn on, the write itself ends in time
-      return await this.writes.run(write, AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs))));
+      // limits only the wait for other writes: from its turn on, the write itself ends in time
+      return await this.writes.runWithin(timeoutMs, write);
     } catch (error) {
       if (!(error instanceof AbandonedTaskError)) throw error;
       this.failingSince ??= performance.now();
@@ -153,7 +151,7 @@ export class SqliteClient implements SqlClient {
     }
   }
 
-  /** Returns whether the connection has no open transaction any more. */
+  /** Whether no transaction is open any more. */
   private rollBack(): boolean {
     try {
       this.connection.exec('ROLLBACK');
