@@ -14,8 +14,7 @@ import type { ConnectionLimits } from './platform/http/connection-limits.js';
 import { Listeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { mountedRoute } from './platform/http/surfaces.js';
-import { type Log, serviceLog } from './platform/logging/log.js';
-import { serviceLogger } from './platform/logging/service-logger.js';
+import { type Log, serviceLog, serviceLogger } from './platform/logging/log.js';
 import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
@@ -24,13 +23,11 @@ import { FollowedRegistryFile } from './registry/file/followed-registry-file.js'
 import { Registry } from './registry/registry.js';
 import { CookieRoutes, customerCors } from './routes/customer-cors.js';
 
-/** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
 export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'>, RateLimitOptions {
-  /** The service's log. By default it goes to stdout. */
   log?: Log;
-  /** Receives the audit events. By default they go to the log. */
+  /** By default, the log. */
   audit?: AuditSink;
   /** Whether an extension made the registry file, as for a demo. The log then omits the audit events of its entries. */
   hasOwnRegistry?: boolean;
@@ -38,7 +35,6 @@ export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metric
   connections?: Partial<ConnectionLimits>;
 }
 
-/** The options with the log and the metrics that `startService` has created. */
 type ApplicationOptions = ServiceOptions & { log: Log; metrics: MetricsRegistry };
 
 /** A running service. */
@@ -56,7 +52,7 @@ export interface Service {
   stop(linger?: number): Promise<void>;
 }
 
-/** Starts the service. Resolves when all ports serve. */
+/** Resolves when all ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { configuration, connections } = options;
   const log = options.log ?? serviceLog(configuration);
@@ -97,7 +93,6 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
   return application;
 }
 
-/** The root module with a platform. The platform differs between a process, a command and a test. */
 export function rootModule(options: ApplicationOptions): DynamicModule {
   const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...platform } = options;
   const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry), ...(auditSink ? [auditSink] : [])];

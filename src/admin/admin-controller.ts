@@ -15,10 +15,7 @@ import { ManagementController } from '../platform/http/surfaces.js';
 /** The longest wait of the operator for a response, including the wait for the transactions of other operators. */
 const ADMIN_TIMEOUT_MS = 10_000;
 
-/**
- * Responds with 503 to an operator whose request takes too long. Only the response is limited: the request goes on,
- * because what follows a commit, as the audit and the second revocation of ended tokens, must follow it.
- */
+/** Limits only the response: the audit and the second revocation of ended tokens must follow a commit. */
 @Injectable()
 class AdminTimeoutInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -27,7 +24,6 @@ class AdminTimeoutInterceptor implements NestInterceptor {
   }
 }
 
-/** A controller of the admin API, whose routes are below `/admin/PATH`, for the operator only. */
 export const AdminController = (path: string): ClassDecorator =>
   applyDecorators(
     ManagementController(`admin/${path}`),

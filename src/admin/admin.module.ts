@@ -9,7 +9,6 @@ import { REGISTRY_RESOURCES } from '../registry/resources/registry-resources.js'
 import { ClientSecretController } from './client-secret.controller.js';
 import { entryController } from './entry.controller.js';
 
-/** The admin API on the management port, by which operators change the registry while the service runs. */
 @Module({
   imports: [RegistryModule, AccessTokenModule, OperatorModule],
   controllers: [...REGISTRY_RESOURCES.map(entryController), ClientSecretController],

@@ -1,18 +1,24 @@
-import { Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
+import { applyDecorators, Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
+import { Exclude } from 'class-transformer';
+import { IsArray, IsBoolean, MaxLength } from 'class-validator';
 import type { Request } from 'express';
 import { readStrictQuery } from '../oauth/form.js';
+import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { operatorActor } from '../operator/operator-credentials.js';
-import { ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
+import { Nested } from '../platform/validation.js';
 import type { Entry } from '../registry/entry.js';
 import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../registry/page-query.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
-import { RegistryLists } from '../registry/registry-lists.js';
+import { filtersOf, ListQuery, RegistryLists } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 import { AdminController } from './admin-controller.js';
-import { entryResponseOf, listQueryOf, pageOf } from './entry.dto.js';
 
-/** The routes of a resource: its list at `/admin/PATH`, and its entries at `/admin/PATH/KEY` (protocol §9.1). */
+const MAX_NAME_CHARACTERS = 200;
+
+/** The routes of a resource (protocol §9.1). */
 export function entryController(resource: RegistryResource): Type<object> {
   const { noun, list, path, entry, key, tokensEndWith } = resource;
   const query = listQueryOf(resource);
@@ -91,4 +97,41 @@ export function entryController(resource: RegistryResource): Type<object> {
     }
   }
   return EntryController;
+}
+
+class Page {
+  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
+
+export function listQueryOf(resource: RegistryResource): Type<ListQuery> {
+  const filters = filtersOf(resource);
+  class ResourceListQuery extends ListQuery {}
+  const describe = describerOf(ResourceListQuery);
+  if (filters.includes('organization_id')) describe('organization_id', Optional(), IsUuid());
+  if (filters.includes('name')) describe('name', Optional(), MaxLength(MAX_NAME_CHARACTERS));
+  return ResourceListQuery;
+}
+
+export function entryResponseOf({ noun, key, secret, responseFields, entry }: RegistryResource): Type<object> {
+  class EntryResponse extends (entry as Type<object>) {}
+  const describe = describerOf(EntryResponse);
+  if (key.isGenerated)
+    describe(key.field, IsUuid(), ApiProperty(`The id of the ${noun}. The service chose it.`, EXAMPLE.agentId));
+  if (secret) describe(secret.field, Exclude());
+  for (const [field, rules] of Object.entries(responseFields?.rules ?? {})) describe(field, rules);
+  const ownedByFile = 'Whether the registry file lists the entry. Then only the file can change it.';
+  describe('owned_by_file', IsBoolean(), ApiProperty(ownedByFile, false));
+  return EntryResponse;
+}
+
+export function pageOf({ list }: RegistryResource, entryResponse: Type<object>): Type<object> {
+  class EntryPage extends Page {}
+  const entries = Nested(() => entryResponse, { each: true });
+  describerOf(EntryPage)(list, IsArray(), entries, ApiProperty('The entries of the page, in the order of their keys.'));
+  return EntryPage;
+}
+
+function describerOf(type: Type<object>) {
+  return (field: string, ...rules: PropertyDecorator[]) => applyDecorators(...rules)(type.prototype, field);
 }

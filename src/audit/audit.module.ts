@@ -1,19 +1,18 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { MetricsRegistry } from '../platform/metrics.js';
-import { Audit, SinkFailures } from './audit.js';
+import { Audit } from './audit.js';
 import type { AuditSink } from './audit-event.js';
 import { AuditMetrics } from './audit-metrics.js';
 import { assertExtensionName, ExtensionAudit } from './extension-audit.js';
 
-/** The audit log of changes of access rights. The module is global, because every module may record events. */
 @Module({})
 export class AuditModule {
   /** @param extensionName the prefix of the extension's own events */
   static forRoot(sinks: AuditSink[], extensionName?: string): DynamicModule {
     if (extensionName !== undefined) assertExtensionName(extensionName);
     const createAudit = (metrics: MetricsRegistry, clock: Clock) =>
-      new Audit([...sinks, new AuditMetrics(metrics)], new SinkFailures(metrics, clock));
+      new Audit([...sinks, new AuditMetrics(metrics)], metrics, clock);
     const createExtensionAudit = (audit: Audit) => new ExtensionAudit(audit, extensionName);
     return {
       module: AuditModule,

@@ -9,20 +9,21 @@ import type { AuditDetails, AuditEntry, AuditEvent, AuditEventName, AuditParty, 
 /** An unreachable queue fails at each event, and would fill the log. */
 const LOG_INTERVAL_MS = 60_000;
 
-/**
- * Sends audit events to all sinks. Callers record an event after its action, so that the log lists only what has
- * happened. Each event gets fields of its request.
- */
+/** Callers record an event after its action, so that the log lists only what has happened. */
 export class Audit {
+  private readonly logger = new Logger('Audit');
+  private readonly sinkFailures: Counter;
+  private loggedAtMs = Number.NEGATIVE_INFINITY;
+
   constructor(
     private readonly sinks: AuditSink[],
-    private readonly failures: SinkFailures,
-  ) {}
+    metrics: MetricsRegistry,
+    private readonly clock: Clock,
+  ) {
+    this.sinkFailures = metrics.counted('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
+  }
 
-  /**
-   * Sends an event to all sinks. Adds the request's id, grant, client and organization from the request context, unless
-   * the event has its own.
-   */
+  /** Adds the request's id, grant, client and organization, unless the event has its own. */
   record(event: AuditEvent): void {
     const entry = withRequest(event);
     for (const sink of this.sinks) this.write(sink, entry);
@@ -34,13 +35,23 @@ export class Audit {
 
   /** No request waits for a sink. An error of a sink neither ends the process nor changes a response. */
   private write(sink: AuditSink, entry: AuditEntry): void {
-    const onError = (error: unknown) => this.failures.record(entry.event, error);
+    const onError = (error: unknown) => this.countFailure(entry.event, error);
     try {
       const pending = sink.write(entry);
       if (pending) Promise.resolve(pending).catch(onError);
     } catch (error) {
       onError(error);
     }
+  }
+
+  /** The log gets only the class of the error, because its message may contain credentials of the sink. */
+  private countFailure(event: string, error: unknown): void {
+    this.sinkFailures.inc();
+    const nowMs = this.clock.now();
+    if (Math.abs(nowMs - this.loggedAtMs) < LOG_INTERVAL_MS) return; // the clock may have been set back
+    this.loggedAtMs = nowMs;
+    const kind = error instanceof Error ? error.name : typeof error;
+    this.logger.error(`an audit sink failed at ${event}: ${kind}. Further failures are logged once a minute`);
   }
 }
 
@@ -53,30 +64,6 @@ function withRequest(event: AuditDetails & { event: string }): AuditEntry {
 
 export function party(kind: AuditParty['kind'], id?: string): AuditParty {
   return { kind, ...(id !== undefined && { id }) };
-}
-
-/** Counts all failures of audit sinks, and logs at most one per minute. */
-export class SinkFailures {
-  private readonly logger = new Logger('Audit');
-  private readonly failures: Counter;
-  private loggedAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(
-    metrics: MetricsRegistry,
-    private readonly clock: Clock,
-  ) {
-    this.failures = metrics.counted('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
-  }
-
-  /** The log gets only the class of the error, because its message may contain credentials of the sink. */
-  record(event: string, error: unknown): void {
-    this.failures.inc();
-    const nowMs = this.clock.now();
-    if (Math.abs(nowMs - this.loggedAtMs) < LOG_INTERVAL_MS) return; // the clock may have been set back
-    this.loggedAtMs = nowMs;
-    const kind = error instanceof Error ? error.name : typeof error;
-    this.logger.error(`an audit sink failed at ${event}: ${kind}. Further failures are logged once a minute`);
-  }
 }
 
 /** Writes audit events to the log with `"stream":"audit"`. LOG_LEVEL does not suppress them. */

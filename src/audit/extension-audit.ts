@@ -31,7 +31,6 @@ export function assertExtensionName(name: string): void {
     throw new Error(`the extension's name "${name}" begins audit events of the service; rename it`);
 }
 
-/** @throws Error if the event does not begin with the name of the extension */
 function assertEventName(event: string, extensionName: string | undefined): void {
   const [prefix, name = '', ...more] = event.split('.');
   if (prefix !== extensionName || extensionName === undefined)

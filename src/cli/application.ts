@@ -4,21 +4,16 @@ import { rootModule } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
 import { assertDatabaseExists } from '../platform/configuration/database-url.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
-import { commandLog } from '../platform/logging/log.js';
-import { serviceLogger } from '../platform/logging/service-logger.js';
+import { commandLog, serviceLogger } from '../platform/logging/log.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 
-/** What a command needs of the application. */
 export interface CommandOptions {
-  /** The variables that the command uses; all if omitted. */
+  /** All if omitted. */
   variables?: string[];
-  /** Whether the command creates the embedded database if its file does not exist. Otherwise the command fails. */
   createsDatabase?: boolean;
 }
 
-/**
- * Runs a command inside the application, without its ports. If the database is unreachable, the command fails at once.
- */
+/** Starts the application without its ports. If the database is unreachable, the command fails at once. */
 export async function withApplication<Result>(
   extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,

@@ -6,14 +6,10 @@ import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
-import { commandLog } from '../platform/logging/log.js';
-import { serviceLogger } from '../platform/logging/service-logger.js';
+import { commandLog, serviceLogger } from '../platform/logging/log.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
-/**
- * `backup FILE` copies the embedded database. The service may run and write meanwhile: the copy has the state of one
- * moment.
- */
+/** `backup FILE` copies the state of one moment. The service may run and write meanwhile. */
 export async function backupCommand(parameters: string[], { print }: CommandContext): Promise<number> {
   expectParameters(parameters, 1);
   const [file] = parameters as [string];
@@ -46,9 +42,7 @@ function flush(path: string): void {
 
 const DATABASE_WAIT_MS = 30_000;
 
-/**
- * `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any.
- */
+/** `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any. */
 export async function migrateCommand(parameters: string[], context: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
   const isCheck = option === '--check';

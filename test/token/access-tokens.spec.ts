@@ -17,7 +17,7 @@ import {
 import { INACTIVE_REASONS } from '../../src/access-token/inactive-reason.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { Audit, SinkFailures } from '../../src/audit/audit.js';
+import { Audit } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/watched-file.js';
@@ -362,13 +362,7 @@ it('docs/observability.md lists every reason why a token is inactive, with its m
 
 function signingKeys(configuration: Configuration): SigningKeys {
   const metrics = new MetricsRegistry();
-  return new SigningKeys(
-    configuration,
-    clock,
-    new Audit([], new SinkFailures(metrics, clock)),
-    new FileErrors(metrics),
-    metrics,
-  );
+  return new SigningKeys(configuration, clock, new Audit([], metrics, clock), new FileErrors(metrics), metrics);
 }
 
 function withKeys(keys: object[], environment: Record<string, string> = {}) {

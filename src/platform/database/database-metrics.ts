@@ -3,57 +3,43 @@ import { type Counter, Gauge } from 'prom-client';
 import type { MetricsRegistry } from '../metrics.js';
 import type { SqlClient } from './sql-client.js';
 
-type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
-
-/** Counts statements, and reads the usage of the pool at each scrape. */
-export class DatabaseMetrics {
-  private readonly statements: Counter<'outcome'>;
-
-  constructor(metrics: MetricsRegistry, client: SqlClient) {
-    const usage = () => client.usage?.();
-    this.statements = metrics.counted(
-      'cas_database_statements_total',
-      'Statements of requests, by outcome.',
-      'outcome',
-    );
-    new Gauge({
-      name: 'cas_database_connections',
-      help: 'Database connections of this process, by state.',
-      labelNames: ['state'],
-      registers: [metrics],
-      collect() {
-        const { inUse = 0, idle = 0 } = usage() ?? {};
-        this.set({ state: 'in_use' }, inUse);
-        this.set({ state: 'idle' }, idle);
-      },
-    });
-    metrics.gauge(
-      'cas_database_connections_limit',
-      'Maximum number of database connections of this process (DB_POOL_SIZE).',
-      () => usage()?.limit ?? 0,
-    );
-    metrics.gauge('cas_database_waiting', 'Statements that wait for a connection.', () => usage()?.waiting ?? 0);
-    metrics.gauge(
-      'cas_database_seconds_without_write',
-      'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
-      async () => (await client.secondsWithoutWrite?.()) ?? 0,
-    );
-    metrics.counter(
-      'cas_database_rejected_total',
-      'Statements rejected, because too many statements waited already.',
-      () => usage()?.rejected ?? 0,
-    );
-  }
-
-  count(outcome: Outcome): void {
-    this.statements.inc({ outcome });
-  }
+/** Counts statements by their outcome: `done`, `repeated`, `unavailable` or `failed`. */
+export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Counter<'outcome'> {
+  const usage = () => client.usage?.();
+  new Gauge({
+    name: 'cas_database_connections',
+    help: 'Database connections of this process, by state.',
+    labelNames: ['state'],
+    registers: [metrics],
+    collect() {
+      const { inUse = 0, idle = 0 } = usage() ?? {};
+      this.set({ state: 'in_use' }, inUse);
+      this.set({ state: 'idle' }, idle);
+    },
+  });
+  metrics.gauge(
+    'cas_database_connections_limit',
+    'Maximum number of database connections of this process (DB_POOL_SIZE).',
+    () => usage()?.limit ?? 0,
+  );
+  metrics.gauge('cas_database_waiting', 'Statements that wait for a connection.', () => usage()?.waiting ?? 0);
+  metrics.gauge(
+    'cas_database_seconds_without_write',
+    'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
+    async () => (await client.secondsWithoutWrite?.()) ?? 0,
+  );
+  metrics.counter(
+    'cas_database_rejected_total',
+    'Statements rejected, because too many statements waited already.',
+    () => usage()?.rejected ?? 0,
+  );
+  return metrics.counted('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
 }
 
 /** Statements must fail for this long without any success before the log calls it an outage. */
 const MIN_OUTAGE_MS = 1_000;
 
-/** Logs the start of an outage of the database, and its end. A single statement that times out is no outage. */
+/** A single statement that times out is no outage. */
 export class OutageLog {
   private readonly logger = new Logger('Database');
   private firstFailureAt: number | undefined;

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics.js';
 import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
@@ -11,7 +12,7 @@ import {
   withinDeadline,
   withTimeout,
 } from './database-errors.js';
-import { DatabaseMetrics, OutageLog } from './database-metrics.js';
+import { databaseMetrics, OutageLog } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
@@ -30,9 +31,8 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
  */
 @Injectable()
 export class Database {
-  private readonly metrics: DatabaseMetrics;
+  private readonly statements: Counter<'outcome'>;
   private readonly outages = new OutageLog();
-  /** The transaction in whose work the code runs. */
   private readonly currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
 
   private constructor(
@@ -40,7 +40,7 @@ export class Database {
     private readonly client: SqlClient,
     metrics: MetricsRegistry,
   ) {
-    this.metrics = new DatabaseMetrics(metrics, client);
+    this.statements = databaseMetrics(metrics, client);
   }
 
   /** @internal */
@@ -107,11 +107,9 @@ export class Database {
   }
 
   /**
-   * Sends several writes as one transaction, within the time of one statement, without waiting for the transactions of
-   * `transaction`. The writes must have the same effect when they are sent twice, because they are sent again if the
-   * server has rolled them back, and once more after an outage.
+   * Sends several writes as one transaction, within the time of one statement. They must have the same effect when they
+   * are sent twice: they are sent again if the server has rolled them back, and once more after an outage.
    *
-   * @returns the number of rows that each write matched
    * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
@@ -121,11 +119,8 @@ export class Database {
   }
 
   /**
-   * The same for one of several callers whose writes are one transaction. Each caller has its own deadline and attempts.
-   *
-   * @param statements those of this caller
-   * @param send adds the writes of this caller to the next transaction, which `sendTogether` sends
-   * @internal
+   * The same for one of several callers, whose writes `sendTogether` sends as one transaction. Each caller has its own
+   * deadline and attempts. `statements` are those of this caller. @internal
    */
   async executeShared<Result>(statements: WriteStatement[], send: () => Promise<Result>): Promise<Result> {
     this.assertOutsideOfTransaction();
@@ -207,7 +202,7 @@ export class Database {
     });
   }
 
-  /** Seconds since the first of the writes that have failed or wait since the last successful one, else 0. Only SQLite. @internal */
+  /** As the metric `cas_database_seconds_without_write`. @internal */
   async secondsWithoutWrite(): Promise<number> {
     return (await this.client.secondsWithoutWrite?.()) ?? 0;
   }
@@ -226,14 +221,14 @@ export class Database {
     try {
       const result = await ROLLED_BACK_STATEMENT.run(
         () => traced('database', { 'db.query.text': sql }, send),
-        () => this.metrics.count('repeated'),
+        () => this.statements.inc({ outcome: 'repeated' }),
       );
-      this.metrics.count('done');
+      this.statements.inc({ outcome: 'done' });
       this.outages.succeeded();
       return result;
     } catch (error) {
       const isOutage = isUnavailable(error);
-      this.metrics.count(isOutage ? 'unavailable' : 'failed');
+      this.statements.inc({ outcome: isOutage ? 'unavailable' : 'failed' });
       if (!isOutage) throw error;
       this.outages.failed(error);
       const { message } = error as Error;

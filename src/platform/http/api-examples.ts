@@ -1,13 +1,8 @@
-/**
- * The values that the examples of the OpenAPI document share. The ids, URLs and scopes are those of the demo registry,
- * so that a developer can send the examples to a service that `npm start` has started. No value is a real secret.
- */
+/** The ids, URLs and scopes are those of the demo registry of `npm start`. No value is a real secret. */
 export const EXAMPLE = {
   organizationId: '390e44e6-f1e6-4368-86dd-b74514508c2e',
   groupId: 'sales',
-  /** The web application. */
   clientId: '9cbf3a968289727cb3cdfe83ab1d9836',
-  /** The backend, which has a secret. */
   serverClientId: '2d1f4b7c90a84e35b6c1d8f7a2e0935c',
   nativeClientId: '5e0c7d1a3b8f4296a1c4e7f09d2b6835',
   clientSecret: 'example-secret-of-32-or-more-characters',
@@ -17,7 +12,6 @@ export const EXAMPLE = {
   agentEmail: 'agent@acme.example',
   agentPassword: 'example-password',
   agentId: '0192f0a1-1c2d-7e3f-8a4b-5c6d7e8f9a0b',
-  /** The customer. */
   entityId: '0192f0a1-7b3c-7d4e-9f50-61728394a5b6',
   linkedId: '0192f0a1-8c4d-7e5f-8061-728394a5b6c7',
   externalId: 'user-4711',
@@ -40,5 +34,4 @@ export const EXAMPLE = {
   cursor: 'EXAMPLE-CURSOR',
 } as const;
 
-/** The beginning of a page. */
 export const EXAMPLE_PAGE = '<!doctype html>\n<html lang="en">…</html>';

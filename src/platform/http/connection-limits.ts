@@ -1,10 +1,7 @@
 import type { ServerOptions } from 'node:http';
 import type { Port } from './surfaces.js';
 
-/**
- * The bounds of one listener's connections. The arithmetic that fits them into the memory of a pod is in
- * docs/operations.md, "Connections and memory".
- */
+/** docs/operations.md, "Connections and memory", shows how the bounds fit into the memory of a pod. */
 export interface ConnectionLimits {
   /** Beyond this number, each new connection destroys the most dispensable one (open-connections.ts). */
   maxConnections: number;
@@ -44,7 +41,6 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** Without this bound, 16 KiB of short header lines take 10 times as much memory. */
 export const MAX_HEADER_LINES = 100;
 
-/** The same bounds for node, as far as its HTTP server knows them. */
 export function serverOptions(limits: ConnectionLimits): ServerOptions {
   return {
     maxHeaderSize: MAX_HEADER_BYTES,

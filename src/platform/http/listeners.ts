@@ -6,9 +6,14 @@ import type { Request } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
 import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
-import { type BrokenRequest, brokenRequestOf, brokenRequestResponse, endBrokenConnection } from './broken-request.js';
 import { CONNECTION_LIMITS, type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
-import { closeLingering } from './http-socket.js';
+import {
+  type BrokenRequest,
+  brokenRequestOf,
+  brokenRequestResponse,
+  closeLingering,
+  endBrokenConnection,
+} from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, routeOf, targetOn } from './surfaces.js';
 
@@ -18,26 +23,20 @@ interface RequestObserver {
   requestFinished(request: FinishedRequest): void;
 }
 
-/** What the application adds to a listener. */
 export interface ListenerHooks {
-  /** Responds during the start. */
   starting: RequestListener;
-  /** The JSON body of an error response to bytes that never became a request, and so have no controller. */
+  /** For bytes that never became a request, and so have no controller. */
   brokenRequest(status: number, requestId: string): string;
   observer: RequestObserver;
 }
 
-/** How often a listener that closes looks for connections that have become idle. */
 const DRAIN_INTERVAL_MS = 50;
 const MAX_DRAIN_MS = 5_000;
 
 /** The status in log and metrics when the client left before the response was written; nginx uses the same. */
 const CLIENT_CLOSED_REQUEST_STATUS = 499;
 
-/**
- * One port of the service. Until `serve` is called, the listener responds with `starting`. The public port opens only
- * then.
- */
+/** Until `serve` is called, the listener responds with `starting`. The public port opens only then. */
 class Listener {
   private readonly server: Server;
   private readonly connections: OpenConnections;
@@ -85,7 +84,6 @@ class Listener {
     this.handle = application;
   }
 
-  /** The port in use: if the configured port is 0, the kernel has chosen one. */
   get port(): number {
     return (this.server.address() as AddressInfo).port;
   }
@@ -156,10 +154,7 @@ class Listener {
 /** `uri-host [ ":" port ]` of RFC 9112 §3.2; a registered name may be empty. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/;
 
-/**
- * Returns why the head of a request must get 400 or 431; `undefined` if it is acceptable. Node's parser does not enforce
- * these rules. An empty Host is acceptable: the service is known by AUTH_URL and never reads the field (RFC 9112 §3.3).
- */
+/** Rules that node's parser does not enforce. An empty Host is valid: the service never reads it (RFC 9112 §3.3). */
 function headViolation(request: IncomingMessage): string | undefined {
   const { httpVersion, headers, rawHeaders } = request;
   // HTTP/0.9 has no version in its request line; node's parser takes HTTP/2.0 in the syntax of HTTP/1.1
@@ -192,24 +187,20 @@ export class Listeners {
     };
   }
 
-  /** Opens all ports but the public one. */
   async listenForManagement(): Promise<void> {
     const { management, admin, metrics } = this.listeners;
     for (const listener of [management, admin, metrics]) await listener?.listen();
   }
 
-  /** Hands the requests to the application, and opens the public port. */
   async serve(application: RequestListener): Promise<void> {
     for (const listener of Object.values(this.listeners)) listener.serve(application);
     await this.listeners.public.listen();
   }
 
-  /** From now on, each response of the public port has `Connection: close`. */
   announceClose(): void {
     this.listeners.public.announceClose();
   }
 
-  /** Closes all open ports at the same time. */
   async close(): Promise<void> {
     await Promise.all(Object.values(this.listeners).map((listener) => listener.close()));
   }

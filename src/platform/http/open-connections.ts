@@ -94,9 +94,8 @@ interface Waiting {
 }
 
 /**
- * Requests that a client sent without waiting for the response to an earlier one. They are handled one after another:
- * only safe methods may be handled in parallel (RFC 9112 §9.3.2), and nothing may be handled behind an error that ends
- * the connection.
+ * Pipelined requests run one after another: only safe methods may run in parallel (RFC 9112 §9.3.2), and nothing after
+ * an error that ends the connection.
  */
 export class PipelinedRequests {
   private readonly waiting = new WeakMap<Socket, Waiting[]>();

@@ -2,23 +2,15 @@ import type { Type } from '@nestjs/common';
 
 /** What the parameter decorators of a route read from a request (src/routes). */
 export interface RouteParameters {
-  /** The class of the body. */
   body?: Type<object>;
-  /** Whether the body may also be a form. */
   form?: boolean;
-  /** Whether `@ValidatedBody` reads the body. */
   validatesBody?: boolean;
   /** Whether `@ClientRequest` checks the client in the body, or `@ClientQuery` the client in the query. */
   checksClient?: 'body' | 'query';
-  /** The grant that the client must be allowed to use. */
   grant?: string;
-  /** Whether the route admits pages of every origin, and checks no client. */
   anyOrigin?: boolean;
-  /** Whether the route itself compares the `Origin`, with the client that its body names (protocol §2.8). */
   checksOrigin?: boolean;
-  /** The class of the query. */
   query?: Type<object>;
-  /** Whether `@ValidatedQuery` reads the query. */
   validatesQuery?: boolean;
   /** Whether the route reads or sets cookies, so that CORS allows credentials. */
   usesCookies?: boolean;
@@ -26,12 +18,10 @@ export interface RouteParameters {
 
 const parametersByHandler = new WeakMap<object, RouteParameters>();
 
-/** What the parameter decorators of a handler have declared. */
 export function routeParametersOf(handler: object): RouteParameters {
   return parametersByHandler.get(handler) ?? {};
 }
 
-/** Records what a parameter decorator reads. */
 export function declareRouteParameters(controller: object, method: PropertyKey, read: RouteParameters): void {
   const handler: object = Reflect.get(controller, method);
   parametersByHandler.set(handler, { ...routeParametersOf(handler), ...read });

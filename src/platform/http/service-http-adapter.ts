@@ -8,10 +8,7 @@ import { requestContext } from '../request-context/request-context.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  /**
-   * @param trustProxy the number or the addresses of the proxies whose `X-Forwarded-For` is trusted; none by default
-   * @param mountedAs the path at which the router gets a controller's route; `undefined` if no port serves the route
-   */
+  /** @param mountedAs the path at which the router gets a controller's route; `undefined` if no port serves it */
   constructor(trustProxy: string | undefined, mountedAs: (route: string) => string | undefined) {
     const application = express();
     if (trustProxy !== undefined)
@@ -29,7 +26,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     super(application);
   }
 
-  /** Writes a whole response: an object as JSON, a text with the Content-Type that its controller has set. */
   override reply(response: Response, body: unknown, statusCode?: number): void {
     const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
     response.writeHead(
@@ -39,7 +35,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 
-  /** A path that has other methods gets 405, with these methods in `Allow` (RFC 9110 §15.5.6, protocol §2.3). */
+  /** RFC 9110 §15.5.6, protocol §2.3 */
   override setNotFoundHandler(notFound: RequestHandler): void {
     this.use((request: Request, response: Response, next: (error?: unknown) => void) => {
       const allowed = allowedMethods(this.getInstance(), request.path);

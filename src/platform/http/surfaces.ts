@@ -2,11 +2,9 @@ import { applyDecorators, Controller, SetMetadata, type Type } from '@nestjs/com
 import type { Configuration } from '../configuration/configuration.js';
 
 /**
- * The ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
- * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach
- * the controllers of its own port. A controller without a surface stops the start (routes/route-checks.ts).
- *
- * Only this file knows the form of the prefix.
+ * The ports of the service (protocol §1.5). A listener puts the name of its surface before the path of each request,
+ * and the decorator of a controller before its routes, so a request only reaches controllers of its own port. Only this
+ * file knows the form of the prefix.
  */
 export type Surface = 'public' | 'management';
 
@@ -20,7 +18,6 @@ const on = (surfaces: Surface[], path: string | string[]) => {
   return applyDecorators(Controller(paths), SetMetadata(ON_SURFACE, true));
 };
 
-/** Whether one of the decorators below has declared the port of a controller. */
 export const isSurfaceController = (controller: Type): boolean => Reflect.hasOwnMetadata(ON_SURFACE, controller);
 
 /** A controller that browsers, apps and services reach on PORT. */
@@ -38,20 +35,17 @@ export function splitSurface(path: string): { surface: Surface; path: string } |
   return surface === undefined ? undefined : { surface: surface as Surface, path: below };
 }
 
-/** The surface whose port received a request. */
 export const surfaceOf = (path: string): Surface => splitSurface(path)?.surface ?? 'management';
 
 const CUSTOMER_ROUTE = /^\/public\/(v2\/)?customer(\/|$)/;
 
-/** Whether the path of a request, as a listener has received it, is that of a customer route (protocol §2.1). */
+/** A customer route (protocol §2.1), by the path as a listener has received it. */
 export const isCustomerRoute = (path: string): boolean => CUSTOMER_ROUTE.test(path);
 
-/** The path by which the router knows a path of one port. */
 export const pathOn = (port: Port, path: string): string => `/${port}${path}`;
 
 /** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
 const INVALID_IN_TARGET = /[#\xa0]/;
-/** A target that no route matches. */
 const NO_ROUTE = '/';
 
 /** The request target that a listener hands to the router. An absolute one loses its authority (RFC 9112 §3.2.2). */

@@ -1,9 +1,7 @@
 import { write, writeSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 
-/** With this many bytes, lines are written without waiting for the interval. */
 const WRITE_THRESHOLD_BYTES = 32 * 1024;
-/** Bytes that are retained while they cannot be written. */
 const MAX_RETAINED_BYTES = 4 * 1024 * 1024;
 /** The maximum time until a line is written, even if no other line follows. */
 const WRITE_INTERVAL_MS = 200;
@@ -11,13 +9,10 @@ const WRITE_INTERVAL_MS = 200;
 const WRITE_TIMEOUT_MS = 1_000;
 
 /**
- * Buffers lines and writes them in the background, so that no request waits for a full disk or for a reader that hangs.
- *
- * This class replaces sonic-boom, pino's own destination: `flushSync` of sonic-boom 4.2.1 never returns while the disk
- * is full or the reader is gone, so the process could not end.
+ * No request waits for a full disk or for a reader that hangs. pino's own destination, sonic-boom 4.2.1, never returns
+ * from `flushSync` while the disk is full or the reader is gone, so the process could not end.
  */
 export class BufferedStdout implements DestinationStream {
-  /** Lines that were discarded because too many were retained. */
   lost = 0;
   private lines = '';
   private linesBytes = 0;
@@ -28,10 +23,7 @@ export class BufferedStdout implements DestinationStream {
   /** When the current write began, by performance.now(). */
   private writingSince: number | undefined;
 
-  /**
-   * @param onError called with the system's error code when writing begins to fail. The write is repeated at each
-   * interval.
-   */
+  /** @param onError called with the system's error code when writing begins to fail */
   constructor(
     private readonly fileDescriptor: number,
     private readonly onError: (code: string) => void,

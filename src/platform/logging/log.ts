@@ -1,15 +1,14 @@
+import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import type { FinishedRequest } from '../request-context/request-context.js';
 import { BufferedStdout } from './buffered-stdout.js';
 
-/** The log of a process: JSON lines in production, readable lines in development. */
 export interface Log {
   logger: Logger;
   /** Lines that were discarded, because the disk was full or the reader too slow for too long. */
   readonly lost?: number;
-  /** Writes the lines that are still buffered, at the end of a process. */
   flush?(): void;
 }
 
@@ -57,10 +56,7 @@ function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logg
 /** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */
 const PROBE = /^\/(health\/|metrics$)/;
 
-/**
- * Writes one line for each finished request (docs/observability.md). A line contains only what the service knows, never
- * what the caller sent: no path, query, header, body or cookie.
- */
+/** The line has only what the service knows, never what the caller sent: no path, query, header, body or cookie. */
 export function logRequest(logger: Logger, request: FinishedRequest): void {
   const level = levelOf(request);
   if (!logger.isLevelEnabled(level)) return;
@@ -92,7 +88,6 @@ function levelOf({ status, route }: FinishedRequest): Level {
   return PROBE.test(route) ? 'debug' : 'info';
 }
 
-/** Whether the message of an error can quote values of database rows. */
 function quotesRows(error: Error): boolean {
   return 'errno' in error || 'driverError' in error;
 }
@@ -106,4 +101,31 @@ export function traceOf(cause: unknown, stack: boolean): string {
   const summary = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${message}`;
   const own = [summary, ...frames].join('\n');
   return cause.cause === undefined ? own : `${own}\ncaused by ${traceOf(cause.cause, stack)}`;
+}
+
+/** NestJS's messages about its own start, which do not help an operator. `runService` reports a start that fails. */
+const FRAMEWORK = new Set([
+  'ExceptionHandler',
+  'TypeOrmModule',
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+]);
+
+export function serviceLogger(logger: Logger): LoggerService {
+  const writeAt =
+    (level: 'error' | 'warn' | 'info' | 'debug' | 'trace') =>
+    (message: unknown, ...rest: unknown[]) => {
+      const context = rest.at(-1); // such as a class name
+      if (!FRAMEWORK.has(String(context))) logger[level]({ context }, String(message));
+    };
+  return {
+    log: writeAt('info'),
+    error: writeAt('error'),
+    warn: writeAt('warn'),
+    debug: writeAt('debug'),
+    verbose: writeAt('trace'),
+  };
 }
