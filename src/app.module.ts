@@ -13,7 +13,6 @@ import { RoutesModule } from './routes/routes.module.js';
 import { TokenModule } from './token/token.module.js';
 import { WellKnownModule } from './well-known/well-known.module.js';
 
-/** The root module: the modules of the endpoints, then one module for each grant. */
 @Module({
   imports: [
     RoutesModule,

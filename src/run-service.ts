@@ -4,11 +4,10 @@ import type { Configuration } from './platform/configuration/configuration.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
 
-/** Shorter than the time after which Kubernetes kills the pod. */
 const STOP_TIMEOUT_MS = 9_500;
 /** How long the process still serves after SIGTERM, until the cluster sends its requests to other processes. */
 const PRE_STOP_DELAY_MS = 2_000;
-/** From the start to its garbage collection. The delay is short, so that few requests wait for the collection. */
+/** Short, so that few requests wait for the collection. */
 const STARTUP_GC_DELAY_MS = 500;
 
 /**
@@ -59,7 +58,6 @@ function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** Ends the process, even if the service does not stop in time. */
 function stop(service: Service | undefined, lingerMs: number): void {
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   if (!service) process.exit(0); // the service does not serve yet

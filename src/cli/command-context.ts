@@ -11,16 +11,11 @@ export interface CommandContext {
   ): Promise<Result>;
   /** Reads standard input to its end, or at least `maxBytes` of it. */
   readInput(maxBytes: number): Promise<string>;
-  /**
-   * Writes the command's result. Standard output (stdout) contains only the result (protocol §9.3): the log goes to
-   * stderr (`commandLog`), and so do errors.
-   */
+  /** Standard output (stdout) contains only the result (protocol §9.3). The log and errors go to stderr. */
   print(text: string): void;
-  /** Writes a message for the operator to stderr. */
   notify(text: string): void;
 }
 
-/** The context of a command that runs as a process: it starts the application, and writes the result to stdout. */
 export function processContext(extension: Extension): CommandContext {
   return {
     extension,
@@ -50,7 +45,6 @@ async function readStandardInput(maxBytes: number): Promise<string> {
 /** The command line is wrong. The exit code is 2. */
 export class UsageError extends Error {}
 
-/** @throws UsageError unless there are exactly `count` parameters */
 export function expectParameters(parameters: string[], count: number): void {
   if (parameters.length !== count)
     throw new UsageError(`expected ${count} parameters after the command, got ${parameters.length}`);

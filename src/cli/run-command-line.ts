@@ -1,7 +1,6 @@
 import type { Extension } from '../extension.js';
 import { type CommandContext, processContext, UsageError } from './command-context.js';
 
-/** A command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
 type Command = (parameters: string[], context: CommandContext) => Promise<number>;
 
 /** Loads a command when it is used: the modules of the application take longer to load than most commands to run. */
@@ -53,12 +52,7 @@ export async function runCommandLine(extension: Extension = {}): Promise<void> {
   else process.exitCode = await run(name, parameters, extension);
 }
 
-/**
- * Runs one command and returns its exit code.
- *
- * @throws UsageError if the command line is wrong
- * @throws Error if the command failed
- */
+/** @throws UsageError if the command line is wrong, Error if the command failed */
 export async function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!load) throw new UsageError(name ? `unknown command: ${name}` : 'a command is required');

@@ -4,10 +4,7 @@ import { type CommandContext, UsageError } from './command-context.js';
 /** A longer input is no token, so the command does not read the rest. */
 const MAX_INPUT_BYTES = 65_536;
 
-/**
- * `token explain [--json]`: says what the token on standard input is, whether it is valid here, and why not. The exit
- * code is 1 if it is not valid. The token is never a parameter, because other users of the machine can read those.
- */
+/** `token explain [--json]`. The token is never a parameter, because other users of the machine can read those. */
 export async function tokenCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
   if (action !== 'explain') throw new UsageError('token: expected explain');
   const [option, ...more] = parameters;
@@ -20,7 +17,6 @@ export async function tokenCommand([action, ...parameters]: string[], context: C
   return explained.valid ? 0 : 1;
 }
 
-/** The token of a pasted header `Authorization: Bearer TOKEN`. */
 function withoutScheme(input: string): string {
   return input.trim().replace(/^(authorization:\s*)?bearer\s+/i, '');
 }
@@ -31,7 +27,6 @@ function toJson(explained: ExplainedToken): string {
   return `${text}\n`;
 }
 
-/** A token as the text that `token explain` prints: one `name: value` per line. */
 function lines({ kind, valid, reason, explanation, ...found }: ExplainedToken): string[] {
   return [
     `kind: ${kind}`,
@@ -51,7 +46,6 @@ function fields(values: object | undefined, prefix: string): string[] {
     .map(([name, value]) => `${prefix}${name}: ${text(name, value)}`);
 }
 
-/** Times are printed as ISO 8601 in UTC. */
 function text(name: string, value: unknown): string {
   if ((name === 'iat' || name === 'exp') && isTime(value)) return `${iso(value * 1000)} (${value})`;
   if (name === 'expiresAt' && isTime(value)) return iso(value);

@@ -1,7 +1,6 @@
 import type { QueryRunner, TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** Organizations, client applications, agents and resource servers, with the log of their changes. */
 export class Registry1796100000000 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { QueryRunner, TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** Revocations with their positions in the feed, and the numbers that the service records about its database. */
 export class AccessToken1796100000001 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
-/** Customers, browsers, and the links from browsers to customers. */
 export class Identity1796100000002 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
-/** The customers of the users of organizations. */
 export class OrganizationUser1796100000003 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** Transfer tokens and authorization codes. */
 export class OneTimeCode1796100000004 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** The refresh families of agents and customers. */
 export class RefreshToken1796100000005 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables } from './schema.js';
 
-/** The scopes that agents have granted to clients. */
 export class Consent1796100000006 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

@@ -1,7 +1,6 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex } from './schema.js';
 
-/** The assertions that were used. */
 export class UsedAssertion1796100000007 extends CreateTables {
   protected tables(its: Columns): TableOptions[] {
     return [

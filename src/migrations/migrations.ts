@@ -26,11 +26,7 @@ export const migrations: MigrationClass[] = [
   UsedAssertion1796100000007,
 ];
 
-/**
- * The service's migrations and those of an extension. TypeORM records both in one table by their names.
- *
- * @throws Error if two migrations have the same name, or if a name does not end in a timestamp
- */
+/** @throws Error if two migrations have the same name, or if a name does not end in a timestamp */
 export function migrationsWith(extensionMigrations: MigrationClass[]): MigrationClass[] {
   const all = [...migrations, ...extensionMigrations];
   const names = new Set<string>();

@@ -80,9 +80,7 @@ export async function dropTables(runner: QueryRunner, names: string[]): Promise<
   for (const name of names) await runner.dropTable(name, true);
 }
 
-/** A migration that creates tables. */
 export abstract class CreateTables implements MigrationInterface {
-  /** The tables in the order of their creation. */
   protected abstract tables(its: Columns): TableOptions[];
 
   async up(runner: QueryRunner): Promise<void> {

@@ -5,13 +5,11 @@ import { ipOf } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 
 const WINDOW_MS = 60_000;
-/** The interval between two searches for ended windows. */
 const CHECK_INTERVAL_MS = 1_000;
 /** Further networks share one window, because a flood from many networks must fill neither the memory nor the log. */
 const MAX_NETWORKS = 1_000;
 const OTHER_NETWORKS = 'other';
 
-/** The failed attempts of one network in one minute. */
 interface Attempts {
   startedAt: number;
   /** Attempts that no audit event has reported yet. */
@@ -26,8 +24,8 @@ interface Attempt {
 }
 
 /**
- * Audits failed authentications of the operator. The first attempt of a network gets an event immediately. Further
- * attempts within a minute get one event together at its end, so that a flood cannot displace other audit events.
+ * The first attempt of a network gets an event immediately. Further attempts within a minute get one together at its
+ * end, so that a flood cannot displace other audit events.
  */
 @Injectable()
 export class FailedAuthentications implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -49,7 +47,7 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
     for (const network of this.networks.keys()) this.end(network);
   }
 
-  /** Records that the current request has no valid admin token. `reason` contains nothing of the credentials. */
+  /** `reason` contains nothing of the credentials. */
   record(reason: string): void {
     const { network, ip, matchedRoute } = requestContext.required();
     const attempt = { reason, ip: ipOf(ip), route: matchedRoute };

@@ -19,7 +19,6 @@ declare module '../platform/request-context/request-context.js' {
 /** With the time in which a changed file settles, a removed token stops working within 2 s. */
 export const CHECK_INTERVAL_MS = 1_000;
 
-/** How the tokens of a variable are written. The tokens of ADMIN_TOKEN have no name. */
 const FORMS = {
   ADMIN_TOKEN: {
     violationOf: adminTokenViolation,
@@ -30,13 +29,11 @@ const FORMS = {
 
 type Variable = keyof typeof FORMS;
 
-/** The hash of a bearer token of the operator. */
 interface OperatorToken {
   name: string | undefined;
   hash: string;
 }
 
-/** The operator of the current request as an actor of audit events. */
 export function operatorActor(): AuditParty {
   return party('operator', requestContext.current()?.operatorName);
 }
@@ -46,13 +43,9 @@ export function bearerTokenOf(authorization: string | undefined): string | undef
   return /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
 }
 
-/**
- * The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. If a variable was given
- * as a file, changes of the file take effect without a restart.
- */
+/** The values of ADMIN_TOKEN and ADMIN_TOKENS. A change of their files takes effect without a restart. */
 @Injectable()
 export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** Whether the operator had a token, or a file for one, at the start of the process. */
   readonly areConfigured: boolean;
   private readonly tokens: Record<Variable, OperatorToken[]> = { ADMIN_TOKENS: [], ADMIN_TOKEN: [] };
   private readonly files: WatchedFile<string | null>[] = [];
@@ -79,10 +72,7 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
     for (const file of this.files) file.stop();
   }
 
-  /**
-   * Whether an `Authorization` header is an operator's. The request context then has the operator's name. A bearer
-   * token of no operator is a failed authentication, because no other caller of these routes sends a bearer token.
-   */
+  /** Names the operator in the request context. Another bearer token is a failed authentication. */
   match(authorization: string | undefined): boolean {
     const token = bearerTokenOf(authorization);
     if (token === undefined || !this.areConfigured) return false;
@@ -109,8 +99,8 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
   }
 
   /**
-   * A removed token must not stay valid because another line of the file is malformed. So an invalid file leaves the
-   * tokens in use that it still lists, and adds none. A file that cannot be read lists no token.
+   * A removed token must not stay valid because another line is malformed. So an invalid file leaves the tokens in use
+   * that it still lists, and adds none. A file that cannot be read lists no token.
    */
   private change(variable: Variable, text: string | null): void {
     const listed = text === null ? [] : listedIn(variable, text);

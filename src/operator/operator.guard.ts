@@ -4,7 +4,6 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { bearerTokenOf, OperatorCredentials } from './operator-credentials.js';
 
-/** Admits the operator. The failed authentications of other callers are audited. */
 @Injectable()
 export class OperatorGuard implements CanActivate {
   constructor(

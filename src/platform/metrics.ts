@@ -3,15 +3,14 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { ApiRoute } from './http/api-route.js';
 import { ManagementController } from './http/surfaces.js';
 
-/** The metrics of one process. docs/observability.md lists them. */
 @Injectable()
 export class MetricsRegistry extends Registry {
-  /** Adds a counter that the caller increments. Label values never come from the caller of a route. */
+  /** Label values never come from the caller of a route. */
   counted<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
     return new Counter({ name, help, labelNames, registers: [this] });
   }
 
-  /** Adds a gauge without labels, whose value is read at each scrape. */
+  /** The value is read at each scrape. */
   gauge(name: string, help: string, value: () => number | Promise<number>): void {
     new Gauge({
       name,
@@ -23,7 +22,7 @@ export class MetricsRegistry extends Registry {
     });
   }
 
-  /** Adds a counter without labels, whose value is read at each scrape. */
+  /** The value is read at each scrape. */
   counter(name: string, help: string, value: () => number): void {
     new Counter({
       name,
@@ -37,7 +36,6 @@ export class MetricsRegistry extends Registry {
   }
 }
 
-/** The metrics in the text format of Prometheus. */
 @ManagementController('metrics')
 export class MetricsController {
   constructor(private readonly metrics: MetricsRegistry) {}

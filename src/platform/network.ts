@@ -1,13 +1,11 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** A key of a limit: a network, or an account in a network. */
 export interface LimitKey {
   key: string;
   /** How many times the limit this key may use. */
   factor: number;
 }
 
-/** The network of callers without a readable IP address. They share one count. */
 const UNKNOWN = 'unknown';
 
 /** The IP address in a text, without the zone, brackets and port that proxies may add; `unknown` if there is none. */
@@ -26,12 +24,7 @@ export function networkOf(text: string): string {
   return keysOfIp(text)[0].key;
 }
 
-/**
- * The networks that a limit counts for an IP address, the narrowest first: an IPv4 address, or the /64, /56 and /48 of
- * an IPv6 address. One caller can have a whole /48, which contains 65,536 networks of /64.
- *
- * @param account what the limit counts in these networks; by default all requests
- */
+/** The networks of an `account`, the narrowest first. One caller can have a /48, which has 65,536 networks of /64. */
 export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] {
   const keyOf = (network: string, factor: number) => ({ key: account ? `${account} ${network}` : network, factor });
   const groups = ipv6Groups(text);
@@ -48,10 +41,7 @@ export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] 
   ];
 }
 
-/**
- * The networks that a limit counts for the end site of an IP address (RFC 6177): an IPv4 address, or the /56 of an IPv6
- * address and, with 4 times the limit, its /48. The networks of /64 inside one /56 share its limit.
- */
+/** An end site (RFC 6177) is an IPv4 address, or the /56 and, with 4 times the limit, the /48 of an IPv6 address. */
 export function keysOfSite(text: string): LimitKey[] {
   const [narrowest, ...wider] = keysOfIp(text);
   if (wider.length === 0) return [narrowest];

@@ -15,15 +15,12 @@ import { MetricsController, MetricsRegistry } from './metrics.js';
 export interface PlatformOptions {
   configuration: Configuration;
   metrics: MetricsRegistry;
-  /** Migrations of an extension, in addition to the service's own. */
   migrations?: MigrationClass[];
-  /** The source of time. Tests pass a clock that they control. */
   clock?: Clock;
   /** How long the start waits for the database. The service waits without a limit, a command does not wait. */
   databaseWaitMs?: number;
 }
 
-/** Provides what every module may inject without an import: configuration, clock, metrics, database. */
 @Module({})
 export class PlatformModule {
   static forRoot(options: PlatformOptions): DynamicModule {

@@ -1,9 +1,7 @@
 /**
- * Values by key: at most `max` values, and at least the half that was set or read most recently.
- *
- * The values are in two maps. When the newer map contains half of `max`, it replaces the older map, whose values are
- * all dropped together. The cost of a drop therefore does not depend on the number of values. If one full `Map` dropped
- * its oldest key for each new key, it would have to search for this key behind the holes of earlier drops.
+ * At most `max` values, and at least the half that was set or read most recently. When the newer map has half of `max`,
+ * it replaces the older one, so a drop costs the same for any number of values. One full `Map` would search for its
+ * oldest key behind the holes of earlier drops.
  */
 export class RecentMap<Value extends object> {
   private newer = new Map<string, Value>();

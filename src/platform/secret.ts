@@ -5,7 +5,7 @@ export function randomSecret(encoding: 'hex' | 'base64url', size = 32): string {
   return randomBytes(size).toString(encoding);
 }
 
-/** A secret that only the holder of another secret can compute: HMAC-SHA-256 in base64url. */
+/** HMAC-SHA-256, which only the holder of the secret can compute. */
 export function derivedSecret(secret: string, nonce: string): string {
   return createHmac('sha256', secret).update(nonce).digest('base64url');
 }

@@ -9,7 +9,6 @@ import type { OtlpTracing } from './tracing/otlp-tracing.js';
 /** From the duration of one SELECT to the longest time that a caller waits. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Reports each request to the log, the metrics and, if tracing is configured, as a trace. */
 export class Telemetry {
   readonly metrics = new MetricsRegistry();
   private readonly requests: Counter;

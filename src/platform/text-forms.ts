@@ -1,10 +1,7 @@
 /** The form of the names of grants, extensions, limits and audit events. */
 export const SNAKE_CASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
-/**
- * A text without the spaces at its end. MariaDB ignores them when it compares texts (PAD SPACE), so texts that differ
- * only in these spaces must share one limit. A loop, because a regular expression takes quadratic time here.
- */
+/** MariaDB ignores these spaces (PAD SPACE), so such texts share a limit. A regular expression takes quadratic time. */
 export function withoutTrailingSpaces(text: string): string {
   let end = text.length;
   while (text[end - 1] === ' ') end--;

@@ -17,7 +17,6 @@ export function violationsOf(errors: ValidationError[], parentPath = ''): string
   });
 }
 
-/** Removes the property's name, with which class-validator's messages begin. */
 export function withoutName(property: string, message: string): string {
   const prefix = `${property} `;
   return message.startsWith(prefix) ? message.slice(prefix.length) : message;
@@ -25,9 +24,7 @@ export function withoutName(property: string, message: string): string {
 
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 
-/**
- * The violations of fields, at any depth, whose names class-transformer would resolve on the prototype of a class.
- */
+/** The fields, at any depth, whose names class-transformer would resolve on a prototype. */
 export function prototypeKeyViolations(value: unknown, parentPath = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => {

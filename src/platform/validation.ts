@@ -8,7 +8,6 @@ import {
   ValidationTypes,
 } from 'class-validator';
 
-/** Makes a validation rule of a function. */
 export const rule = <Value>(name: string, validate: (value: Value) => boolean, message: string): PropertyDecorator =>
   ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
 
@@ -37,11 +36,9 @@ interface PropertyRules {
 const rulesByType = new Map<Class<object>, PropertyRules[]>();
 
 /**
- * `true` if an object satisfies every rule of its class. `false` if the object violates a rule, or if only
- * class-validator can check it; the caller then runs class-validator, which also reports the violations.
- *
- * class-validator looks up the rules of a class in each call, which costs a returning customer more than a tenth of its
- * processor time (docs/performance.md). This function looks them up once.
+ * `false` if the object violates a rule, or if only class-validator can check it: the caller then runs class-validator.
+ * class-validator looks up the rules in each call, which costs a returning customer more than a tenth of its processor
+ * time (docs/performance.md).
  */
 export function isValid<Body extends object>(type: Class<Body>, object: Body): boolean {
   const properties = rulesOf(type);
@@ -72,10 +69,7 @@ type Rule = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidatio
   validateIf?: unknown;
 };
 
-/**
- * The checks of a custom rule for a single value. Any other rule gets a check that fails, so that class-validator
- * decides.
- */
+/** Only a custom rule for a single value can be checked here. Any other fails, so that class-validator decides. */
 function checksOf(rule: Rule): Check[] {
   const { type, each, validateIf, constraintCls, constraints, propertyName: property } = rule;
   if (type !== ValidationTypes.CUSTOM_VALIDATION || each || validateIf) return [() => false];

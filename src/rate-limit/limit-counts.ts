@@ -17,11 +17,7 @@ export interface LimitCount {
 /** The most keys that are counted, because a flood of keys must not fill the memory. */
 const MAX_KEYS = 100_000;
 
-/**
- * Counts requests by key, in windows of time that begin at the same moments in every process. The counts are in memory,
- * so that counting takes less than 1 µs. The counts of other processes are added after each exchange with the shared
- * store.
- */
+/** Counts requests by key, in windows of time that begin at the same moments in every process. */
 export class LimitCounts {
   private readonly counts = new RecentMap<LimitCount>(MAX_KEYS);
   private readonly pending: LimitCount[] = [];
@@ -39,7 +35,7 @@ export class LimitCounts {
     }
   }
 
-  /** The count of the window. Reading a key does not store it. */
+  /** Reading a key does not store it. */
   of(key: string, window: number): number {
     const count = this.counts.get(key);
     return count?.window === window ? count.shared + count.sending + count.own : 0;
@@ -63,12 +59,7 @@ export class LimitCounts {
   }
 }
 
-/**
- * Records that a count was sent.
- *
- * @param shared the count of all processes, or 0 if sending has failed. The store may have added the count then, so it
- * is not sent again. It still counts in this process.
- */
+/** `shared` is 0 if sending has failed. The store may have added the count then, so it is not sent again. */
 export function recordSent(count: LimitCount, shared: number): void {
   count.shared = Math.max(count.shared + count.sending, shared);
   count.sending = 0;

@@ -26,11 +26,7 @@ export interface CountedRequest {
 export const ATTEMPTS = 'attempts';
 const RESERVED = [...Object.keys(DEFAULT_LIMITS), ATTEMPTS, 'off'];
 
-/**
- * The rules of all limits: those of the service, those that an extension declares, with the changes of RATE_LIMIT.
- *
- * @throws Error that names the limit, if an extension declares it incorrectly or RATE_LIMIT names an unknown limit
- */
+/** @throws Error that names the limit, if an extension declares it incorrectly or RATE_LIMIT names an unknown limit */
 export function limitRules(configured: RateLimitRules, declared: LimitDeclarations): Record<string, RateLimitRule> {
   const rules: Record<string, RateLimitRule> = { ...DEFAULT_LIMITS };
   for (const [name, text] of Object.entries(declared)) rules[name] = declaredRule(name, text);
@@ -81,17 +77,13 @@ export class RateLimits implements OnApplicationShutdown {
     this.shared?.stop();
   }
 
-  /** Whether an extension declares the limit. */
   isDeclared(limit: string): boolean {
     return Object.hasOwn(this.declared, limit);
   }
 
   /**
-   * Counts a request for each key. If the limit of one key is reached, the request counts for none of them. Otherwise
-   * one /64 could use up the limit of its /48 with requests that are rejected.
-   *
-   * @param keys a short text that identifies what the limit counts for, such as a client; or the keys of a network
-   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After` if the limit is reached
+   * If one key is at its limit, the request counts for none: a /64 could use up the limit of its /48 otherwise.
+   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After`
    */
   take(limit: string, keys: string | LimitKey[]): void {
     if (this.configuration.RATE_LIMIT === 'off') return;
@@ -103,10 +95,7 @@ export class RateLimits implements OnApplicationShutdown {
     this.add(limit, rule, all);
   }
 
-  /**
-   * Counts a request as `take` does. The caller may give it back. Returned requests have counts of their own, because
-   * processes can merge counts that only rise in any order.
-   */
+  /** Returned requests have counts of their own: processes can merge counts that only rise in any order. */
   takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
     const rule = this.rules[limit] as RateLimitRule;
     const window = this.windowOf(rule);
@@ -121,13 +110,12 @@ export class RateLimits implements OnApplicationShutdown {
     };
   }
 
-  /** The count of a key in the current window, without the requests that were given back. */
   countOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
     const countIn = (name: string) => this.counts.get(name)?.of(`${name}:${key}`, this.windowOf(rule)) ?? 0;
     return countIn(limit) - countIn(returnedOf(limit));
   }
 
-  /** Counts a request for each of several keys. `by` is 0 to only read the counts of the other processes. */
+  /** `by` is 0 to only read the counts of the other processes. */
   add(limit: string, rule: RateLimitRule, keys: LimitKey[], by = 1): void {
     const counts = this.counts.get(limit) ?? new LimitCounts(this.shared !== undefined);
     this.counts.set(limit, counts);
@@ -141,7 +129,6 @@ export class RateLimits implements OnApplicationShutdown {
     return OAuthError.rateLimited(Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000), limit);
   }
 
-  /** The number of the current window since 1970. */
   private windowOf({ seconds }: RateLimitRule): number {
     return Math.floor(this.clock.now() / (seconds * 1000));
   }
@@ -161,13 +148,11 @@ export function secondsToWait(take: () => void): number {
 }
 
 export interface RateLimitOptions {
-  /** Limits of an extension, in addition to the service's own. */
   limits?: LimitDeclarations;
-  /** Whether the limits of refused requests, which grants declare, apply. By default they do. */
+  /** By default, the limits of refused requests, which grants declare, apply. */
   limitAttempts?: boolean;
 }
 
-/** Provides the limits, which every module may inject without an import. */
 @Module({})
 export class RateLimitModule {
   static forRoot({ limits, limitAttempts }: RateLimitOptions): DynamicModule {

@@ -5,14 +5,10 @@ import { type LimitCount, type LimitCounts, recordSent } from './limit-counts.js
 
 const EXCHANGE_INTERVAL_MS = 100;
 const COMMAND_TIMEOUT_MS = 500;
-/** The maximum number of keys of one limit in one exchange. */
 const MAX_BATCH_COUNTS = 1_000;
 const PREFIX = 'cas:limit:';
 
-/**
- * Shares counts with the other processes through Redis, ten times a second. No request waits for Redis. While Redis is
- * unavailable, each process continues with the counts that it has, and counts alone.
- */
+/** No request waits for Redis. While Redis is unavailable, each process goes on alone with the counts that it has. */
 export class SharedCounts {
   private readonly logger = new Logger('RateLimits');
   private readonly redis: Redis;
@@ -22,7 +18,6 @@ export class SharedCounts {
 
   constructor(
     url: string,
-    /** Returns the counts of all limits that have counted a request. */
     private readonly counts: () => LimitCounts[],
   ) {
     const { Redis } = loadWhenUsed<typeof import('ioredis')>('ioredis');

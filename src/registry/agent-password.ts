@@ -13,22 +13,13 @@ const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 /** The threads of libuv's pool, which compute the hashes. */
 const POOL_THREAD_COUNT = 4;
 
-/**
- * The maximum for each queue of hashes: one processor fewer than the machine has, so that a flood of sign-ins leaves one
- * free for the thread that serves requests. Hashes of the operator, which are rare, come in addition.
- */
+/** The maximum of each queue leaves a processor to the thread that serves requests. The operator's hashes are rare. */
 export const MAX_PARALLEL_HASHES = Math.min(POOL_THREAD_COUNT, Math.max(1, availableParallelism() - 1));
 
-/**
- * The queue of the operator: registry files and the admin API. It is unbounded, so that a flood of sign-ins cannot make
- * a registry file fail. The sign-in page has a bounded queue of its own.
- */
+/** Unbounded, so that a flood of sign-ins, which has a queue of its own, cannot make a registry file fail. */
 const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
 
-/**
- * The hash of a random value. A sign-in with an unknown email compares the password with it, so that the response takes
- * as long as for a known email.
- */
+/** A sign-in with an unknown email is compared with it, so that the response takes as long as for a known email. */
 export const UNKNOWN_EMAIL_HASH = randomHash();
 
 export function hashPassword(password: string): Promise<string> {
@@ -46,7 +37,6 @@ export function isPasswordOf(
   return queue.run(() => argon2().verify(passwordHash, password), abandoned);
 }
 
-/** A hash of a text with passwords. It takes as long as the hash of a password. */
 export async function slowHash(text: string, salt: Buffer): Promise<string> {
   const { Algorithm, hashRaw } = argon2();
   const options = { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST, salt, outputLen: 32 };

@@ -25,7 +25,7 @@ export class Agent {
   @Column('simple-json')
   scopes!: string[];
 
-  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. */
+  /** Only the registry file can then change the entry. */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
 

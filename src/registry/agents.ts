@@ -20,7 +20,7 @@ const findBy = (column: 'id' | 'email') =>
 const FIND_BY_ID = findBy('id');
 const FIND_BY_EMAIL = findBy('email');
 
-/** The agents of all organizations. Each use reads the database, so that a new password is valid immediately. */
+/** Each use reads the database, so that a new password is valid immediately. */
 @Injectable()
 export class Agents {
   constructor(
@@ -28,7 +28,6 @@ export class Agents {
     private readonly transactions: RegistryTransactions,
   ) {}
 
-  /** The agent who signs in with an email. Upper and lower case are the same. */
   byEmail(email: string): Promise<Agent | undefined> {
     return this.find(FIND_BY_EMAIL, email.toLowerCase());
   }

@@ -26,7 +26,6 @@ export class AppliedRegistryFile {
   @Column('varchar', { name: 'grants_hash', length: 64 })
   grantsHash!: string;
 
-  /** The salted hashes of groups of passwords (password-groups.ts). */
   @Column('simple-json', { name: 'password_groups', nullable: true })
   passwordGroups!: PasswordGroups | null;
 

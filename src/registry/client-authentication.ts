@@ -11,7 +11,6 @@ import { isValidAt } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
-/** The credentials of a client that does not authenticate by `Authorization: Basic` (RFC 6749 §2.3.1). */
 export class CredentialParameters {
   @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
   client_id?: string;
@@ -40,12 +39,7 @@ export class ClientAuthentication {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Authenticates a client. One without a secret sends only its `client_id`. The caller must require another proof from
-   * it, such as PKCE.
-   *
-   * @throws OAuthError `invalid_client`
-   */
+  /** A client without a secret needs another proof, such as PKCE. @throws OAuthError `invalid_client` */
   client({ id, secret }: ClientCredentials): ClientApplication {
     const client = id === undefined ? undefined : this.registry.client(id);
     const isRight = this.isSecretOf(client, sha256(secret ?? ''));
@@ -57,13 +51,13 @@ export class ClientAuthentication {
     return client;
   }
 
-  /** Authenticates a client that must have a secret. @throws OAuthError `invalid_client` */
+  /** @throws OAuthError `invalid_client` */
   clientWithSecret(credentials: ClientCredentials): ClientApplication {
     if (credentials.secret === undefined) throw OAuthError.invalidClient('no secret');
     return this.client(credentials);
   }
 
-  /** Authenticates a resource server by the credentials of its request. @throws OAuthError `invalid_client` */
+  /** @throws OAuthError `invalid_client` */
   resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
     const server = this.registry.resourceServer(id);
     if (server) requestContext.set({ resourceServerId: server.id });
@@ -72,10 +66,7 @@ export class ClientAuthentication {
     return server;
   }
 
-  /**
-   * Whether a hash belongs to the current secret or to a replaced secret that is still valid. It is compared with all
-   * secrets, so that the duration does not depend on which one matches.
-   */
+  /** Compared with all secrets, so that the duration does not depend on which one matches. */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
     const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);
     const matching = (client?.previousSecrets ?? []).filter((each) => equalInConstantTime(each.hash, hash));
@@ -83,12 +74,7 @@ export class ClientAuthentication {
   }
 }
 
-/**
- * Reads the credentials of `client_secret_basic` or `client_secret_post` (RFC 6749 §2.3.1). A client without a secret
- * has only an id.
- *
- * @throws OAuthError `invalid_client`, or `invalid_request` if the request authenticates in two ways
- */
+/** RFC 6749 §2.3.1. @throws OAuthError `invalid_client`, or `invalid_request` if there are both ways */
 export function readClientCredentials(
   authorization: string | undefined,
   parameters: Record<string, unknown>,
@@ -103,11 +89,7 @@ export function readClientCredentials(
   return basic;
 }
 
-/**
- * Reads an `Authorization: Basic` header (RFC 7617). Both parts are form-urlencoded (RFC 6749 §2.3.1).
- *
- * @returns `undefined` if the header is missing, malformed or of another scheme
- */
+/** The parts of the header (RFC 7617) are form-urlencoded (RFC 6749 §2.3.1). */
 export function readBasicCredentials(header: string | undefined): ClientCredentials | undefined {
   const [, encoded] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '') ?? [];
   if (encoded === undefined) return undefined;

@@ -7,7 +7,6 @@ import { fileKeyOf, type RegistryResource } from './resources/registry-resource.
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 import { StoredEntries } from './stored-entries.js';
 
-/** Entries that are checked together, and the values that they are checked against. */
 export interface CheckedEntries {
   entriesOf: EntriesOf;
   settingsClasses: GrantSettingsClasses;
@@ -29,7 +28,6 @@ type EntryCheck = (
 const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
 
-/** The violations of entries against each other and against the registry of the database. */
 export async function entryViolations(checked: CheckedEntries): Promise<string[]> {
   const violations: string[] = [];
   const firstPaths: FirstPaths = new Map();
@@ -46,13 +44,7 @@ export async function entryViolations(checked: CheckedEntries): Promise<string[]
   return violations;
 }
 
-/**
- * Checks an entry of the admin API against the entries of the database by the rules of the registry file.
- *
- * @param key the key of the entry in the admin API
- * @param isChange whether the entry already has a row
- * @throws OAuthError `invalid_request`; `conflict` if another entry has the same key
- */
+/** `isChange`: the entry has a row. @throws OAuthError `invalid_request`, `conflict` if another entry has its key */
 export async function assertConsistent(
   manager: EntityManager,
   resource: RegistryResource,

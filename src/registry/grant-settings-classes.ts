@@ -1,14 +1,10 @@
 import { Injectable, type Type } from '@nestjs/common';
 
-/** The resources whose entries have settings of grants. */
 export type SettingsOwner = 'organization' | 'client';
 
 type SettingsClasses = Record<SettingsOwner, Type<object> | undefined>;
 
-/**
- * The names of all grants, and the classes that validate their settings. The registry checks files with them. The token
- * endpoint adds the grants at the start, because the registry may not depend on it.
- */
+/** The token endpoint adds the grants at the start, because the registry may not depend on it. */
 @Injectable()
 export class GrantSettingsClasses {
   private readonly grants = new Map<string, SettingsClasses & { optIn: boolean }>();
@@ -21,7 +17,6 @@ export class GrantSettingsClasses {
     return this.grants.has(grantType);
   }
 
-  /** Whether only clients that list the grant may use it. */
   isOptIn(grantType: string): boolean {
     return this.grants.get(grantType)?.optIn ?? false;
   }

@@ -9,7 +9,6 @@ export const MAX_PAGE_ENTRIES = 200;
 
 const LIMIT_RULE = `must be 1 to ${MAX_PAGE_ENTRIES}`;
 
-/** The query of a list that the operator reads in pages. */
 export class PageQuery {
   @Optional()
   @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: LIMIT_RULE })
@@ -25,16 +24,12 @@ export class PageQuery {
 
 const unknownCursor = () => OAuthError.invalidRequest('cursor: not a next_cursor of this list');
 
-/** The errors of a query, for the OpenAPI document. */
 export const PAGE_ERRORS = () => [OAuthError.invalidRequest(`limit: ${LIMIT_RULE}`), unknownCursor()];
 
 /** The first word of a cursor. A later release that reads cursors differently uses another version. */
 const VERSION = '1';
 
-/**
- * A cursor for the part of a list after a position, such as the name of a list and a key. Callers must not read its
- * content, which may change.
- */
+/** A cursor for the part of a list after a position, such as a key. Callers must not read it, because it may change. */
 export function cursorAfter(...words: (string | number)[]): string {
   return Buffer.from([VERSION, ...words].join(' ')).toString('base64url');
 }
@@ -46,11 +41,7 @@ export function wordsOf(cursor: string): string[] | undefined {
   return cursorAfter(...words) === cursor ? words : undefined;
 }
 
-/**
- * The key after which a page begins: the key in its cursor, or an empty text, which is before every key.
- *
- * @throws OAuthError `invalid_request` if `cursorAfter` has not returned the cursor for this list
- */
+/** An empty text, the first page, is before every key. @throws OAuthError `invalid_request` for a foreign cursor */
 export function startOfPage(list: string, { cursor }: PageQuery): string {
   if (cursor === undefined) return '';
   const [cursorList, key = '', ...more] = wordsOf(cursor) ?? [];

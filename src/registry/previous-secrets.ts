@@ -7,32 +7,25 @@ export interface PreviousSecret {
   expires_at: string;
 }
 
-/** The columns of `ClientApplication` for its secrets. */
 interface SecretColumns {
   secretHash: string | null;
   previousSecrets: PreviousSecret[] | null;
 }
 
-/** At most this many replaced secrets of a client are valid at the same time. */
 const MAX_PREVIOUS_SECRETS = 5;
 
 export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean {
   return now < Date.parse(expires_at);
 }
 
-/** The ends of the replaced secrets of a client that are valid, in their order. */
 export function secretEnds(previousSecrets: PreviousSecret[] | null, now: number): string[] {
   const valid = (previousSecrets ?? []).filter((each) => isValidAt(now, each));
   return valid.map(({ expires_at }) => expires_at).sort();
 }
 
 /**
- * The columns of a client with a generated secret, which may be its first. The replaced secret is valid for another
- * `oldValidForSeconds`. A new secret never shortens and never prolongs a secret that was replaced earlier. Setting
- * `client_secret` instead ends all of them. So a caller who repeats the request after a lost
- * response neither ends a secret that is in use, nor prolongs a secret that may have leaked.
- *
- * @throws OAuthError `conflict` if too many replaced secrets are valid
+ * Secrets that were replaced earlier keep their ends. So a caller who repeats the request after a lost response neither
+ * ends a secret that is in use, nor prolongs one that may have leaked. @throws OAuthError `conflict`
  */
 export function withNewSecret(
   client: SecretColumns,

@@ -5,8 +5,8 @@ const MAX_REDIRECT_URI_CHARACTERS = 2_000;
 const DANGEROUS_SCHEMES = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
 
 /**
- * Whether a URI may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 §3.1.2).
- * A native application may also register a private-use scheme, which is a reversed domain name (RFC 8252 §7.1).
+ * Absolute http(s) without fragment (RFC 6749 §3.1.2), or for a native application a private-use scheme, which is a
+ * reversed domain name (RFC 8252 §7.1).
  */
 export function isRegistrableRedirectUri(uri: string, isNative: boolean): boolean {
   if (uri.length > MAX_REDIRECT_URI_CHARACTERS) return false;
@@ -17,16 +17,16 @@ export function isRegistrableRedirectUri(uri: string, isNative: boolean): boolea
   return isNative && protocol.includes('.');
 }
 
-/** Whether a text is an origin as browsers send it: scheme, host and port in lower case, and nothing else. */
+/** As browsers send it: scheme, host and port in lower case. */
 export function isOrigin(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\\\s]+$/.test(text)) return false;
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
 /**
- * Whether a URI lies below a registered one, at a segment boundary, with the same scheme, host and port. It must not
- * have a part that a server could interpret as another path: query, fragment, userinfo, backslash, encoded slash or
- * dot, empty segment, or dot segment, even with a path parameter.
+ * Below at a segment boundary, with the same scheme, host and port, and without a part that a server could interpret as
+ * another path: query, fragment, userinfo, backslash, encoded slash or dot, empty segment, or dot segment, even with a
+ * path parameter.
  */
 export function isBelow(uri: string, registered: string): boolean {
   const base = registered.replace(/\/$/, '');

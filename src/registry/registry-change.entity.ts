@@ -1,14 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/entity-checks.js';
 
-/**
- * An entry that was created, changed or deleted. The transaction that raises the registry's revision writes the row, so
- * that a process which sees the revision also sees its rows.
- */
+/** The transaction that raises the revision writes the row: a process that sees the revision also sees its rows. */
 @Expires()
 @Entity('registry_change')
 export class RegistryChange {
-  /** The revision of the registry after the change. */
   @PrimaryColumn('integer')
   revision!: number;
 
@@ -25,10 +21,7 @@ export class RegistryChange {
   expiresAt!: Date;
 }
 
-/**
- * A single row that counts the changes of the registry. A process polls the number, and reads the changed entries
- * (`registry_change`) only if it has changed.
- */
+/** A single row, which each process polls. It reads the changed entries only if the revision has changed. */
 @Entity('registry_revision')
 export class RegistryRevision {
   @PrimaryColumn('integer')

@@ -18,7 +18,7 @@ import { clientResource } from './resources/client.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
-/** Applies a JSON merge patch: a value in the patch replaces the old value, and `null` removes it (RFC 7396 §2). */
+/** Merges a patch (RFC 7396 §2). */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isMapping(patch)) return patch;
   const fields = isMapping(target) ? target : {};
@@ -33,13 +33,9 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
   );
 }
 
-/**
- * A change may wait behind many others, because changes run one at a time. This time is shorter than that of the
- * response (admin-controller.ts).
- */
+/** Changes run one at a time, so one may wait. Shorter than the time of the response (admin-controller.ts). */
 const OPERATOR_TIMEOUT_MS = 8_000;
 
-/** The errors that the OpenAPI document shows too. */
 export const EDITOR_ERRORS = {
   ownedByFile: () => OAuthError.conflict('the entry is in the registry file and can only be changed there'),
   exists: alreadyExists,
@@ -47,7 +43,6 @@ export const EDITOR_ERRORS = {
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
 
-/** Reads and changes single entries of the registry, with the same rules as the registry file. */
 @Injectable()
 export class RegistryEditor {
   constructor(
@@ -63,10 +58,7 @@ export class RegistryEditor {
     return toResponse(resource, existing(resource, row, key), this.clock.now());
   }
 
-  /**
-   * @returns the key of the new entry
-   * @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email
-   */
+  /** Returns the key. @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email */
   async create(resource: RegistryResource, newEntry: Entry, actor: AuditParty): Promise<string> {
     const { field, column, isGenerated } = resource.key;
     const entry = parseEntry(resource, mergePatched({}, newEntry));
@@ -81,11 +73,7 @@ export class RegistryEditor {
     return key;
   }
 
-  /**
-   * Applies a merge patch (RFC 7396) to an entry, and checks the resulting entry as a whole.
-   *
-   * @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request`
-   */
+  /** RFC 7396. @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request` */
   async change(resource: RegistryResource, key: string, patch: Entry, actor: AuditParty): Promise<void> {
     const { tokensEndWith = {}, retainedFields = {} } = resource;
     const { field, isGenerated } = resource.key;
@@ -106,11 +94,7 @@ export class RegistryEditor {
     });
   }
 
-  /**
-   * Deletes an entry and ends its tokens.
-   *
-   * @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it
-   */
+  /** @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it */
   async delete(resource: RegistryResource, key: string, actor: AuditParty): Promise<void> {
     await this.transact(actor, async (manager) => {
       await editableRow(manager, resource, key);
@@ -120,14 +104,9 @@ export class RegistryEditor {
   }
 
   /**
-   * Gives a client a generated secret. A replaced secret stays valid for the given time. An operator who chooses the
-   * secret sets `client_secret` instead, which ends all earlier secrets (client.resource.ts). A client of type `server`
-   * may get its first secret. A client of another type may not, because its installed copies have no secret and would be
-   * rejected.
-   *
-   * @returns the secret, which is stored only as a hash, and whether it replaces no other secret
-   * @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced secrets are still
-   * valid; `invalid_request` for the first secret of a client that is no server
+   * Only a client of type `server` may get its first secret: the installed copies of another client have none, and
+   * would be rejected. @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced
+   * secrets are still valid; `invalid_request` for the first secret of a client that is no server
    */
   async renewSecret(
     clientId: string,
@@ -156,7 +135,7 @@ export class RegistryEditor {
   }
 }
 
-/** Validates an entry by the class of its resource. @throws OAuthError `invalid_request` */
+/** @throws OAuthError `invalid_request` */
 function parseEntry({ entry }: RegistryResource, value: unknown): Entry {
   const [prototypeKey] = prototypeKeyViolations(value);
   if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
@@ -185,11 +164,7 @@ async function editableRow<Row extends ObjectLiteral = ObjectLiteral>(
   return found;
 }
 
-/**
- * Rejects the removal of a required secret, by the field names of all resources.
- *
- * @throws OAuthError `invalid_request`
- */
+/** @throws OAuthError `invalid_request` for the removal of a required secret of any resource */
 function assertSecretsStay(patch: Entry): void {
   const required = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret?.isRequired ? [secret.field] : [])).sort();
   const removed = required.find((field) => patch[field] === null);

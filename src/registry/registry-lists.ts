@@ -9,12 +9,10 @@ import { type Entry, toResponse } from './entry.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, PageQuery, startOfPage } from './page-query.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
-/** Entries that one statement of a search reads. */
 const ROWS_PER_PORTION = 250;
 /** Entries whose names one request examines at most. */
 const MAX_EXAMINED_ROWS = 20_000;
 
-/** The query of a list. The lists have different filters. */
 export class ListQuery extends PageQuery {
   @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
   organization_id?: string;
@@ -22,14 +20,10 @@ export class ListQuery extends PageQuery {
   name?: string;
 }
 
-/** The fields of its entries by which a list can be filtered. */
 export const filtersOf = ({ entry }: RegistryResource): string[] =>
   ['organization_id', 'name'].filter((field) => declaredProperties(entry).includes(field));
 
-/**
- * Reads the lists of the admin API from the database, by key and not by offset. An entry that exists during the whole
- * reading of a list is in exactly one of its pages.
- */
+/** By key and not by offset: an entry that exists during the whole reading of a list is in exactly one page. */
 @Injectable()
 export class RegistryLists {
   constructor(
@@ -37,10 +31,7 @@ export class RegistryLists {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * One page of a list, in the order of the keys. The names are compared here, because the databases treat upper and
-   * lower case differently.
-   */
+  /** The names are compared here, because the databases treat upper and lower case differently. */
   async page(resource: RegistryResource, query: ListQuery): Promise<object> {
     const { list } = resource;
     const { column } = resource.key;

@@ -3,17 +3,14 @@ import type { Database } from '../platform/database/database.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import type { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 
-/** The keys of changed entries by the `list` of their resource. */
+/** By the `list` of their resource. */
 export type ChangedKeys = Map<string, Set<string>>;
 
 /** With more changes, reading the whole registry is not slower. Such a revision has no rows in the log. */
 export const MAX_CHANGES = 20_000;
 const ROWS_PER_PAGE = 500;
 
-/**
- * The purge deletes expired rows in portions, so that a revision may have only some of its rows. Rows that expire soon
- * are ignored too, because the purge may run meanwhile, on a host whose clock is ahead.
- */
+/** The purge may delete some rows of a revision meanwhile, on a host whose clock is ahead. */
 const EXPIRY_MARGIN_MS = 60_000;
 
 type Cursor = [revision: number, resource: string, entryKey: string];
@@ -33,16 +30,12 @@ const READ_CHANGES = selectStatement<
     ORDER BY revision, resource, entry_key LIMIT ${ROWS_PER_PAGE}`,
 );
 
-/** The present revision of the registry in the database. */
 export async function readRevision(database: Database): Promise<number> {
   const [row] = await database.select(READ_REVISION, []);
   return row?.revision ?? 0;
 }
 
-/**
- * The entries that changed after one revision and up to another. `undefined` if the log does not have all of them: it has
- * no rows of old revisions, of revisions with very many changes, and of revisions that an operator raised with SQL.
- */
+/** `undefined` if the log lacks a revision: an old one, one with very many changes, or one that was raised with SQL. */
 export async function changesSince(
   database: Database,
   after: number,

@@ -22,11 +22,7 @@ export class RegistrySnapshot {
   readonly resourceServers = new Map<string, ResourceServer>();
   readonly origins = new RegistryOrigins();
 
-  /**
-   * Reads the entries that differ from the database, and then replaces all of them at once.
-   *
-   * @param changed the changed entries; `undefined` if all entries must be read
-   */
+  /** Replaces the differing entries at once. `changed` is `undefined` if all entries must be read. */
   async update(revision: number, changed: ChangedKeys | undefined, reads: Reads): Promise<void> {
     const servers = await differences(resourceServerResource, this.resourceServers, changed, reads);
     // In a read of all entries, clients come before organizations, so that the organization of a client that is created
@@ -46,12 +42,7 @@ export class RegistrySnapshot {
   }
 }
 
-/**
- * The entries of the database that differ from those in memory, by their keys. `undefined` means that the entry was
- * deleted. Equal entries are not returned, so that a second copy of the registry never exists.
- *
- * @param onDifference called for each page of entries, so that its work does not block the event loop for long
- */
+/** `undefined` means deleted. Equal entries are left out, so that a second copy of the registry never exists. */
 async function differences<Entity extends ObjectLiteral>(
   { entity, key: { column }, list }: RegistryResource,
   known: ReadonlyMap<string, Entity>,
@@ -82,10 +73,7 @@ function isSame(one: ObjectLiteral, other: ObjectLiteral | undefined): boolean {
   return Object.entries(one).every(([property, value]) => isSameValue(value, other[property]));
 }
 
-/**
- * Freezes the lists and settings of an entry, because all requests share them. Equal short ones, such as lists of
- * scopes, become one value, which takes less memory.
- */
+/** All requests share the lists and settings. Equal short ones become one value, which takes less memory. */
 function freezeValues(entry: ObjectLiteral, shared: Map<string, unknown>): void {
   for (const [column, value] of Object.entries(entry)) {
     if (!(value instanceof Object)) continue;
@@ -103,7 +91,6 @@ function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value |
 /** The origins that the pages of each client come from, and the origins of all clients together. */
 class RegistryOrigins {
   private readonly byClient = new Map<string, readonly string[]>();
-  /** The number of clients with each origin. */
   private readonly clientCounts = new Map<string, number>();
 
   has(clientId: string, origin: string): boolean {
@@ -114,7 +101,6 @@ class RegistryOrigins {
     return this.clientCounts.has(origin);
   }
 
-  /** Replaces the origins of a client. `undefined` removes the client. */
   set(clientId: string, origins: readonly string[] | undefined): void {
     for (const origin of this.byClient.get(clientId) ?? []) this.count(origin, -1);
     setOrDelete(this.byClient, clientId, origins);

@@ -14,39 +14,26 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 /** A process that was away for longer reads the whole registry. */
 const CHANGE_RETENTION_MS = 86_400_000;
 const CHANGES_PER_INSERT = 500;
-/**
- * Rows in one INSERT. A row of a client has at most 5 lists of 64 KB, so the statement is below `max_allowed_packet`, 16
- * MB in MariaDB.
- */
+/** A client has at most 5 lists of 64 KB, so that a statement is below `max_allowed_packet`, 16 MB in MariaDB. */
 const ENTRIES_PER_INSERT = 40;
 
-/** What a transaction does to one entry. */
 export interface EntryChange {
   resource: RegistryResource;
   /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
   key: string;
   /** `released`: the registry file no longer lists the entry. */
   change: 'created' | 'changed' | 'deleted' | 'released';
-  /** The new row, or the columns that change. */
   columns?: ObjectLiteral;
-  /** What has changed, for the audit. */
   fields?: string[];
   endsTokens?: boolean;
 }
 
-/**
- * Ends the tokens of entries.
- *
- * @param keys the keys of the admin API
- * @param manager the transaction that changes or deletes the entries, in which their generations are raised already;
- *   `undefined` after this transaction
- */
+/** `manager`: the transaction, in which the generations are raised already; `undefined` after it. */
 export type TokenRevoker = (keys: string[], manager?: EntityManager) => Promise<void>;
 
 /**
- * The transactions that change the registry, for the file and for the admin API. Each begins with the lock on the
- * revision, which admits one writer at a time, on all processes. A rejected change does not raise the revision, so that
- * no process reads the registry again.
+ * Each transaction begins with the lock on the revision, which admits one writer at a time, on all processes. A
+ * rejected change does not raise the revision, so that no process reads the registry again.
  */
 @Injectable()
 export class RegistryTransactions {
@@ -59,19 +46,11 @@ export class RegistryTransactions {
     private readonly clock: Clock,
   ) {}
 
-  /** The modules that issue tokens for entries of a resource register how these tokens end. */
   registerRevoker(resource: RegistryResource, revoke: TokenRevoker): void {
     this.revokers.push({ resource, revoke });
   }
 
-  /**
-   * Changes entries. Then the log has the changes, this process has read them, and the tokens that end with them have
-   * ended: before the commit, so that a crash leaves no valid token, and after it, for tokens that were issued in the
-   * meantime.
-   *
-   * @param actor who is named in the audit
-   * @param decide returns the changes, under the lock
-   */
+  /** The tokens end before the commit, so that a crash leaves none, and after it, as others were issued meanwhile. */
   async run(
     actor: AuditParty,
     decide: (manager: EntityManager) => Promise<EntryChange[]>,
@@ -107,7 +86,7 @@ export class RegistryTransactions {
     }
   }
 
-  /** Raises the revision and logs the changed entries. Without the log, other processes read the whole registry. */
+  /** Without the log, other processes read the whole registry. */
   private async raiseRevision(manager: EntityManager, changes: EntryChange[]): Promise<void> {
     await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
     if (changes.length > MAX_CHANGES) return;
@@ -123,7 +102,6 @@ export class RegistryTransactions {
   }
 }
 
-/** Writes the changes of one resource, except for the deletions. */
 async function writeRows(manager: EntityManager, resource: RegistryResource, changes: EntryChange[]): Promise<void> {
   const { entity, columnsOnTokenEnd, retainedFields = {} } = resource;
   const { column } = resource.key;
@@ -141,10 +119,7 @@ async function writeRows(manager: EntityManager, resource: RegistryResource, cha
   for (const keys of portionsOf(released)) await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false });
 }
 
-/**
- * Writes the columns that change in any of the rows, with one statement. The other columns keep the values that another
- * transaction may write meanwhile.
- */
+/** Writes the columns that change in any of the rows. The others keep what another transaction may write meanwhile. */
 async function updateRows(
   manager: EntityManager,
   { entity, key: { column } }: RegistryResource,
@@ -162,7 +137,6 @@ async function updateRows(
   await insert.orUpdate([...names].map(columnName), [columnName(column)]).execute();
 }
 
-/** A column that is `undefined` keeps its stored value, or gets the value of a new row. */
 function given(columns: ObjectLiteral = {}): ObjectLiteral {
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }

@@ -16,7 +16,6 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
 const ENTITIES = REGISTRY_RESOURCES.map(({ entity }) => entity);
 
-/** What other modules use of the registry. */
 const EXPORTED = [
   Agents,
   ClientAuthentication,
@@ -28,7 +27,6 @@ const EXPORTED = [
   RegistryTransactions,
 ];
 
-/** The registry: organizations, clients, agents and resource servers. */
 @Module({
   imports: [TypeOrmModule.forFeature([...ENTITIES, RegistryRevision, RegistryChange, AppliedRegistryFile])],
   providers: [...EXPORTED, AppliedFiles, FollowedRegistryFile],

@@ -13,31 +13,22 @@ import { changesSince, readRevision } from './registry-revision.js';
 import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
-/**
- * The interval at which a process polls the revision. With the time to read the changes, a change of another process is
- * in force within 5 s.
- */
+/** With the time to read the changes, a change of another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
 
-/**
- * The registry in memory, so that a request reads it without a query. It is renewed in the background. If the database
- * is unreachable, the last known registry stays in force.
- */
+/** If the database is unreachable, the last known registry stays in force. */
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
   private readonly snapshot = new RegistrySnapshot();
   private readonly reads: Counter<'kind'>;
-  /** When the registry was last known to be that of the database, by performance.now(). */
+  /** By performance.now(). */
   private renewedAt = performance.now();
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
-  /**
-   * Runs without the context of the request that asks for it. The deadline of that request would end the renewal, and
-   * other requests wait for the same one.
-   */
+  /** Without the context of the request, whose deadline would end the renewal for all who wait for it. */
   private readonly renewOnce = AsyncResource.bind(() => this.renewFromDatabase());
 
   constructor(
@@ -83,9 +74,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * The client with an id, called from an origin. If the request has an `Origin`, it must be one of this client's.
-   * Otherwise a page of one tenant could act in the name of another tenant's client (protocol §2.8).
-   *
+   * A foreign `Origin` is rejected: a page of one tenant could act as the client of another (protocol §2.8).
    * @throws OAuthError `invalid_request`
    */
   clientCalling(clientId: string, origin: string | undefined): ClientApplication {
@@ -95,11 +84,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     return client;
   }
 
-  /**
-   * The organization with an id, which must admit the client.
-   *
-   * @throws OAuthError `invalid_request`
-   */
+  /** @throws OAuthError `invalid_request` */
   organizationAdmitting(client: ClientApplication, organizationId: string): Organization {
     const organization = this.organization(organizationId);
     if (!organization) throw REQUEST_ERRORS.organizationUnknown();
@@ -117,10 +102,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.snapshot.origins.hasAny(origin);
   }
 
-  /**
-   * Reads what has changed in the registry. A renewal that has begun may have read the revision before a change of the
-   * caller, so the caller waits for the next renewal. All callers who wait share that one.
-   */
+  /** A renewal that has begun may have read the revision before a change of the caller, who waits for the next one. */
   renew(): Promise<void> {
     this.waiting ??= this.running
       .catch(() => undefined)

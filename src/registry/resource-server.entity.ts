@@ -6,7 +6,6 @@ export class ResourceServer {
   @PrimaryColumn('varchar', { length: 128 })
   id!: string;
 
-  /** SHA-256 of the secret. */
   @Column('varchar', { name: 'secret_hash', length: 64 })
   secretHash!: string;
 
@@ -14,7 +13,7 @@ export class ResourceServer {
   @Column('simple-json')
   audiences!: string[];
 
-  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. */
+  /** Only the registry file can then change the entry. */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
 }

@@ -9,7 +9,6 @@ import { portionsOf } from '../platform/database/value-list.js';
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
 const ROWS_PER_PAGE = 250;
 
-/** Reads the database, or in the transaction of a manager. */
 export type Reads = Database | EntityManager;
 
 export function findRows<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
@@ -23,7 +22,7 @@ function findPage<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, op
   );
 }
 
-/** All rows, or those that the registry file lists, in pages and in the order of a unique column. */
+/** In the order of a unique column. */
 export async function* pagesOf<Row extends ObjectLiteral>(
   reads: Reads,
   entity: Type<Row>,
@@ -40,7 +39,6 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   }
 }
 
-/** The rows with these values in a unique column, in portions. */
 export async function* rowsWithKeys<Row extends ObjectLiteral>(
   reads: Reads,
   entity: Type<Row>,

@@ -4,15 +4,10 @@ import { fileKeyOf, type RegistryResource } from './resources/registry-resource.
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 import { pagesOf, type Reads, rowsWithKeys } from './row-pages.js';
 
-/** Rows of the database by the keys of the registry file. */
 export class StoredEntries {
   private constructor(private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>) {}
 
-  /**
-   * Reads the rows of entries and the rows that the entries refer to.
-   *
-   * @param withOwned whether to read the rows that belong to the registry file, too
-   */
+  /** Also reads the rows that the entries refer to, and with `withOwned` those that belong to the registry file. */
   static async read(reads: Reads, entriesOf: EntriesOf, withOwned: boolean): Promise<StoredEntries> {
     const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
     for (const resource of REGISTRY_RESOURCES) {
@@ -39,7 +34,6 @@ export class StoredEntries {
     return this.rows.get(resource)?.get(key);
   }
 
-  /** The rows of a resource that belong to the file. */
   ownedByFile(resource: RegistryResource): ObjectLiteral[] {
     return [...(this.rows.get(resource)?.values() ?? [])].filter(({ ownedByFile }) => ownedByFile);
   }

@@ -4,16 +4,12 @@ const MIN_TOKEN_CHARACTERS = 32;
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 const MAX_TOKENS = 100;
 
-/** A bearer token of the admin API, and the name by which the audit identifies it. */
 export interface AdminToken {
   name: string;
   token: string;
 }
 
-/**
- * Parses `name:token` entries, separated by commas or line breaks. The name ends at the first colon. Each entry of a
- * file may have its own line, because blank lines are ignored.
- */
+/** Separated by commas or line breaks. The name ends at the first colon. */
 export function parseAdminTokens(text: string): AdminToken[] {
   const entries = text.split(/[,\n]/).map((entry) => entry.trim());
   return entries
@@ -24,7 +20,7 @@ export function parseAdminTokens(text: string): AdminToken[] {
     });
 }
 
-/** The violation of ADMIN_TOKENS; `undefined` if there is none. It contains no token. */
+/** Contains no token. */
 export function adminTokensViolation(text: unknown): string | undefined {
   const tokens = typeof text === 'string' ? parseAdminTokens(text) : [];
   if (tokens.length === 0 || tokens.length > MAX_TOKENS)
@@ -39,7 +35,6 @@ export function adminTokensViolation(text: unknown): string | undefined {
   return undefined;
 }
 
-/** The violation of ADMIN_TOKEN; `undefined` if there is none. */
 export function adminTokenViolation(text: unknown): string | undefined {
   const tokens = typeof text === 'string' ? text.split(',') : [''];
   return tokens.every((token) => token.length >= MIN_TOKEN_CHARACTERS && !/\s/.test(token))

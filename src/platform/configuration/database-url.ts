@@ -20,12 +20,7 @@ export function withoutCredentials(databaseUrl: string): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-/**
- * Otherwise a command that runs without the service's DATA_DIR or DATABASE_URL would create a new database and report
- * on it.
- *
- * @throws Error if the file of the embedded database does not exist
- */
+/** @throws Error if the embedded database does not exist: with another DATA_DIR, a command would create one */
 export function assertDatabaseExists({ DATABASE_URL }: { DATABASE_URL: string }): void {
   if (!DATABASE_URL.startsWith('sqlite:') || existsSync(DATABASE_URL.slice('sqlite:'.length))) return;
   const database = withoutCredentials(DATABASE_URL);

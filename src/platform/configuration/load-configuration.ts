@@ -7,21 +7,18 @@ import { violationsOf } from '../validation-violations.js';
 import { parseAdminTokens } from './admin-tokens.js';
 import { Configuration } from './configuration.js';
 
-/** Reports all violations in the environment at once. The message names variables and rules, never a value. */
+/** The message names variables and rules, never a value. */
 export class ConfigurationError extends Error {
   constructor(readonly violations: string[]) {
     super(`the configuration is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
-/** The variables of a command that works on the database alone. It needs no key, no secret and no URL. */
 export const DATABASE_VARIABLES = [
   ...['NODE_ENV', 'DATABASE_URL', 'DB_POOL_SIZE', 'DATA_DIR', 'MIGRATE_ON_START', 'LOG_LEVEL'],
 ];
 
 /**
- * Reads the configuration from an environment, usually `process.env`.
- *
  * @param used the variables that a command uses. All others keep their defaults: they are neither read nor required.
  * @throws ConfigurationError with all violations
  */
@@ -89,7 +86,6 @@ function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolea
   return parseAdminTokens(ADMIN_TOKENS).some(({ token }) => unnamed.includes(token));
 }
 
-/** The separate ports that are also used as another port. */
 function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Configuration): string[] {
   const violations: string[] = [];
   if (ADMIN_PORT && [PORT, MANAGEMENT_PORT].includes(ADMIN_PORT))
@@ -106,7 +102,6 @@ function missingIn({ NODE_ENV, AUTH_URL, DATABASE_URL = '', SIGNING_KEYS_FILE, u
     NODE_ENV === 'production' &&
       isNeeded('AUTH_URL', AUTH_URL) &&
       'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
-    // with MySQL or MariaDB and no signing keys file, the process exits with 1 (runService)
     isShared(DATABASE_URL) &&
       isNeeded('SIGNING_KEYS_FILE', SIGNING_KEYS_FILE) &&
       'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',

@@ -13,7 +13,6 @@ export type LimitName =
   | 'client_revocations'
   | 'forgets';
 
-/** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
   count: number;
   seconds: number;
@@ -25,7 +24,7 @@ export type LimitText = `${number}/${number}`;
 /** The limits that an extension declares, by their names in snake_case: `{ qr_guess: '30/300' }`. */
 export type LimitDeclarations = Readonly<Record<string, LimitText>>;
 
-/** The rules of the service's limits, and those of an extension's limits that RATE_LIMIT names. */
+/** With those of an extension's limits that RATE_LIMIT names. */
 export type RateLimitRules = Record<LimitName, RateLimitRule> & Record<string, RateLimitRule>;
 
 export const DEFAULT_LIMITS: RateLimitRules = {
@@ -40,16 +39,12 @@ export const DEFAULT_LIMITS: RateLimitRules = {
 const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
 const NAMED_RULE = /^([a-z][a-z0-9_]{0,63})=(.*)$/;
 
-/** Parses `COUNT/SECONDS`; `undefined` if the text has another form. */
 export function parseLimit(text: string): RateLimitRule | undefined {
   const [, count, seconds] = RULE.exec(text) ?? [];
   return count === undefined ? undefined : { count: Number(count), seconds: Number(seconds) };
 }
 
-/**
- * Parses `off` or a list like `identities=60/60,tokens=6000/60`. Omitted limits keep their defaults. Invalid text is
- * returned unchanged. `limitRules` checks the names at the start, because an extension may declare further ones.
- */
+/** Invalid text is returned unchanged. `limitRules` checks the names, because an extension may declare further ones. */
 export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;
   const rules = { ...DEFAULT_LIMITS };

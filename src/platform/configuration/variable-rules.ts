@@ -12,7 +12,7 @@ export const Whole = (min: number, max: number) =>
     Max(max),
   );
 
-/** A TCP port that is not opened by default; 0 lets the kernel choose one. */
+/** 0 lets the kernel choose a port. */
 export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
 
 export const Flag = () =>
@@ -36,10 +36,7 @@ export const IsHttpUrl = () =>
     'must be an absolute http(s) URL',
   );
 
-/**
- * A Redis URL whose parts can be read and decoded. For any other URL, the error of a library could contain its
- * password.
- */
+/** For any other URL, the error of a library could contain its password. */
 export const IsRedisUrl = () =>
   rule(
     'isRedisUrl',
@@ -53,7 +50,6 @@ function isRedisUrl(text: string): boolean {
   return hostname !== '' && port !== '0' && isPercentEncoded(username + password);
 }
 
-/** Whether text of a URL can be decoded. */
 export function isPercentEncoded(text: string): boolean {
   try {
     return decodeURIComponent(text) !== undefined;

@@ -8,9 +8,7 @@ import { databaseAtStart } from './retry-policy.js';
 const logger = new Logger('Database');
 
 /**
- * Opens the connections. If a server is unreachable, tries again each second until `maxWaitMs` is over. Tries only once
- * to open a database file.
- *
+ * If a server is unreachable, tries again each second until `maxWaitMs` is over. Tries only once to open a file.
  * @throws Error if two entities have the same table
  */
 export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
@@ -26,10 +24,7 @@ export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: nu
   return dataSource;
 }
 
-/**
- * Brings the schema up to date if MIGRATE_ON_START allows it. Otherwise waits for the migrations: a process that starts
- * before them stays alive but not ready.
- */
+/** Without MIGRATE_ON_START, waits for the migrations: the process stays alive but not ready. */
 export async function awaitCurrentSchema(
   dataSource: DataSource,
   { MIGRATE_ON_START }: Configuration,
@@ -46,7 +41,6 @@ export async function awaitCurrentSchema(
   });
 }
 
-/** Logs why the database is not usable, again when the reason changes, and when it is usable. */
 async function untilUsable(maxWaitMs: number, work: () => Promise<void>): Promise<void> {
   let logged = '';
   await databaseAtStart(maxWaitMs).run(work, (error) => {

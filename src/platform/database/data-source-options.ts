@@ -13,11 +13,9 @@ import { prepareFile } from './sqlite-statements.js';
 type StreamFactory = (options: { config: { host: string; port: number } }) => Socket;
 
 /**
- * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the
- * host that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
- *
- * `ssl_ca` names a file with the trusted authorities. With only `ssl=true`, Node's own authorities and
- * NODE_EXTRA_CA_CERTS are trusted.
+ * TLS 1.2 or later (RFC 9325 §3.1.1), with a certificate of a trusted authority for the host of DATABASE_URL (RFC 9525
+ * §6). `ssl_ca` names a file with the authorities. With only `ssl=true`, Node's own and NODE_EXTRA_CA_CERTS are
+ * trusted.
  */
 function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
   const file = searchParams.get('ssl_ca');
@@ -28,9 +26,8 @@ function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
 }
 
 /**
- * Sets the name that Node verifies if the host is an IP address. For an IP address mysql2 passes no name, so Node would
- * take the name from the socket, which has none without a DNS lookup. Node would then verify `localhost`: it would
- * reject certificates for IP addresses, and accept a certificate for `localhost` from every server.
+ * For an IP address mysql2 passes no name. Node would then verify `localhost`: it would reject certificates for IP
+ * addresses, and accept a certificate for `localhost` from every server.
  */
 const connectToIp: StreamFactory = ({ config }) => {
   const { host, port } = config;
@@ -57,7 +54,6 @@ const SETTINGS = [
 
 const UNKNOWN_VARIABLE_ERRNO = 1193;
 
-/** Configures the session of a new connection. A server may lack some of the variables. */
 function configureSession(connection: PoolConnection): void {
   for (const setting of SETTINGS)
     connection.query(`SET SESSION ${setting}`, (error) => {
@@ -72,27 +68,16 @@ function isUnknownVariable({ errno, message }: { errno?: number | undefined; mes
   return errno === UNKNOWN_VARIABLE_ERRNO || /unknown.* variable|variable.* (not exist|unknown)/i.test(message);
 }
 
-/**
- * Ends a connection that, without its setting, could read old rows. The statements that wait for this connection get
- * the error, which then appears in the log. After `connection.destroy()` they would get `write after end`.
- */
+/** Statements that wait for the connection get this error. After `destroy()` they would get `write after end`. */
 function abort(connection: PoolConnection, setting: string, cause: Error): void {
   const error = new Error(`SET SESSION ${setting}: ${cause.message}`, { cause });
   mysqlSocket(connection).destroy(error);
 }
 
-/**
- * Beyond this number, mysql2 closes the least recently used statement. All pods share the server's
- * `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it.
- */
+/** All pods share `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it. */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;
 
-/**
- * The options of TypeORM for the database that DATABASE_URL names.
- *
- * @param extensionMigrations the migrations of an extension
- * @throws Error if one of them has an invalid name
- */
+/** @throws Error if a migration of the extension has an invalid name */
 export function dataSourceOptions(
   configuration: Configuration,
   extensionMigrations: MigrationClass[] = [],
@@ -143,10 +128,7 @@ export function dataSourceOptions(
   };
 }
 
-/**
- * Creates the pool for TypeORM, because the listener that configures a session must be there before the first
- * connection.
- */
+/** The listener that configures a session must be there before the first connection. */
 function createPool(options: PoolOptions): Pool {
   const pool = mysql.createPool(options);
   pool.on('connection', (connection) => {

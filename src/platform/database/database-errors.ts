@@ -15,8 +15,8 @@ interface DriverError {
 const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180, 8002, 8005, 8022, 8028, 9007]);
 
 /**
- * The server responds but cannot work now: it is full, stopping, read-only or without quorum, or rejects the account.
- * From 8501 on, a part of TiDB does not respond, and a COMMIT may have taken effect.
+ * The server is full, stopping, read-only or without quorum, or rejects the account; from 8501 on, a part of TiDB does
+ * not respond, and a COMMIT may have taken effect.
  */
 const UNAVAILABLE_ERRNOS = new Set([
   1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1203, 1226, 1290, 1317, 1461, 1836, 1927, 3100, 3168, 8501,
@@ -34,7 +34,6 @@ export class DeadlineExceededError extends Error {
   }
 }
 
-/** The schema is of a build before 1.0, which no migration changes. */
 export class EarlierSchemaError extends Error {
   constructor() {
     super(
@@ -48,12 +47,10 @@ export function isRolledBack(error: unknown): boolean {
   return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0) || isLocked(error);
 }
 
-/** Whether another process holds a lock of the SQLite file. */
 export function isLocked(error: unknown): boolean {
   return /^SQLITE_BUSY/.test((error as DriverError).code ?? '');
 }
 
-/** Whether a row with this key exists already. */
 export function isDuplicate(error: unknown): boolean {
   const { errno = 0, code = '' } = error as DriverError;
   return errno === 1062 || /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(code);
@@ -78,18 +75,13 @@ export function breaksConnection(error: unknown): boolean {
 
 /** Time limit of one statement, including its wait for a connection. */
 export const STATEMENT_TIMEOUT_MS = 1_000;
-/** Time limit for reading a whole small table. */
 export const TABLE_TIMEOUT_MS = 5_000;
 
-/** Milliseconds until the deadline of the request, or `backgroundMs` outside of requests. */
 export function remainingMs(backgroundMs: number): number {
   return requestContext.remainingMs() ?? backgroundMs;
 }
 
-/**
- * Sends a statement. `send` has its own limit; this function adds the deadline of the request, 2.8 s after its first
- * statement, if it is earlier.
- */
+/** `send` has its own limit. The deadline of the request, 2.8 s after its first statement, may be earlier. */
 export function withinDeadline<Result>(
   send: () => Promise<Result>,
   limitMs: number = STATEMENT_TIMEOUT_MS,
@@ -100,10 +92,7 @@ export function withinDeadline<Result>(
   return withTimeout(send(), remaining);
 }
 
-/**
- * Rejects if work takes longer than `timeoutMs`; the work itself continues. Before it rejects, Node reads the sockets
- * once more, because a response may have arrived while the process was paused.
- */
+/** The work itself continues. Sockets are read once more, as a response may have come while the process was paused. */
 export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -8,11 +8,7 @@ const expiring = new WeakSet<object>();
 /** Declares an entity whose rows the purge deletes after their `expires_at`. */
 export const Expires = (): ClassDecorator => (entity) => void expiring.add(entity);
 
-/**
- * The tables of all entities with `@Expires()`.
- *
- * @throws Error that names an entity without an index on `expires_at`, by which the purge finds rows
- */
+/** @throws Error that names an entity without an index on `expires_at`, by which the purge finds rows */
 export function expiringTables({ entityMetadatas }: DataSource): string[] {
   const expiringEntities = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
   for (const metadata of expiringEntities) {
@@ -43,7 +39,6 @@ export class MissingTables implements OnApplicationBootstrap {
     private readonly modules: ModuleRef,
   ) {}
 
-  /** @throws Error that names the entity */
   async onApplicationBootstrap(): Promise<void> {
     const isFile = this.dataSource.options.type === 'better-sqlite3';
     const rows: { name: string }[] = await this.dataSource.query(isFile ? SQLITE_TABLES : MYSQL_TABLES);

@@ -3,10 +3,7 @@ import { dialectOf, SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { asStored } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
-/**
- * Derives the query runner of one transaction, whose work may send statements without awaiting them, from a query runner
- * of TypeORM.
- */
+/** The query runner of one transaction, whose work may send statements without awaiting them. */
 export function transactionRunner(shared: QueryRunner) {
   const underWay = new Set<Promise<unknown>>();
   let hasEnded = false;
@@ -29,7 +26,6 @@ export function transactionRunner(shared: QueryRunner) {
   };
 }
 
-/** Sends a declared SELECT in the transaction of `Database.transaction`. */
 export async function selectIn<Parameters extends SqlValue[], Row>(
   manager: EntityManager,
   statement: SelectStatement<Parameters, Row>,
@@ -38,7 +34,7 @@ export async function selectIn<Parameters extends SqlValue[], Row>(
   return (await send(manager, statement, parameters)).records as Row[];
 }
 
-/** Sends a declared write in the transaction of `Database.transaction`. Resolves to the number of matched rows. */
+/** Resolves to the number of matched rows. */
 export async function writeIn<Parameters extends SqlValue[]>(
   manager: EntityManager,
   statement: WriteStatement<Parameters> | InsertStatement<Parameters>,

@@ -1,10 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import { dialectOf } from './sql-dialect.js';
 
-/**
- * Lets one process at a time migrate or purge. A lease is a row that a conditional UPDATE acquires. `GET_LOCK` does not
- * work, because each node of a Galera cluster has its own locks.
- */
+/** `GET_LOCK` does not work, because each node of a Galera cluster has its own locks. */
 export interface Lease {
   name: 'migration' | 'purge';
   /** The random id of the run that acquires the lease. */

@@ -10,7 +10,7 @@ import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
 class SingleMigrations extends MigrationExecutor {
   private next: Migration | undefined;
 
-  /** Runs the first pending migration, if there is one. */
+  /** Runs one migration. */
   override async executePendingMigrations(): Promise<Migration[]> {
     this.next = undefined;
     [this.next] = await this.getPendingMigrations();
@@ -30,7 +30,7 @@ const LEASE_POLL_MS = 250;
 /** A table that each build before 1.0 had, even if the rows of its migrations were lost. */
 const EARLIER_TABLE = 'customer_identity';
 
-/** Whether the schema is older than this build. @throws EarlierSchemaError */
+/** @throws EarlierSchemaError */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
   const runner = dataSource.createQueryRunner();
   try {
@@ -46,11 +46,7 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
   }
 }
 
-/**
- * Runs the pending migrations. If several processes start at once, one of them migrates and the others wait.
- *
- * @returns the names of the migrations that this process ran
- */
+/** If several processes start at once, one migrates and the others wait. Returns the names of what this one ran. */
 export function migrate(dataSource: DataSource): Promise<string[]> {
   const lease: Lease = { name: 'migration', owner: randomUUID() };
   return SQLITE_LOCK.run(() => migrateOnce(dataSource, lease));

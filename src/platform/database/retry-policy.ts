@@ -9,14 +9,10 @@ interface RetryRules {
   isRetryable(error: unknown): boolean;
 }
 
-/** Repeats failed work: how often, after which pause and after which errors. */
 export class RetryPolicy {
   constructor(private readonly rules: RetryRules) {}
 
-  /**
-   * @param onRetry called before each pause, with the error
-   * @throws the error of the last attempt, or the first one that is not retryable
-   */
+  /** @throws the error of the last attempt, or the first one that is not retryable */
   async run<Result>(work: () => Promise<Result>, onRetry?: (error: unknown) => void): Promise<Result> {
     const { attempts, pauseMs, isRetryable } = this.rules;
     for (let attempt = 1; ; attempt++) {
@@ -65,7 +61,6 @@ export const READ_AT_START = new RetryPolicy({
   isRetryable: isOutage,
 });
 
-/** The connection to a database that may not be reachable yet when the process starts. */
 export function databaseAtStart(maxWaitMs: number): RetryPolicy {
   const retries = Math.ceil(maxWaitMs / START_PAUSE_MS);
   return new RetryPolicy({

@@ -19,19 +19,15 @@ export interface SqlClient {
   /** Resolves to the number of rows that the statement inserted or matched. */
   write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number>;
 
-  /** Sends writes as one transaction. Resolves to the numbers of rows that they matched. */
+  /** As one transaction. Resolves to the numbers of rows that the writes matched. */
   executeTogether(writes: BoundWrite[]): Promise<number[]>;
 
   /** @param timeoutMs limit of the wait for a connection and of the work together */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
 
-  /** Only a client with a pool has this method. */
   usage?(): PoolUsage;
 
-  /**
-   * Seconds since the first write that has failed or been waiting for a lock since the last successful write, otherwise
-   * 0. Only the client of the embedded database has this method.
-   */
+  /** Only of the embedded database, as the metric `cas_database_seconds_without_write`. */
   secondsWithoutWrite?(): Promise<number>;
 
   /** Closes the connections that the data source does not know. */

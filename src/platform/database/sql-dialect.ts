@@ -1,9 +1,6 @@
 import type { DataSource } from 'typeorm';
 
-/**
- * A column that is 1 if a condition holds, otherwise 0, even if the condition is NULL. Some servers return a bare
- * condition as the text `false`, which is true in JavaScript.
- */
+/** 1 or 0, also for NULL. Some servers return a bare condition as the text `false`, which is true in JavaScript. */
 export function sqlFlag(condition: string): string {
   return `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
 }

@@ -1,17 +1,13 @@
 import { SQLITE_LOCK } from './retry-policy.js';
 import { type SqlValue, timeOf } from './sql-dialect.js';
 
-/**
- * Prepares a connection to a database file. Because the driver is synchronous, a statement does not wait for the lock
- * of another process: it fails immediately, and its caller repeats it. The file gets a write-ahead log (WAL), so that
- * reads need no lock.
- */
+/** The driver is synchronous: a statement fails at a lock, and its caller repeats it. Reads need no lock (WAL). */
 export async function prepareFile(connection: SqliteConnection): Promise<void> {
   connection.pragma('busy_timeout = 0');
   await SQLITE_LOCK.run(async () => void connection.pragma('journal_mode = WAL'));
 }
 
-/** What the service uses of a connection of libsql, which has the interface of better-sqlite3. */
+/** What libsql has of the interface of better-sqlite3. */
 export interface SqliteConnection {
   prepare(sql: string): {
     all(...parameters: unknown[]): unknown[];
@@ -44,10 +40,7 @@ export class SqliteStatements {
     return this.prepare(sql).run(...parameters.map(asStored)).changes;
   }
 
-  /**
-   * SQLite stores a time as text without a zone. `select` returns it as a Date, as mysql2 does. Because an expression
-   * such as `MAX(won_at) AS last_won_at` has no type on SQLite, `select` recognizes a time by its name.
-   */
+  /** SQLite stores times as text. `MAX(won_at) AS last_won_at` has no type there, so its name decides. */
   private timeColumnsOf(statement: PreparedStatement): string[] {
     const known = this.timeColumns.get(statement);
     if (known) return known;

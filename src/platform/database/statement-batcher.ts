@@ -6,7 +6,6 @@ import { STATEMENT_INDEX, type Statement } from './statement.js';
 const MAX_BATCH_STATEMENTS = 16;
 const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_STATEMENTS];
 
-/** A statement that its tick will send, and the promise of its result. */
 class WaitingStatement<Result> {
   resolve!: (result: Result) => void;
   reject!: (error: unknown) => void;
@@ -18,24 +17,19 @@ class WaitingStatement<Result> {
   constructor(readonly parameters: SqlValue[]) {}
 }
 
-/** How statements of one kind, SELECT or INSERT, are sent as one. */
 interface BatchRules<Result> {
   /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
   readonly mayPad: boolean;
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
-  /** Splits the result of a batch into the results of its `size` statements. */
   split(result: Result, size: number): Result[];
   /** Copies a result for one more caller with equal parameters. Without it, each use is sent. */
   copy?(result: Result): Result;
 }
 
 /**
- * Combines up to 16 uses of a declared statement in the same event-loop tick into one statement. A busy process reads
- * several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement that is
- * used only once in its tick is sent unchanged; one that is not declared as batched is sent at once, too.
- *
- * Consecutive uses with the same parameters are sent only once, because many requests of one agent check the same
- * token.
+ * Combines up to 16 uses of a declared statement in the same event-loop tick into one, because a round trip costs more
+ * than the statement (docs/performance.md). Consecutive uses with the same parameters are sent only once, because many
+ * requests of one agent check the same token.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
@@ -84,9 +78,8 @@ export class StatementBatcher<Result> {
       const results = split(await send(statement.text(MYSQL_DIALECT, size), parameters), size);
       for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
     } catch (error) {
-      // One statement's error, such as a duplicate key, must not fail the others, so each is sent alone. If the
-      // database is unavailable or has rolled the batch back, all fail, and `Database` sends them again after a
-      // rollback.
+      // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,
+      // and `Database` sends them again after a rollback.
       for (const each of waiting)
         if (isUnavailable(error)) each.reject(error);
         else void this.sendTogether(statement, [each], 1);
@@ -108,7 +101,6 @@ export function copyRows(rows: unknown[]): unknown[] {
   return rows.map((row) => ({ ...(row as object) }));
 }
 
-/** Gives each row of a batch of SELECTs to its statement, without the statement's index. */
 export function splitRows(rows: unknown[], size: number): unknown[][] {
   const results: unknown[][] = Array.from({ length: size }, () => []);
   for (const { [STATEMENT_INDEX]: index, ...row } of rows as Record<string, unknown>[]) {

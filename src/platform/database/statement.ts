@@ -27,7 +27,6 @@ function assertCanBeBatched({ columns, from }: BatchedSelect): void {
 
 /** A statement, declared once as a constant. Its text is composed once for each dialect and size of a batch. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
-  /** Exists only as a type. */
   declare protected readonly parameters: Parameters;
   private readonly texts = new Map<SqlDialect, string[]>();
 

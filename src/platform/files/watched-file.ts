@@ -3,10 +3,8 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Gauge } from 'prom-client';
 import { MetricsRegistry } from '../metrics.js';
 
-/** The files that the service checks for changes while it runs. */
 export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'REGISTRY_FILE' | 'ADMIN_TOKEN_FILE' | 'ADMIN_TOKENS_FILE';
 
-/** Shows which files are unusable now. The service then keeps using their previous content, or a part of it. */
 @Injectable()
 export class FileErrors {
   private readonly gauge: Gauge<'file'>;
@@ -29,35 +27,21 @@ const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
 export const SETTLE_TIME_MS = 200;
 
-/** How a file is read, compared and used. */
 interface WatchedFileRules<Content> {
   read(): Promise<Content>;
   isSame(one: Content, other: Content): boolean;
-  /** The content that was used last. */
   current: Content;
-  /**
-   * Applies new content and returns `false` if it stays without effect. Throws an Error, whose message contains no value
-   * of the file, if the content is unusable.
-   */
+  /** Returns `false` for content without effect. Throws an Error without values of the file if it is unusable. */
   use(content: Content): unknown;
-  /** The interval between two checks; 2 s if omitted. */
   checkIntervalMs?: number;
-  /**
-   * Set this if `use` applies a part of unusable content: what then stays in use, for the log. If the file later
-   * contains the previous content again, that content is used again.
-   */
+  /** Set if `use` applies a part of unusable content: what stays in use, for the log. */
   partInUse?: string;
 }
 
-/**
- * Checks a file for changes by comparing its content, because a cluster replaces mounted files by swapping symbolic
- * links. While the file cannot be read or used, its previous content or a part of that content stays in use, the log
- * says why, and a metric is 1.
- */
+/** Compares the content, because a cluster replaces mounted files by swapping symbolic links. */
 export class WatchedFile<Content> {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
-  /** The message that was logged last, so that each reason is logged once. */
   private logged = '';
   /** The content that was used last; `undefined` if only a part of it was. */
   private current: Content | undefined;

@@ -7,24 +7,19 @@ import { ManagementController } from '../http/surfaces.js';
 /** A process whose writes have failed for this long is not ready. */
 const MAX_WITHOUT_WRITE_SECONDS = 10;
 
-/**
- * Knows whether the cluster may send requests to this process (docs/decisions/0028-readiness.md). The listener itself
- * responds until the application has started, so an instance of this class means that the database was usable once.
- */
+/** Until the application has started, the listener responds instead (docs/decisions/0028-readiness.md). */
 @Injectable()
 export class Readiness {
   private stopping = false;
 
   constructor(private readonly database: Database) {}
 
-  /** Why this process is not ready; `undefined` if it is ready. */
   async unreadyReason(): Promise<string | undefined> {
     if (this.stopping) return 'stopping';
     const seconds = await this.database.secondsWithoutWrite();
     return seconds < MAX_WITHOUT_WRITE_SECONDS ? undefined : 'no write to the database succeeds';
   }
 
-  /** Makes the process unready, so that the cluster stops sending requests. */
   stop(): void {
     this.stopping = true;
   }
@@ -36,12 +31,11 @@ class Health {
   status!: 'live' | 'ready';
 }
 
-/** The probes of the cluster (protocol §2.2). */
 @ManagementController('health')
 export class HealthController {
   constructor(private readonly readiness: Readiness) {}
 
-  /** Succeeds while the event loop runs. It checks nothing that a restart could not repair. */
+  /** Checks nothing that a restart could not repair. */
   @Get('live')
   @ApiRoute({
     summary: 'Liveness probe',
@@ -53,10 +47,6 @@ export class HealthController {
     return { status: 'live' };
   }
 
-  /**
-   * Fails while the process stops, and while it cannot write to the embedded database. Until the application has started,
-   * the listener responds instead.
-   */
   @Get('ready')
   @ApiRoute({
     summary: 'Readiness probe',

@@ -1,10 +1,7 @@
 import { sha256 } from '../secret.js';
 import { requestContext } from './request-context.js';
 
-/**
- * A hash of the network of the current request, so that the database stores no IP address. Hashes can only be compared
- * for the same `context`. `null` where no IP address is known.
- */
+/** A hash, so that the database stores no IP address. Only hashes of one `context` can be compared. */
 export function callerNetwork(context: string): string | null {
   const request = requestContext.current();
   return request?.ip ? sha256(`${context} ${request.network}`) : null;

@@ -5,7 +5,6 @@ import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
 import { networkOf } from '../network.js';
 
-/** The ids of a token whose signature is valid. */
 export interface TokenIds {
   jti: string;
   /** Absent for a token of a trusted issuer, which may use an email address as the subject. */
@@ -13,18 +12,14 @@ export interface TokenIds {
   client_id?: string;
 }
 
-/** The spans of one request. */
 export interface RequestTrace {
-  /** Runs a part of the request's work in a span of its own, below the span that is current. */
   span<Result>(name: string, attributes: Record<string, string>, work: () => Promise<Result>): Promise<Result>;
   end(request: FinishedRequest): void;
 }
 
 /**
- * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces
- * read it. Folders of higher levels add their own facts by declaration merging, as operator/operator-credentials.ts does.
- *
- * A class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
+ * Folders of higher levels add their own facts by declaration merging, as operator/operator-credentials.ts does. A
+ * class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
 export class RequestContext {
   /** The id in `X-Request-Id`, in the log and in the `request_id` of an error response. */
@@ -34,30 +29,20 @@ export class RequestContext {
   readonly receivedAt = performance.now();
   /** The requested grant type. It is registered, never an unknown value from the caller. */
   grant: string | undefined = undefined;
-  /** A registered client. */
   clientId: string | undefined = undefined;
-  /** A registered organization. */
   organizationId: string | undefined = undefined;
   /** The token that the request presents, if its signature is valid. */
   token: TokenIds | undefined = undefined;
-  /** The registered resource server that the request names. */
   resourceServerId: string | undefined = undefined;
-  /** The code of the error response. */
   error: string | undefined = undefined;
   /** Why the request failed, or why its token is inactive, for the operator alone. */
   reason: string | undefined = undefined;
-  /** The exception behind a 5xx response. */
   cause: unknown = undefined;
-  /**
-   * The deadline of the request's statements, by performance.now(). It begins with the first statement and is
-   * `undefined` before, because a caller may take seconds to send a body.
-   */
+  /** By performance.now(). It begins with the first statement, because a caller may take seconds to send a body. */
   deadline: number | undefined = undefined;
-  /** The spans of the request, if it is traced. */
   trace: RequestTrace | undefined = undefined;
 
   constructor(
-    /** The port that received the request. */
     readonly surface: Port,
     private readonly request: IncomingMessage,
   ) {
@@ -65,15 +50,11 @@ export class RequestContext {
     this.method = request.method ?? '';
   }
 
-  /**
-   * The caller's IP address, according to TRUST_PROXY. A getter, because few requests need it and computing it costs
-   * time.
-   */
+  /** By TRUST_PROXY. A getter, because few requests need it and computing it costs time. */
   get ip(): string {
     return (this.request as Request).ip ?? '';
   }
 
-  /** The context with the facts about its response. */
   finish(route: string, status: number): FinishedRequest {
     return Object.assign(this, { route, status, milliseconds: performance.now() - this.receivedAt });
   }
@@ -83,7 +64,6 @@ export class RequestContext {
     return routeOf((this.request as Request).route?.path);
   }
 
-  /** The network of one address holder: the caller's IPv4 address, or the /64 of its IPv6 address. */
   get network(): string {
     return networkOf(this.ip);
   }
@@ -95,7 +75,6 @@ type OptionalFacts = Pick<
   'grant' | 'clientId' | 'organizationId' | 'token' | 'resourceServerId' | 'error' | 'reason' | 'cause' | 'trace'
 >;
 
-/** A request after its response, for the log, the metrics and the traces. */
 export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' | 'method'>, Partial<OptionalFacts> {
   /** The pattern of the route, `none` if no route matched. It is never the path that the caller sent. */
   route: string;
@@ -105,7 +84,6 @@ export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' |
   milliseconds: number;
 }
 
-/** Runs work in a span of the current request. Without tracing, it runs the work alone. */
 export function traced<Result>(
   name: string,
   attributes: Record<string, string>,
@@ -120,7 +98,6 @@ export const STATEMENTS_TIMEOUT_MS = 2_800;
 
 const storage = new AsyncLocalStorage<RequestContext>();
 
-/** Gives code the context of the request that it runs for, without handing it through every function. */
 export const requestContext = {
   /** The context of the current request; `undefined` outside of requests, as in a command. */
   current(): RequestContext | undefined {
@@ -142,26 +119,21 @@ export const requestContext = {
     return context.deadline - performance.now();
   },
 
-  /** Sets facts about the current request, if there is one. */
   set(facts: Partial<RequestContext>): void {
     const context = storage.getStore();
     if (context) Object.assign(context, facts);
   },
 
-  /** Runs work, and everything that it waits for, in a context. */
   run<Result>(context: RequestContext, work: () => Result): Result {
     return storage.run(context, work);
   },
 };
 
-/**
- * Request ids that are accepted from callers: long enough for a UUID or a trace id, too short for markup or a log line.
- */
+/** Long enough for a UUID or a trace id, too short for markup or a log line. */
 const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 /** `traceparent` of W3C Trace Context, with the trace id, the parent id and the flags. */
 export const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The id of a request: from `X-Request-Id`, else the id of its trace, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {
   const { 'x-request-id': given, traceparent } = headers;
   if (typeof given === 'string' && REQUEST_ID.test(given)) return given;

@@ -16,10 +16,8 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { type FinishedRequest, type RequestTrace, TRACEPARENT } from '../request-context/request-context.js';
 
-/** How long a stop waits for a receiver that does not respond. */
 const STOP_TIMEOUT_MS = 1_000;
 
-/** The span that the running code belongs to. */
 const contexts = new AsyncLocalStorage<Context>();
 
 /** Sends traces by OTLP over HTTP, in the background. Spans that the receiver does not take in time are discarded. */
@@ -44,7 +42,6 @@ export class OtlpTracing {
     return new OtlpRequestTrace(this.tracer, span, trace.setSpan(parent, span));
   }
 
-  /** Sends the spans that are still buffered. */
   async stop(): Promise<void> {
     const shutdown = this.provider.shutdown().catch(() => undefined);
     await Promise.race([shutdown, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);

@@ -21,16 +21,13 @@ const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package
 /** A constant salt, because files are looked up by their hash. */
 const SALT = Buffer.from('customer-authorization registry');
 
-/** The identity of a registry file. */
 export interface FileContent {
   /** The hash of the text and of the secret files that it names. */
   contentHash: string;
   textHash: string;
-  /** The top-level `revision`. */
   revision: number | undefined;
 }
 
-/** What is recorded about the file in force. */
 export interface AppliedState extends FileContent {
   passwordGroups: PasswordGroups | null;
   /** The revision of the registry with the content of the file; `null` if each start must check the file. */
@@ -54,10 +51,7 @@ export async function contentOf({ text, secretsText }: RegistrySource, revision?
   return { contentHash, textHash, revision: typeof revision === 'number' ? revision : undefined };
 }
 
-/**
- * The registry files that were applied. A process recognizes the file in force by its bytes, so that a start with it
- * checks nothing.
- */
+/** A process recognizes the file in force by its bytes, so that a start with it checks nothing. */
 @Injectable()
 export class AppliedFiles {
   constructor(
@@ -66,17 +60,12 @@ export class AppliedFiles {
     private readonly grants: GrantSettingsClasses,
   ) {}
 
-  /** The row of the file in force. */
   async latest(reads: Reads): Promise<AppliedRegistryFile | undefined> {
     const [row] = await findRows(reads, AppliedRegistryFile, { order: { sequence: 'DESC' }, take: 1 });
     return row;
   }
 
-  /**
-   * Whether the registry of the database has the content of a file. The file was then applied last, without a warning,
-   * and the log shows that no operator has changed the registry with SQL since. Only the file can change its entries
-   * (protocol §8.9).
-   */
+  /** Only the file can change its entries (protocol §8.9), and the log shows changes that an operator made with SQL. */
   async isInForce(source: RegistrySource): Promise<boolean> {
     const latest = await this.latest(this.database);
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
@@ -86,15 +75,12 @@ export class AppliedFiles {
   }
 
   /**
-   * Rejects an old content: it was applied before and has been replaced since. A content with a higher `revision` than
-   * all files before is never superseded.
+   * Rejects a content that was replaced, unless its `revision` is higher than all before. A replaced text stays
+   * superseded when only its secret files have changed, because an old pod has the old text together with new secret
+   * files.
    *
-   * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
-   * together with new secret files.
-   *
-   * Without the lock on the registry's revision, another process can apply this content between the two reads. This
-   * content is then in force and not superseded. So both reads are repeated until the file in force has not changed
-   * meanwhile.
+   * Without the lock on the registry's revision, another process can apply this content between the two reads. So both
+   * reads are repeated until the file in force has not changed meanwhile.
    *
    * @throws SupersededRegistryFileError
    */
@@ -107,7 +93,7 @@ export class AppliedFiles {
     }
   }
 
-  /** Records that a file is in force. The caller must hold the lock on the registry's revision. */
+  /** The caller must hold the lock on the registry's revision. */
   async remember(manager: EntityManager, state: AppliedState): Promise<void> {
     const latest = await this.latest(manager);
     const { contentHash, textHash, revision, passwordGroups, registryRevision } = state;
@@ -127,7 +113,6 @@ export class AppliedFiles {
     await manager.insert(AppliedRegistryFile, { ...row, ...columns });
   }
 
-  /** The hash of what a file is checked with: the version of the service and the names of its grants. */
   private grantsHash(): string {
     return sha256(JSON.stringify([SERVICE_VERSION, ...this.grants.names()]));
   }

@@ -6,7 +6,6 @@ import { RegistryFile } from './registry-file.js';
 import { RegistrySource } from './registry-source.js';
 import { RegistryFileError } from './yaml-document.js';
 
-/** Applies REGISTRY_FILE at the start, and again when the file or a secret file that it names changes. */
 @Injectable()
 export class FollowedRegistryFile implements OnApplicationShutdown {
   private readonly logger = new Logger(FollowedRegistryFile.name);
@@ -27,12 +26,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     );
   }
 
-  /**
-   * Applies the file and watches it. If the file is superseded, the process uses the registry of the database. If a
-   * later version of the file is invalid, the registry does not change.
-   *
-   * @throws RegistryFileError with every violation of the present file
-   */
+  /** @throws RegistryFileError with every violation. Later, an invalid file changes nothing. */
   async follow(path: string): Promise<void> {
     const first = await RegistrySource.read(path);
     let latest = first; // the last source that was read

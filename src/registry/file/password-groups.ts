@@ -2,15 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { sha256 } from '../../platform/secret.js';
 import { slowHash } from '../agent-password.js';
 
-/** A password in a registry file, with the stored hash that belongs to it. */
 export interface ListedPassword {
-  /** The key of the entry. */
   key: string;
   password: string;
   storedHash: string;
 }
 
-/** The slow hashes of groups of passwords, with their salt in hexadecimal. */
+/** The salt is in hexadecimal. */
 export interface PasswordGroups {
   salt: string;
   hashes: string[];
@@ -21,12 +19,7 @@ const GROUP_COUNT = 32;
 const SALT_BYTES = 16;
 const EMPTY_GROUP = '';
 
-/**
- * The keys of passwords that are known to match their stored hashes, because the hash of their group has not changed. A
- * group costs one slow hash instead of one for each password.
- *
- * @param known the groups of the file in force
- */
+/** The keys of passwords that match, because the hash of their group has not changed: one slow hash for each group. */
 export async function unchangedPasswords(
   passwords: ListedPassword[],
   known: PasswordGroups | null,
@@ -39,11 +32,7 @@ export async function unchangedPasswords(
   );
 }
 
-/**
- * The groups to store for passwords that match their stored hashes; `null` if the passwords are few.
- *
- * @param unchanged the keys of `unchangedPasswords`
- */
+/** `null` if the passwords are few. `unchanged` are the keys of `unchangedPasswords`. */
 export async function passwordGroups(
   passwords: ListedPassword[],
   known: PasswordGroups | null,

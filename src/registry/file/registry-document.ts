@@ -23,12 +23,7 @@ for (const { list } of REGISTRY_RESOURCES) {
   IsOptional()(RegistryDocument.prototype, list);
 }
 
-/**
- * Validates a document and its entries by their classes. The violations are unreadable secret files, unknown fields and
- * wrong types.
- *
- * @returns the entries with the secrets of their files, without list items that are no mappings, and the violations
- */
+/** The entries have the secrets of their files. Items that are no mappings are left out. */
 export async function validateDocument(plain: PlainDocument, secrets: SecretFiles): Promise<[EntriesOf, string[]]> {
   const lists = REGISTRY_RESOURCES.filter(({ list }) => Array.isArray(plain[list]));
   const empty = Object.fromEntries(lists.map(({ list }) => [list, []]));
@@ -56,16 +51,15 @@ export async function validateDocument(plain: PlainDocument, secrets: SecretFile
 
 const SECRET_FIELDS = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret ? [secret.field] : []));
 
-/** The contents of secret files by their names; `null` if a file cannot be read. */
+/** `null` if a file cannot be read. */
 export type SecretFiles = ReadonlyMap<string, string | null>;
 
-/** The secret files that a document names (`client_secret_file`), in the order of the document. */
+/** In the order of the document. */
 export function secretFilesIn(document: PlainDocument): string[] {
   const entries = Object.values(document).flatMap((list) => (Array.isArray(list) ? list : []));
   return [...new Set(entries.flatMap((entry) => secretFileFields(entry).map((field) => entry[`${field}_file`])))];
 }
 
-/** A copy of an entry with secrets instead of the names of their files. */
 function withSecrets(entry: Entry, path: string, secrets: SecretFiles, violations: string[]): Entry {
   const copy = { ...entry };
   for (const field of secretFileFields(entry)) {

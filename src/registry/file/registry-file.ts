@@ -26,10 +26,8 @@ import {
 } from './row-changes.js';
 import { RegistryFileError } from './yaml-document.js';
 
-/** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
 
-/** Retries when another process applies a registry file at the same time. */
 const CONCURRENT_FILE = new RetryPolicy({
   attempts: 5,
   pauseMs: () => 0,
@@ -46,15 +44,12 @@ interface ApplyOptions {
   merge?: boolean;
 }
 
-/** A file whose text and fields are parsed. */
 interface ParsedFile {
   content: FileContent;
   entriesOf: EntriesOf;
-  /** The violations that were found without the database. */
   violations: string[];
 }
 
-/** Applies a registry file to the database, and exports the registry of the database as a file. */
 @Injectable()
 export class RegistryFile {
   private readonly logger = new Logger(RegistryFile.name);
@@ -68,8 +63,7 @@ export class RegistryFile {
   ) {}
 
   /**
-   * Creates and changes the entries that the file lists, in one transaction. Removing an entry from the file does not
-   * delete the entry, but lets the admin API change it. Applying the same file again changes nothing.
+   * Removing an entry from the file does not delete the entry, but lets the admin API change it.
    *
    * @throws RegistryFileError with every violation, in which case nothing is changed
    * @throws SupersededRegistryFileError
@@ -78,11 +72,7 @@ export class RegistryFile {
     return (await this.applySource(await RegistrySource.read(path), options)) ?? this.entriesInForce();
   }
 
-  /**
-   * Applies a file that was read, as `apply` does.
-   *
-   * @returns `undefined` if the file is in force, so that nothing had to be compared
-   */
+  /** `undefined` if the file is in force, so that nothing had to be compared. */
   async applySource(source: RegistrySource, options: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
     const { force, compare, merge } = options;
     if (!compare && !merge && (await this.appliedFiles.isInForce(source))) {
@@ -98,12 +88,11 @@ export class RegistryFile {
     return CONCURRENT_FILE.run(() => this.applyParsed(file, options));
   }
 
-  /** The revision of the registry, against which a file is checked. */
   revision(): Promise<number> {
     return readRevision(this.database);
   }
 
-  /** The registry of the database as YAML (protocol §8.1), without secrets: only their hashes are stored. */
+  /** YAML (protocol §8.1), without secrets: only their hashes are stored. */
   async export(): Promise<string> {
     const lists: Record<string, object[]> = {};
     for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
@@ -115,7 +104,6 @@ export class RegistryFile {
     return stringify(lists, { aliasDuplicateObjects: false });
   }
 
-  /** The entries that belong to the registry file, in the form of the result of applying it again. */
   private async entriesInForce(): Promise<AppliedEntry[]> {
     const entries: AppliedEntry[] = [];
     for (const { entity, noun: kind, fileKey } of REGISTRY_RESOURCES) {
@@ -125,12 +113,7 @@ export class RegistryFile {
     return entries;
   }
 
-  /**
-   * Hashes the secrets of a file, and then writes it in one transaction.
-   *
-   * @throws RegistryFileError, SupersededRegistryFileError
-   * @throws StaleSecretsError if another process has changed secrets that the file lists
-   */
+  /** @throws StaleSecretsError if another process has changed secrets since they were hashed */
   private async applyParsed(file: ParsedFile, { force, merge = false }: ApplyOptions): Promise<AppliedEntry[]> {
     const { content, entriesOf } = file;
     const before = await this.revision();
@@ -159,7 +142,7 @@ export class RegistryFile {
     return applied;
   }
 
-  /** @throws RegistryFileError with all violations, including violations of the checks against the database */
+  /** @throws RegistryFileError */
   private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries): Promise<void> {
     const found = await entryViolations({
       entriesOf,

@@ -6,18 +6,13 @@ import { type PlainDocument, parseRegistryText, RegistryFileError } from './yaml
 
 const MAX_OPEN_FILES = 50;
 
-/** A registry file and the secret files that it names, as they were read. */
 export class RegistrySource {
   secrets: SecretFiles = new Map();
   private document: Promise<PlainDocument> | undefined;
 
   private constructor(readonly bytes: Buffer) {}
 
-  /**
-   * Reads a file. If its bytes differ from those that were read before, and if it may name secret files, it is parsed.
-   *
-   * @throws RegistryFileError if the file cannot be read
-   */
+  /** Parses a new text that may name secret files. @throws RegistryFileError if the file cannot be read */
   static async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
     const bytes = await readFile(path).catch(() => {
       throw new RegistryFileError(['the file cannot be read']);
@@ -33,12 +28,10 @@ export class RegistrySource {
     return this.bytes.toString('utf8');
   }
 
-  /** The names and the contents of the secret files. */
   get secretsText(): string {
     return JSON.stringify([...this.secrets]);
   }
 
-  /** Whether both have the same bytes in all files. */
   equals(other: RegistrySource): boolean {
     return this.bytes.equals(other.bytes) && this.secretsText === other.secretsText;
   }
@@ -49,7 +42,6 @@ export class RegistrySource {
     return this.document;
   }
 
-  /** Releases the memory of the parsed text. */
   forgetDocument(): void {
     this.document = undefined;
   }

@@ -10,13 +10,12 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import type { StoredEntries } from '../stored-entries.js';
 import { type ListedPassword, type PasswordGroups, passwordGroups, unchangedPasswords } from './password-groups.js';
 
-/** The rows that a file lists for one resource, in its order and without generated keys. */
+/** Without generated keys. */
 export interface ListedRows {
   resource: RegistryResource;
   rows: ObjectLiteral[];
 }
 
-/** Another process has changed secrets since the secrets of a file were compared with their stored hashes. */
 export class StaleSecretsError extends Error {
   constructor() {
     super('another process changed the same secrets at the same time; apply the registry file again');
@@ -28,12 +27,7 @@ type FindRow = (resource: RegistryResource, entry: Entry) => ObjectLiteral | und
 /** Entries whose secrets are hashed at once. The event loop serves requests between two portions. */
 const ENTRIES_PER_PORTION = 100;
 
-/**
- * The rows of a document, and the password groups of its file as soon as these rows are stored. Hashes of passwords take
- * long: they are computed here, before the transaction, and only for passwords that may have changed.
- *
- * @param known the password groups of the file in force
- */
+/** Hashes are computed before the transaction, because they take long. `known`: the groups of the file in force. */
 export async function rowsOf(
   entriesOf: EntriesOf,
   stored: StoredEntries,
@@ -60,12 +54,7 @@ export async function rowsOf(
   return { listed, groups: await passwordGroups(newPasswords, known, unchanged) };
 }
 
-/**
- * Whether the secrets of a file were compared with hashes that are no longer stored. Hashes of one password differ by
- * their salt, so that an equal password would then count as changed.
- *
- * @param before the entries that `rowsOf` has read
- */
+/** Hashes of one password differ by their salt: compared with a replaced hash, an equal password looks changed. */
 export function usesStaleSecrets(listed: ListedRows[], before: StoredEntries, present: StoredEntries): boolean {
   return listed.some(({ resource, rows }) => {
     const { secret, fileKey } = resource;
@@ -76,7 +65,6 @@ export function usesStaleSecrets(listed: ListedRows[], before: StoredEntries, pr
   });
 }
 
-/** The passwords of a document whose entries have a row. */
 function passwordsIn(entriesOf: EntriesOf, findRow: FindRow): ListedPassword[] {
   return REGISTRY_RESOURCES.flatMap((resource) => {
     const { secret } = resource;
@@ -94,20 +82,13 @@ function passwordKey({ list, fileKey }: RegistryResource, entry: Entry): string 
   return `${list}/${entry[fileKey.field]}`;
 }
 
-/** One entry of a registry file, and the result of applying it. */
 export interface AppliedEntry {
-  /** The kind of entry in messages for the operator: `resource server`. */
   kind: string;
-  /** The key of the registry file. */
   id: string;
   outcome: 'created' | 'changed' | 'unchanged';
 }
 
-/**
- * Compares the rows of a file with the stored rows. A merged file owns no entries and releases none (protocol §8.10).
- *
- * @returns the entries of the file, and the changes that applying it makes
- */
+/** A merged file owns no entries and releases none (protocol §8.10). */
 export async function compareRows(listed: ListedRows[], stored: StoredEntries, merge: boolean) {
   const entries: AppliedEntry[] = [];
   const changes: EntryChange[] = [];
@@ -127,7 +108,6 @@ export async function compareRows(listed: ListedRows[], stored: StoredEntries, m
   return { entries, changes };
 }
 
-/** The change that a row of a file causes; `undefined` if the stored row is the same. */
 function changeOf(resource: RegistryResource, listed: ObjectLiteral, current: ObjectLiteral | undefined) {
   const { column, isGenerated } = resource.key;
   if (!current) {

@@ -7,10 +7,8 @@ import { type Document, parseDocument } from 'yaml';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { prototypeKeyViolations } from '../../platform/validation-violations.js';
 
-/** A registry file before its fields are validated. */
 export type PlainDocument = Record<string, unknown>;
 
-/** What the thread that parses a registry file sends: the parts of the document, each serialized. */
 export type WorkerMessage = { parts: Uint8Array[] } | { violations: string[] };
 
 /** The nodes of the parser take about 65 times the memory of the text that is parsed at once. */
@@ -18,7 +16,6 @@ const ITEMS_PER_PORTION = 200;
 
 /** A line without indentation that is no field, item, comment or empty line. */
 const OTHER_LINE = /(?:^|\n)(?!\w+:(?:\s|$)|-\s|[ \t#\r\n]|$)/;
-/** Lines that are empty or comments. */
 const NO_CONTENT = /^(?:[ \t]*(?:#.*)?(?:\r?\n|$))*$/;
 /** A list in block style: its key, and the indentation of its items after lines that are empty or comments. */
 const LIST = /^(\w+:)[ \t]*(?:#.*)?\r?\n(?:[ \t]*(?:#.*)?\r?\n)*( *)-\s/;
@@ -28,22 +25,14 @@ const MIN_WORKER_CHARACTERS = 50_000;
 
 const WORKER = new URL('./yaml-worker.js', import.meta.url);
 
-/**
- * A registry file that is rejected as a whole. Each violation has a position or a path but no value, because a value may
- * be a secret.
- */
+/** A violation has a position or a path but no value, because a value may be a secret. */
 export class RegistryFileError extends Error {
   constructor(readonly violations: string[]) {
     super(`the registry file is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
-/**
- * Parses the text of a registry file. A long text is parsed in a thread of its own, so that the process serves requests
- * meanwhile. For the same reason, the result of the thread is read in parts.
- *
- * @throws RegistryFileError
- */
+/** A thread parses a long text, and its result is read in parts, so that the process serves requests. */
 export async function parseRegistryText(text: string): Promise<PlainDocument> {
   // without the compiled program of the thread, as in tests that run the sources
   if (text.length < MIN_WORKER_CHARACTERS || !existsSync(WORKER)) return parseYaml(text);
@@ -67,12 +56,9 @@ async function joined(parts: Uint8Array[]): Promise<PlainDocument> {
 }
 
 /**
- * Parses a text in portions, because the parser needs memory for the whole text that it parses. If a portion is no
- * YAML, the whole text is parsed: a violation has the line of the whole text, and an alias may name an anchor of another
- * portion.
- *
- * @returns the parts of the document. A list of a part continues the list of the part before.
- * @throws RegistryFileError
+ * The parser needs memory for the whole text. If a portion is no YAML, the whole text is parsed: a violation has the
+ * line of the whole text, and an alias may name an anchor of another portion. A list of a part continues the list of
+ * the part before.
  */
 export function parseInPortions(text: string): PlainDocument[] {
   try {
@@ -82,7 +68,6 @@ export function parseInPortions(text: string): PlainDocument[] {
   }
 }
 
-/** Splits a text at its top-level fields, and at the items of its lists in block style. */
 export function yamlPortions(text: string): string[] {
   const fields = text.split(/(?<=\n)(?=\w+:\s)/);
   const names = fields.map((field) => /^\w+:/.exec(field)?.[0]);

@@ -5,7 +5,6 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
-/** The name of all rules for lists of strings. */
 export const ARE_TEXTS = 'areTexts';
 
 /** A client id (RFC 6749 appendix A.1), limited to characters that need no encoding in URLs and Basic credentials. */
@@ -15,7 +14,6 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The length of all scopes of an entry together, separated by spaces, as codes store them. */
 const MAX_SCOPE_CHARACTERS = 1_000;
 
-/** The name of the rule for `public_clients`. */
 export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
 /** An organization lists at most this many client ids, so that they fit into a column of 64 KB. */
@@ -31,10 +29,8 @@ export const IsPublicClients = () =>
     `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
   );
 
-/** The secret of a client or resource server. */
 export const Secret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
 
-/** The password of an agent. */
 export const Password = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPassword);
 
 /** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */

@@ -5,19 +5,17 @@ import { sha256 } from '../../platform/secret.js';
 import { declaredProperties } from '../../platform/validation.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 
-/** How secrets of one kind are hashed. */
 export interface SecretKind {
   hash(secret: string): Promise<string>;
   matches(hash: string, secret: string): Promise<boolean>;
 }
 
-/** A secret of a program. A fast hash is enough, because an attacker cannot guess it. */
+/** A fast hash is enough, because an attacker cannot guess the secret of a program. */
 export const RANDOM_SECRET: SecretKind = {
   hash: async (secret) => sha256(secret),
   matches: async (hash, secret) => hash === sha256(secret),
 };
 
-/** A password of a person. Its hash is slow. */
 export const PASSWORD: SecretKind = {
   hash: hashPassword,
   matches: (hash, password) => isPasswordOf(hash, password),
@@ -26,58 +24,39 @@ export const PASSWORD: SecretKind = {
 /** Columns of a row. A column that is `undefined` keeps its stored value. */
 export type Columns<Row> = { [Column in keyof Row]?: Row[Column] | undefined };
 
-/** A field of an entry, and its column. */
 interface FieldAndColumn<Field, Column> {
   field: Field;
   column: Column;
 }
 
-/**
- * The description of a resource for the registry file, the admin API, the export, the OpenAPI document and the audit.
- */
 interface Description<Entry, Row, Field, Column> {
   /** The name of an entry in messages: `resource server`. */
   noun: string;
-  /** The class that validates an entry. */
   entry: Type<Entry>;
   entity: Type<Row>;
   /** How the admin API identifies an entry: by a UUID that the service generates, or by a key of the caller's choice. */
   key: FieldAndColumn<Field | 'id', Column> & { isGenerated?: boolean };
   /** How the registry file identifies an entry; `key` if omitted. */
   fileKey?: FileKey<Field, Column>;
-  /** Settings of grants by their names. */
   grantSettings?: Field;
-  /** A list of names of grants. */
   grantTypes?: Field;
   /** Fields that have the key of an entry of another resource. */
   references?: (FieldAndColumn<Field, Column> & { resource: RegistryResource })[];
-  /**
-   * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
-   * `RegistryEditor.renewSecret` returns a secret, once: the new one. The registry file may name a file instead
-   * (`FIELD_file`).
-   */
+  /** Stored as a hash. The registry file may name a file instead (`FIELD_file`). */
   secret?: FieldAndColumn<Field, Column> & {
     kind: SecretKind;
-    /** Further columns that a new secret sets. */
     alsoSets?: Columns<Row>;
-    /** Whether each entry has a secret: a new entry needs one, and none can be removed. */
+    /** A new entry needs one, and none can be removed. */
     isRequired: boolean;
   };
-  /**
-   * Fields that keep their stored value if an entry omits them. Their columns are the values of a new row, and of a row
-   * whose patch sets the field to `null`.
-   */
+  /** Fields that keep their value if an entry omits them, with the columns of a new row and of a patch to `null`. */
   retainedFields?: { [Name in Field & string]?: Columns<Row> };
-  /**
-   * Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. Absent if the
-   * entry has no tokens.
-   */
+  /** A change of one ends the tokens of the entry, as its deletion does. Absent if the entry has no tokens. */
   tokensEndWith?: { [Name in Field & string]?: Column };
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   /** A warning about accepted entries of the file. `stored` is the row of the entry before the file is applied. */
   warning?: { appliesTo(entry: Entry, stored: Row | undefined): boolean; text: string };
-  /** The optional fields in the example of a new entry, and the field in the example of a change. */
   exampleFields?: (Field & string)[];
   exampleChange?: Field & string;
   /** Fields that only the responses of the admin API have, with their rules. No request may send them. */
@@ -93,11 +72,9 @@ interface Description<Entry, Row, Field, Column> {
 }
 
 interface FileKey<Field, Column> extends FieldAndColumn<Field, Column> {
-  /** The form in which a key is stored and compared. */
   normalize?(key: string): string;
 }
 
-/** A resource whose classes are not known at compile time. */
 export interface RegistryResource extends Description<object, ObjectLiteral, string, string> {
   auditKind: AuditParty['kind'];
   /** The list in the registry file and in responses: `resource_servers`. */
@@ -106,12 +83,10 @@ export interface RegistryResource extends Description<object, ObjectLiteral, str
   path: string;
   fileKey: FileKey<string, string>;
   references: (FieldAndColumn<string, string> & { resource: RegistryResource })[];
-  /** @param secret the columns of a new secret */
   toRow(entry: object, secret?: Columns<ObjectLiteral>): Columns<ObjectLiteral>;
   toEntry(row: ObjectLiteral): object;
 }
 
-/** Checks a description against the classes of its entries and rows. */
 export function defineResource<Entry extends object, Row extends ObjectLiteral>(
   definition: Description<Entry, Row, keyof Entry & string, keyof Row & string>,
 ): RegistryResource {

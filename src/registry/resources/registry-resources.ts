@@ -5,9 +5,7 @@ import type { RegistryResource } from './registry-resource.js';
 import { resourceServerResource } from './resource-server.resource.js';
 
 /**
- * The resources of the registry in the order of its file: a resource follows those that it refers to.
- *
- * A resource is one of the kinds of registry entries. A new one needs:
+ * In the order of the file: a resource follows those that it refers to. A new resource needs:
  *
  * - an entity with a column `owned_by_file`, and a migration (src/migrations)
  * - a file `x.resource.ts` with an entry class and `defineResource`, and a line here
