@@ -172,6 +172,20 @@ describe('a bounded queue', () => {
     expect(await result).toBe('done');
   });
 
+  it('abandons a task that waits too long, and keeps no timer of a task that has begun', async () => {
+    vi.useFakeTimers();
+    const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
+    const running = controlledTask();
+    const first = queue.runWithin(1_000, running.run);
+    expect(vi.getTimerCount()).toBe(0);
+    const late = expect(queue.runWithin(1_000, async () => 'never')).rejects.toThrow(AbandonedTaskError);
+    vi.advanceTimersByTime(1_000);
+    await late;
+    running.resolve('done');
+    expect(await first).toBe('done');
+    vi.useRealTimers();
+  });
+
   it('runs the next task after a task that fails', async () => {
     const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
     const failing = queue.run(() => Promise.reject(new Error('a failure')));

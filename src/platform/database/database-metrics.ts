@@ -5,6 +5,7 @@ import type { SqlClient } from './sql-client.js';
 
 /** Counts statements by their outcome: `done`, `repeated`, `unavailable` or `failed`. */
 export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Counter<'outcome'> {
+  const statements = metrics.counted('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
   const usage = () => client.usage?.();
   new Gauge({
     name: 'cas_database_connections',
@@ -33,7 +34,7 @@ export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Co
     'Statements rejected, because too many statements waited already.',
     () => usage()?.rejected ?? 0,
   );
-  return metrics.counted('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
+  return statements;
 }
 
 /** Statements must fail for this long without any success before the log calls it an outage. */
