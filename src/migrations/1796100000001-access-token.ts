@@ -2,40 +2,38 @@ import type { QueryRunner, TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 export class AccessToken1796100000001 extends CreateTables {
-  protected tables(its: Columns): TableOptions[] {
-    return [
-      {
-        name: 'revocation',
-        columns: [
-          its.key('kind', 16),
-          its.key('value', 255),
-          its.time('issued_before'),
-          its.time('expires_at'),
-          its.bigInteger('position', NULLABLE),
-          its.time('published_until', NULLABLE),
-          its.integer('generation', NULLABLE),
-          its.text('audience', 16, NULLABLE),
-        ],
-        indices: [
-          ...expiryIndex('revocation'),
-          { name: 'revocation_position', columnNames: ['position'] },
-          { name: 'revocation_published_until', columnNames: ['published_until'] },
-        ],
-      },
-      { name: 'recorded_value', columns: [its.key('name', 64), its.integer('value')] },
-      {
-        name: 'revocation_feed',
-        columns: [
-          its.integer('id', { isPrimary: true }),
-          its.bigInteger('position'),
-          its.text('publisher', 36),
-          its.flag('has_backlog'),
-          its.integer('entries', { default: 0 }),
-          its.integer('entries_count', { default: 0 }),
-        ],
-      },
-    ];
-  }
+  protected readonly tables = (its: Columns): TableOptions[] => [
+    {
+      name: 'revocation',
+      columns: [
+        its.key('kind', 16),
+        its.key('value', 255),
+        its.time('issued_before'),
+        its.time('expires_at'),
+        its.bigInteger('position', NULLABLE),
+        its.time('published_until', NULLABLE),
+        its.integer('generation', NULLABLE),
+        its.text('audience', 16, NULLABLE),
+      ],
+      indices: [
+        ...expiryIndex('revocation'),
+        { name: 'revocation_position', columnNames: ['position'] },
+        { name: 'revocation_published_until', columnNames: ['published_until'] },
+      ],
+    },
+    { name: 'recorded_value', columns: [its.key('name', 64), its.integer('value')] },
+    {
+      name: 'revocation_feed',
+      columns: [
+        its.integer('id', { isPrimary: true }),
+        its.bigInteger('position'),
+        its.text('publisher', 36),
+        its.flag('has_backlog'),
+        its.integer('entries', { default: 0 }),
+        its.integer('entries_count', { default: 0 }),
+      ],
+    },
+  ];
 
   override async up(runner: QueryRunner): Promise<void> {
     await super.up(runner);

@@ -2,27 +2,25 @@ import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 export class OneTimeCode1796100000004 extends CreateTables {
-  protected tables(its: Columns): TableOptions[] {
-    return [
-      {
-        name: 'one_time_code',
-        columns: [
-          its.key('hash', 64),
-          its.text('kind', 16),
-          its.text('client_id', 128),
-          its.text('subject', 36),
-          its.text('organization_id', 36),
-          its.text('scope', 1000, NULLABLE),
-          its.text('redirect_uri', 2000, NULLABLE),
-          its.text('code_challenge', 43, NULLABLE),
-          its.json('made_with'),
-          its.time('expires_at'),
-          its.time('consumed_at', NULLABLE),
-          its.text('consumed_by', 36, NULLABLE),
-          its.text('consumed_network', 64, NULLABLE),
-        ],
-        indices: [...expiryIndex('one_time_code'), { name: 'one_time_code_subject', columnNames: ['subject'] }],
-      },
-    ];
-  }
+  protected readonly tables = (its: Columns): TableOptions[] => [
+    {
+      name: 'one_time_code',
+      columns: [
+        its.key('hash', 64),
+        its.text('kind', 16),
+        its.text('client_id', 128),
+        its.text('subject', 36),
+        its.text('organization_id', 36),
+        its.text('scope', 1000, NULLABLE),
+        its.text('redirect_uri', 2000, NULLABLE),
+        its.text('code_challenge', 43, NULLABLE),
+        its.json('made_with'),
+        its.time('expires_at'),
+        its.time('consumed_at', NULLABLE),
+        its.text('consumed_by', 36, NULLABLE),
+        its.text('consumed_network', 64, NULLABLE),
+      ],
+      indices: [...expiryIndex('one_time_code'), { name: 'one_time_code_subject', columnNames: ['subject'] }],
+    },
+  ];
 }

@@ -2,19 +2,17 @@ import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables } from './schema.js';
 
 export class Consent1796100000006 extends CreateTables {
-  protected tables(its: Columns): TableOptions[] {
-    return [
-      {
-        name: 'consent',
-        columns: [
-          its.key('agent_id', 36),
-          its.key('client_id', 128),
-          its.text('scope', 1000),
-          its.text('organization_id', 36),
-          its.text('password_fingerprint', 16),
-          its.time('given_at'),
-        ],
-      },
-    ];
-  }
+  protected readonly tables = (its: Columns): TableOptions[] => [
+    {
+      name: 'consent',
+      columns: [
+        its.key('agent_id', 36),
+        its.key('client_id', 128),
+        its.text('scope', 1000),
+        its.text('organization_id', 36),
+        its.text('password_fingerprint', 16),
+        its.time('given_at'),
+      ],
+    },
+  ];
 }

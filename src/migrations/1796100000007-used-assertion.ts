@@ -2,13 +2,11 @@ import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex } from './schema.js';
 
 export class UsedAssertion1796100000007 extends CreateTables {
-  protected tables(its: Columns): TableOptions[] {
-    return [
-      {
-        name: 'used_assertion',
-        columns: [its.key('hash', 64), its.text('used_by', 36), its.time('expires_at')],
-        indices: expiryIndex('used_assertion'),
-      },
-    ];
-  }
+  protected readonly tables = (its: Columns): TableOptions[] => [
+    {
+      name: 'used_assertion',
+      columns: [its.key('hash', 64), its.text('used_by', 36), its.time('expires_at')],
+      indices: expiryIndex('used_assertion'),
+    },
+  ];
 }

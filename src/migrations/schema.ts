@@ -81,7 +81,7 @@ export async function dropTables(runner: QueryRunner, names: string[]): Promise<
 }
 
 export abstract class CreateTables implements MigrationInterface {
-  protected abstract tables(its: Columns): TableOptions[];
+  protected abstract readonly tables: (its: Columns) => TableOptions[];
 
   async up(runner: QueryRunner): Promise<void> {
     await createTables(runner, this.tables(new Columns(runner)));
