@@ -19,7 +19,6 @@ export class AdminModule implements OnModuleInit {
     private readonly denylist: Denylist,
   ) {}
 
-  /** Ends the tokens of a client that is deleted. */
   onModuleInit(): void {
     this.transactions.registerRevoker(clientResource, async (clientIds, manager) => {
       for (const clientId of clientIds) await this.denylist.revokeClient(clientId, manager);

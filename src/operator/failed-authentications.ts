@@ -12,7 +12,6 @@ const OTHER_NETWORKS = 'other';
 
 interface Attempts {
   startedAt: number;
-  /** Attempts that no audit event has reported yet. */
   unreported: number;
   last: Attempt;
 }

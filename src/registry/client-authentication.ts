@@ -22,7 +22,6 @@ export class CredentialParameters {
   client_secret?: string;
 }
 
-/** The id and the secret that a request contains, not yet verified. */
 export interface ClientCredentials {
   id?: string | undefined;
   secret?: string | undefined;

@@ -92,7 +92,6 @@ const uniqueKeys: EntryCheck = (resource, [path, entry], { firstPaths }) => {
   return [`${fieldPath(path, resource.fileKey.field)}: given more than once`];
 };
 
-/** The class that a grant declares validates its settings. */
 const grantSettings: EntryCheck = (resource, [path, entry], { settingsClasses }) => {
   const { grantSettings: field = '', auditKind } = resource;
   const settings = entry[field];

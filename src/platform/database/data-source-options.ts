@@ -9,9 +9,6 @@ import { mysqlSocket, setVerifiedHost } from '../private-members.js';
 import { rememberIdleLimit } from './mysql-transaction.js';
 import { prepareFile } from './sqlite-statements.js';
 
-/** `stream` of mysql2's options, which mysql2 declares as `any`. */
-type StreamFactory = (options: { config: { host: string; port: number } }) => Socket;
-
 /**
  * TLS 1.2 or later (RFC 9325 §3.1.1), with a certificate of a trusted authority for the host of DATABASE_URL (RFC 9525
  * §6). `ssl_ca` names a file with the authorities. With only `ssl=true`, Node's own and NODE_EXTRA_CA_CERTS are
@@ -29,10 +26,9 @@ function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
  * For an IP address mysql2 passes no name. Node would then verify `localhost`: it would reject certificates for IP
  * addresses, and accept a certificate for `localhost` from every server.
  */
-const connectToIp: StreamFactory = ({ config }) => {
-  const { host, port } = config;
+function connectToIp({ config: { host, port } }: { config: { host: string; port: number } }): Socket {
   return setVerifiedHost(connect({ host, port, keepAlive: true, noDelay: true }), host);
-};
+}
 
 /** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
 const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO';

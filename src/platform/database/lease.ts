@@ -4,7 +4,6 @@ import { dialectOf } from './sql-dialect.js';
 /** `GET_LOCK` does not work, because each node of a Galera cluster has its own locks. */
 export interface Lease {
   name: 'migration' | 'purge';
-  /** The random id of the run that acquires the lease. */
   owner: string;
 }
 

@@ -46,7 +46,6 @@ export const IDEMPOTENT_STATEMENT = new RetryPolicy({
 /** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
 export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRolledBack });
 
-/** A lock of a SQLite file that another process holds, at the start and in commands. */
 export const SQLITE_LOCK = new RetryPolicy({ attempts: 500, pauseMs: () => 10, isRetryable: isLocked });
 
 /** A read of many pages, which would be lost if one page were slow. */

@@ -7,7 +7,6 @@ export interface PoolUsage {
   idle: number;
   limit: number;
   waiting: number;
-  /** Statements rejected since the start, because too many waited already. */
   rejected: number;
 }
 
@@ -22,7 +21,6 @@ export interface SqlClient {
   /** As one transaction. Resolves to the numbers of rows that the writes matched. */
   executeTogether(writes: BoundWrite[]): Promise<number[]>;
 
-  /** @param timeoutMs limit of the wait for a connection and of the work together */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
 
   usage?(): PoolUsage;

@@ -4,7 +4,6 @@ import { Database } from '../database/database.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 
-/** A process whose writes have failed for this long is not ready. */
 const MAX_WITHOUT_WRITE_SECONDS = 10;
 
 /** Until the application has started, the listener responds instead (docs/decisions/0028-readiness.md). */

@@ -3,7 +3,6 @@ import type { DestinationStream } from 'pino';
 
 const WRITE_THRESHOLD_BYTES = 32 * 1024;
 const MAX_RETAINED_BYTES = 4 * 1024 * 1024;
-/** The maximum time until a line is written, even if no other line follows. */
 const WRITE_INTERVAL_MS = 200;
 /** A write that takes longer counts as one that never ends. */
 const WRITE_TIMEOUT_MS = 1_000;

@@ -22,7 +22,6 @@ export interface RequestTrace {
  * class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
 export class RequestContext {
-  /** The id in `X-Request-Id`, in the log and in the `request_id` of an error response. */
   readonly id: string;
   readonly method: string;
   /** When the head of the request had arrived, by performance.now(). */
@@ -69,7 +68,6 @@ export class RequestContext {
   }
 }
 
-/** What the log, the metrics and the traces read only if it is known. */
 type OptionalFacts = Pick<
   RequestContext,
   'grant' | 'clientId' | 'organizationId' | 'token' | 'resourceServerId' | 'error' | 'reason' | 'cause' | 'trace'
