@@ -49,9 +49,8 @@ export class AccessTokens {
   private readonly issuer: string;
   private readonly prefix: string;
   /**
-   * The tokens whose signature was verified most recently, by the hash of the token. This memory only saves the check
-   * of the signature: at each use, the service still checks the key and the times, and asks the database whether the
-   * token has ended (docs/decisions/0032-verified-tokens.md). A change of the key file replaces all keys.
+   * By the hash of the token. Only the check of the signature is saved: each use checks the key, the times and the
+   * denylist again (decision 0032). A change of the key file replaces all keys.
    */
   private readonly verified = new RecentMap<{ claims: AccessTokenClaims; key: SigningKey }>(MAX_VERIFIED_TOKENS);
 
@@ -74,9 +73,8 @@ export class AccessTokens {
   }
 
   /**
-   * Checks the form, signature, issuer and times of a token, but not whether the token has ended. The log line of the
-   * request gets the ids of a token only if its signature is valid. The claims are frozen, because all requests with
-   * this token share them.
+   * Does not check whether the token has ended. The log line of the request gets the ids of a token only if its
+   * signature is valid. The claims are frozen, because all requests with this token share them.
    */
   inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
@@ -168,7 +166,6 @@ export function rawSignature(der: Buffer): Buffer {
   return raw;
 }
 
-/** Whether `raw`, the R and S of JWS, is a signature of the text by this key. */
 export function isSignatureValid(raw: Buffer, text: string, publicKey: KeyObject): boolean {
   return raw.length === 2 * INTEGER_BYTES && verify('sha256', Buffer.from(text), publicKey, derSignature(raw));
 }
@@ -182,9 +179,7 @@ export function derSignature(raw: Buffer): Buffer {
   return der.subarray(0, end);
 }
 
-/**
- * DER adds a zero byte before an integer whose first bit is set, and omits the leading zero bytes of a small integer.
- */
+/** DER adds a zero byte before an integer whose first bit is set, and omits other leading zero bytes. */
 function copyInteger(der: Buffer, start: number, length: number, raw: Buffer, at: number): void {
   const surplus = Math.max(0, length - INTEGER_BYTES);
   const missing = Math.max(0, INTEGER_BYTES - length);

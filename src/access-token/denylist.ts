@@ -22,9 +22,9 @@ const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
 const CLIENT_MARGIN_SECONDS = 40;
 
 /**
- * A row is published again only after a change that ends more tokens. Otherwise a caller could postpone its publication
- * forever by replaying a code again and again. A row that was kept out of the feed is published as well.
- * `published_until` is assigned first, because it reads the old `issued_before` and MySQL assigns from left to right.
+ * A row is published again only after a change that ends more tokens, so that replays of a code cannot postpone its
+ * publication. `published_until` comes first, because it reads the old `issued_before`, and MySQL assigns from left to
+ * right.
  */
 const UPDATE = writeStatement<
   [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: RevocationKind, value: string]
@@ -50,10 +50,7 @@ export class Denylist {
     private readonly recorded: RecordedValues,
   ) {}
 
-  /**
-   * Whether a token has ended (protocol §3.13): its `jti`, its family or one of its ancestors is revoked, its client
-   * was deleted after the token was issued, or its subject or its agent has a higher generation. One statement decides.
-   */
+  /** Whether a token has ended (protocol §3.13). One statement decides. */
   async hasEnded(claims: RevocableClaims): Promise<boolean> {
     const { condition, parameters } = endedCondition(claims);
     const [row] = await this.database.select(condition.statement, parameters);
@@ -67,24 +64,14 @@ export class Denylist {
     return reasonOf(await this.database.select(statement, parameters), claims);
   }
 
-  /**
-   * Ends one token and its descendants. The `jti` of a trusted issuer's token is a hash that includes the issuer.
-   *
-   * @param exp seconds since 1970; a trusted issuer's token may live longer than the tokens of this service
-   * @param aud absent for a trusted issuer's token, whose descendants are customer tokens
-   */
+  /** Ends a token and its descendants. A trusted issuer's token has no `aud`, and may live longer than own ones. */
   async revokeToken({ jti, exp, aud = 'customer-api' }: EndedToken): Promise<void> {
     const { token } = await this.recorded.retentionSeconds();
     const retentionSeconds = Math.max(exp - this.clock.seconds(), token);
     await this.revoke({ kind: 'jti', value: jti, retentionSeconds, audience: aud });
   }
 
-  /**
-   * Ends all tokens of a family, including later ones, and their descendants. The `jti` of a family's token begins with
-   * the family's id.
-   *
-   * @param isInFeed false if the limit of revocations is reached: the tokens end, but the feed gets no entry
-   */
+  /** Ends all tokens of a family, later ones included. `isInFeed` is false if the limit of revocations is reached. */
   async revokeFamily(family: string, audience: Audience, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     await this.revoke({ kind: 'family', value: family, retentionSeconds, audience, isInFeed });

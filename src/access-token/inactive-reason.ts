@@ -14,10 +14,7 @@ export interface StoredToken {
   inactiveReason?: InactiveReason;
 }
 
-/**
- * Why a token is not valid, with the sentence that `token explain` prints. The same words are in the log lines, in the
- * operator's introspection and in docs/observability.md.
- */
+/** `token explain` prints the sentences. Log lines, introspection and docs/observability.md have the names. */
 export const INACTIVE_REASONS = {
   malformed: 'The text does not have the form REGION:JWS of an access token.',
   percent_encoded: 'The text contains %3A. The caller must replace %3A by a colon.',

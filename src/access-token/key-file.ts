@@ -37,11 +37,7 @@ export class KeyFile {
     return { keys: keys.map((key) => ({ ...key, nbf: key.nbf ?? 0 })) };
   }
 
-  /**
-   * Replaces the file. On an error the file stays unchanged.
-   *
-   * @throws Error of `read` or `change`, or if another process is changing the file
-   */
+  /** An error leaves the file unchanged. @throws Error of `read` or `change`, or if another process changes the file */
   change(change: (set: PrivateKeySet) => PrivateKeySet): PrivateKeySet {
     const draft = this.openDraft();
     try {

@@ -7,10 +7,7 @@ export interface KeyValidity {
 
 export type KeyState = 'upcoming' | 'signing' | 'verifying' | 'expired';
 
-/**
- * Seconds from a rotation until the new key signs. Verifiers cache the JWKS for 5 minutes, a cluster needs a few
- * minutes to update the secret in every pod, and the rest is a reserve.
- */
+/** Verifiers cache the JWKS for 5 minutes, a cluster updates its pods within a few more, and the rest is a reserve. */
 const LEAD_SECONDS = 900;
 /** How long a process whose clock is behind may still sign with the old key. */
 const CLOCK_SKEW_SECONDS = 60;
@@ -23,12 +20,7 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
   return key.nbf === newest ? 'signing' : 'verifying';
 }
 
-/**
- * Adds a key that signs in 15 minutes, and removes expired keys. Each earlier key expires together with the last token
- * that it can sign.
- *
- * @throws Error if a rotation is under way
- */
+/** Each earlier key expires together with the last token that it can sign. @throws Error if a rotation is under way */
 export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
   if (keys.some(({ nbf }) => nbf > now)) throw new Error('the file already has an upcoming key; nothing was changed');
   const signsFrom = now + LEAD_SECONDS;
@@ -39,11 +31,7 @@ export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSe
   return { keys: [generateKey(signsFrom), ...earlierKeys] };
 }
 
-/**
- * Removes a key. The tokens that the key signed become invalid.
- *
- * @throws Error if the key does not exist, or if no other key may sign now
- */
+/** @throws Error if the key does not exist, or if no other key may sign now */
 export function withoutKey({ keys }: PrivateKeySet, kid: string, now: number): PrivateKeySet {
   const rest = keys.filter((key) => key.kid !== kid);
   if (rest.length === keys.length) throw new Error('KID: no such key');

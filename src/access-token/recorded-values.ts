@@ -11,7 +11,6 @@ import {
   writeStatement,
 } from '../platform/database/statement.js';
 
-/** The names of the recorded values. The values outlive the processes that use the database. */
 export type RecordedName =
   | 'longest_access_token_life'
   | 'longest_customer_token_life'
@@ -19,7 +18,6 @@ export type RecordedName =
   | 'revocation_feed_history'
   | PassName;
 
-/** The passes of the purge that run once a day. */
 type PassName = 'idle_customers_purged_day' | 'idle_browsers_purged_day';
 
 @Entity('recorded_value')

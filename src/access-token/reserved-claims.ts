@@ -1,7 +1,4 @@
-/**
- * The claims that a grant may not declare: those of RFC 7519 §4.1, RFC 9068 §2.2, RFC 7662 §2.2 and protocol §3.3, and
- * the fields of token info.
- */
+/** Those of RFC 7519 §4.1, RFC 9068 §2.2, RFC 7662 §2.2 and protocol §3.3, and the fields of token info. */
 export const RESERVED_CLAIMS: ReadonlySet<string> = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'],
   ...['client_id', 'auth_time', 'acr', 'amr', 'scope', 'groups', 'roles', 'entitlements'],

@@ -13,9 +13,8 @@ import { type KeyValidity, stateOf } from './key-rotation.js';
 import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
- * The keys that sign and verify access tokens. All processes share one file (protocol §3.16), and apply a change within
- * seconds. They reject a file without a key that may sign. Removing a key from the file immediately ends its tokens. A
- * key with an `exp` is used until its tokens have expired (docs/decisions/0013-key-rotation.md).
+ * All processes share one file (protocol §3.16), and apply a change within seconds. Removing a key from the file
+ * immediately ends its tokens. A key with an `exp` is used until its tokens have expired (decision 0013).
  */
 @Injectable()
 export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -60,19 +59,13 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     return signingKeyOf(this.keys, this.clock.seconds());
   }
 
-  /**
-   * Finds the key by a token's first segment. Because the segment must equal the header that this service writes, no
-   * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read (RFC 8725 §3).
-   */
+  /** The whole segment is compared, so no other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read (RFC 8725 §3). */
   keyByHeader(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);
     return key && this.clock.seconds() < key.exp ? key : undefined;
   }
 
-  /**
-   * Derives a secret of 32 bytes in base64url from each key for one purpose (HKDF, RFC 5869). The secret of the key
-   * that signs now comes first, because every process has that key.
-   */
+  /** One secret per key for a purpose (HKDF, RFC 5869). The key that signs now is first: every process has it. */
   derivedSecrets(purpose: string): string[] {
     const current = this.current();
     return [current, ...this.keys.filter((key) => key !== current)].map(({ privateKey }) => {
@@ -81,7 +74,6 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     });
   }
 
-  /** The public part of each key that signs, will sign, or signed tokens that may still be valid. */
   publicKeySet(): { keys: PublicJwk[] } {
     const now = this.clock.seconds();
     return { keys: this.keys.filter(({ exp }) => now < exp).map(({ publicJwk }) => publicJwk) };
@@ -113,9 +105,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 }
 
-/**
- * How long a new key is published before it signs: 300 s of JWKS caching, and a reserve until all processes read it.
- */
+/** 300 s of JWKS caching, and a reserve until all processes read the file. */
 const PUBLISH_BEFORE_USE_SECONDS = 360;
 
 const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;
@@ -146,7 +136,7 @@ function keysOf(text: string): SigningKey[] {
   }
 }
 
-/** Returns the path of the key file that SQLite uses by default. The first start generates the file. */
+/** SQLite uses this file by default. The first start generates it. */
 function generatedKeyFile(folder: string, clock: Clock): string {
   const path = join(folder, 'signing-keys.json');
   if (existsSync(path)) return path;
@@ -166,7 +156,6 @@ function generatedKeyFile(folder: string, clock: Clock): string {
   return path;
 }
 
-/** Exports the number of keys per state, and the seconds until the last key expires. */
 function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {
   const registers = [metrics];
   new Gauge({

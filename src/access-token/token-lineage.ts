@@ -60,15 +60,13 @@ export function revocableIds(jti: string): string[] {
   return [...new Set([familyOf(jti), jti])];
 }
 
-/** The lineage of a customer token that an agent obtains. The token ends with the agent's token and with the agent. */
+/** The token ends with the agent's token and with the agent. */
 export function lineageByAgent(agent: RevocableClaims, customerGeneration: number): TokenLineage {
   return { gen: customerGeneration, ancestors: revocableIds(agent.jti), act: actorOf(agent) };
 }
 
 /**
- * The lineage of the token that an identity transfer yields, which descends from the bearer that created the transfer.
- *
- * @param customerGeneration the customer's generation; present only if the bearer is an agent
+ * @param customerGeneration present only if the bearer is an agent
  * @throws OAuthError `invalid_grant` if the chain of transfers is too long
  */
 export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: number): TokenLineage {
@@ -80,11 +78,7 @@ export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: 
   return { gen: customerGeneration ?? bearer.gen ?? 0, ancestors, ...(act && { act }), transfers };
 }
 
-/**
- * The lineage of the token that an agent obtains with the proof of another caller. It ends with the tokens of both.
- *
- * @throws OAuthError `invalid_grant` if the proof descends from another agent, because a token has one actor
- */
+/** Ends with the tokens of both. @throws OAuthError `invalid_grant` for two agents, because a token has one actor */
 export function lineageByBoth({ act, ancestors = [], ...lineage }: TokenLineage, agent: RevocableClaims): TokenLineage {
   const actor = actorOf(agent);
   if (act && (act.sub !== actor.sub || act.iss !== actor.iss))

@@ -68,9 +68,7 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
 }
 
 /**
- * Also admits a customer's token that has expired or ended, for a route that ends it: what descends from the token may
- * live longer.
- *
+ * Also admits a customer's token that has expired or ended, for a route that ends it: its descendants may live longer.
  * @internal
  */
 @Injectable()

@@ -28,10 +28,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
   }
 }
 
-/**
- * Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1), and sets the principal as
- * the `user` of the request. All routes with a bearer token use it (protocol §2.6).
- */
+/** Reads the `Authorization` header only (RFC 6750 §2.1), for all routes with a bearer token (protocol §2.6). */
 @Injectable()
 export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   constructor(
@@ -65,7 +62,6 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
     return this.principalOf(isForeign ? await this.trustedIssuers.verify(token) : await this.verifyOwnToken(token));
   }
 
-  /** Sets the principal of a token that was verified already. */
   identify(request: Request, claims: AccessTokenClaims): Principal {
     const principal = this.principalOf(callerOf(claims));
     request.user = principal;

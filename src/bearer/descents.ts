@@ -29,8 +29,8 @@ const MAX_AGE_SECONDS = 86_400;
 const PURPOSE = 'descent of a proof';
 
 /**
- * Writes and reads the texts that tie the proof of a grant to the caller that created the proof. A text is
- * authenticated, so that a grant that returns a text of its caller gives no token (decision 0036).
+ * Writes and reads the texts that tie the proof of a grant to the caller that created it. They are authenticated, so
+ * that a grant that returns a text of its caller gives no token (decision 0036).
  */
 @Injectable()
 export class Descents {

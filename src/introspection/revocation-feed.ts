@@ -12,16 +12,12 @@ import { cursorAfter, wordsOf } from '../registry/page-query.js';
 export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;
 export type FeedView = (typeof FEED_VIEWS)[number];
 
-/**
- * The view of a resource server. Customer tokens also descend from agents' tokens, so that the view of `customer-api`
- * contains that of `agent-api`.
- */
+/** Customer tokens also descend from agents' tokens, so that `customer-api` includes what `agent-api` sees. */
 export function viewOf(audiences: string[]): FeedView {
   if (audiences.includes('customer-api')) return 'customer-api';
   return audiences.includes('agent-api') ? 'agent-api' : 'none';
 }
 
-/** Whether a revocation can end a token of the view's audiences. */
 export function isVisibleIn(view: FeedView, { audience }: PublishedRevocation): boolean {
   if (view === 'all') return true;
   if (view === 'none' || audience === 'none') return false;
@@ -38,7 +34,7 @@ export function cursorOf({ history, position, view }: FeedCursor): string {
   return cursorAfter(history, position, view);
 }
 
-/** Reads a cursor; `undefined` if `cursorOf` cannot have returned this text. */
+/** `undefined` if `cursorOf` cannot have returned this text. */
 export function parseCursor(text: string): FeedCursor | undefined {
   const [, history, position, view] = CURSOR_WORDS.exec(wordsOf(text)?.join(' ') ?? '') ?? [];
   if (view === undefined) return undefined;
@@ -72,10 +68,7 @@ export class FeedWaiters {
     return this.ends.size;
   }
 
-  /**
-   * Waits for new positions. The wait ends after `milliseconds`, when the process stops, when the caller disconnects,
-   * or if too many requests wait. The longest wait then ends, so that each caller still gets each revocation.
-   */
+  /** If too many requests wait, the longest wait ends, so that each caller still gets each revocation. */
   wait(milliseconds: number, disconnected: AbortSignal): Promise<WaitResult> {
     if (disconnected.aborted) return Promise.resolve('ended');
     const [longest] = this.ends;
@@ -115,10 +108,7 @@ export class RevocationFeed {
     private readonly waiters: FeedWaiters,
   ) {}
 
-  /**
-   * Reads the next page. If the page has no revocations for the caller, waits for a page that has. After the wait the
-   * page is read again, because the caller takes an empty page for the state at the time of the response.
-   */
+  /** After a wait the page is read again: the caller takes an empty page for the state at the time of the response. */
   async read({ after, waitSeconds, view, disconnected }: FeedRequest): Promise<RevocationPage> {
     const waitUntil = performance.now() + waitSeconds * 1000;
     for (let start = after, isLast = false; ; ) {

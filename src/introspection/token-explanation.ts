@@ -72,7 +72,6 @@ export class TokenExplanation {
     }
   }
 
-  /** Explains the text that the caller should have sent, if its mistake is known. */
   private async explainCorrected(text: string, reason: InactiveReason): Promise<ExplainedToken | undefined> {
     if (reason === 'no_region') return this.explain(`${this.configuration.TOKEN_REGION}:${text}`);
     return reason === 'percent_encoded' ? this.explain(text.replaceAll(/%3a/gi, ':')) : undefined;
@@ -90,14 +89,9 @@ function inactive(kind: string, reason: InactiveReason): ExplainedToken {
 }
 
 const NAMES = ['iss', 'aud', 'sub', 'client_id', 'organization_id', 'iat', 'exp', 'jti'];
-/** Longer values are cut off. */
 const MAX_VALUE_CHARACTERS = 200;
 
-/**
- * What the header and the payload of a JWS claim, without verification. For the operator's terminal, never for a log.
- *
- * @returns `undefined` if the text is no JWS
- */
+/** Not verified: for the operator's terminal, never for a log. `undefined` if the text is no JWS. */
 function unverifiedClaims(text: string): Record<string, unknown> | undefined {
   const [header = '', payload = '', ...more] = text.slice(text.indexOf(':') + 1).split('.');
   if (more.length !== 1) return undefined;

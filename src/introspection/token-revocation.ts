@@ -8,7 +8,6 @@ import { operatorActor } from '../operator/operator-credentials.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 
-/** Says in the log line of the request why the token was not ended. */
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
 /** The caller, and the tokens that it may end. */
@@ -32,10 +31,9 @@ export class TokenRevocation {
   ) {}
 
   /**
-   * Ends an access token alone (its refresh family continues), or a refresh token with its whole family. An invalid
-   * token causes no error (RFC 7009 §2.2). A token of another client causes no error either and stays valid.
-   *
-   * An expired token is ended too, because what descends from it may live longer.
+   * Ends an access token alone, also an expired one, because what descends from it may live longer. Ends a refresh
+   * token with its family. An invalid token causes no error (RFC 7009 §2.2), nor does a token of another client, which
+   * stays valid.
    */
   async revoke(token: string, revoker: Revoker): Promise<void> {
     const { clientId, audience, count } = revoker;

@@ -9,10 +9,7 @@ const LIVENESS_PATH = pathOn('management', '/health/live');
 const READINESS_PATH = pathOn('management', '/health/ready');
 const METRICS_PATHS = [pathOn('management', '/metrics'), pathOn('metrics', '/metrics')];
 
-/**
- * Responds until the application has started. The process is live but not ready. Its metrics can be read, so that the
- * operator sees a process that waits for its database.
- */
+/** A starting process is live but not ready. Its metrics show the operator that it waits for its database. */
 export function startingResponses(metrics: MetricsRegistry): RequestListener {
   return (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? '';

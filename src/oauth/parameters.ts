@@ -18,15 +18,13 @@ import { OAuthError } from './oauth-error.js';
 /** Marks an optional parameter. A value that is present must be valid; `null` and the empty string count as present. */
 export const Optional = (): PropertyDecorator => ValidateIf((_body, value) => value !== undefined);
 
-/** A text, with its description in the OpenAPI document. */
+// Each decorator sets the rule of a field, and its description in the OpenAPI document.
 export const Text = (description: string, example?: unknown) =>
   applyDecorators(IsString(), ApiProperty(description, example));
 
-/** As `Text`, for a parameter or field that may be absent. */
 export const OptionalText = (description: string, example?: unknown) =>
   applyDecorators(Optional(), Text(description, example));
 
-/** A list of texts, with its description in the OpenAPI document. */
 export const Texts = (description: string, example?: unknown) =>
   applyDecorators(IsString({ each: true }), ApiProperty(description, example));
 
@@ -34,25 +32,20 @@ export const Texts = (description: string, example?: unknown) =>
 export const OneOf = (values: readonly string[], description: string, example: unknown = values[0]) =>
   applyDecorators(IsIn(values), ApiProperty(description, example));
 
-/** An integer, with its description in the OpenAPI document. */
 export const Integer = (description: string, example?: unknown) =>
   applyDecorators(IsInt(), ApiProperty(description, example));
 
-/** As `Integer`, for a parameter or field that may be absent. */
 export const OptionalInteger = (description: string, example?: unknown) =>
   applyDecorators(Optional(), Integer(description, example));
 
-/** The rule of a UUID, which errors and the OpenAPI document repeat. */
 export const UUID_RULE = 'must be a UUID in lower case';
 
 export const IsUuid = () => Matches(UUID, { message: UUID_RULE });
 
 /**
- * Reads and validates the parameters that a body class declares. The function reads declared names only, so that no
- * other name of the caller (such as `__proto__`) reaches an object of the service.
- *
- * An empty string is not a value: a required parameter counts as missing, and an optional parameter is invalid. A form
- * or a query has no empty parameters, because its parser omits them (RFC 6749 §3.1).
+ * Reads and validates the parameters that a body class declares. No other name of the caller (such as `__proto__`)
+ * reaches an object of the service. An empty string is not a value: a required parameter counts as missing, and an
+ * optional parameter is invalid.
  *
  * @throws OAuthError `invalid_request`, whose hint names the first invalid parameter
  */
@@ -77,7 +70,6 @@ export function requiredString(name: string, value: unknown): string {
   return assertString(name, value);
 }
 
-/** The same for an optional string. */
 export function optionalString(name: string, value: unknown): string | undefined {
   if (value === '') throw OAuthError.invalidRequest(`${name}: must not be empty`);
   return value === undefined ? undefined : assertString(name, value);
@@ -145,9 +137,7 @@ function isListOfStrings({ name, constraints }: { name?: string; constraints: un
   return name === 'isIn' && Array.isArray(values) && values.every((value) => typeof value === 'string');
 }
 
-/** The maximum length of an id, in UTF-16 units. */
 export const MAX_ID_CHARACTERS = 255;
-/** The name of the rule for ids that another system chose. */
 export const IS_ID_TEXT = 'isIdText';
 
 /**
@@ -160,7 +150,6 @@ export function isIdText(value: unknown): value is string {
   return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
 }
 
-/** The rule of `isIdText` for a parameter. */
 export const IsIdText = () =>
   rule(
     IS_ID_TEXT,

@@ -22,10 +22,7 @@ const FILES: Record<string, string> = {
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/**
- * The OpenAPI document and a page to read it (protocol §7.5). On the public port the document has the public routes
- * only, and the page exists with TRY_IT only (`mountedRoute`).
- */
+/** On the public port, the document has the public routes, and the page exists with TRY_IT only (protocol §7.5). */
 @BothPortsController('')
 export class OpenApiController {
   constructor(private readonly document: OpenApiDocument) {}
@@ -72,10 +69,7 @@ export class OpenApiController {
   }
 }
 
-/**
- * The URL of a file of Swagger UI. The sources, which tests run, use the development package. The built service has its
- * own copy instead of a dependency, because the package brings @scarf/scarf, which reports each installation.
- */
+/** The build copies the files, because the package brings @scarf/scarf, which reports each installation. */
 function swaggerUiFile(name: string): string {
   return existsSync(BUILT) ? new URL(name, BUILT).href : import.meta.resolve(`swagger-ui-dist/${name}`);
 }

@@ -20,11 +20,7 @@ export function exampleOf(schema: Schema): unknown {
   return item === undefined ? undefined : [item];
 }
 
-/**
- * The examples of an object, by their titles.
- *
- * @param byDefault the fields of the only example, whose title is `''`, if `examples` is omitted
- */
+/** @param byDefault the fields of the only example, whose title is `''`, if `examples` is omitted */
 export function objectExamples(
   schema: ObjectSchema,
   examples: ApiExamples | undefined,
@@ -100,11 +96,7 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
   }) as unknown as ObjectSchema;
 }
 
-/**
- * The schema of a response. It admits no undeclared fields.
- *
- * @param optional further fields that the response may have
- */
+/** It admits no undeclared fields, except the `optional` ones. */
 export function responseSchemaOf(type: Type<object>, optional: Record<string, Schema> = {}): ObjectSchema {
   const schema = schemaOf(type);
   return { ...schema, properties: { ...schema.properties, ...optional }, additionalProperties: false };
@@ -125,12 +117,10 @@ export function without(schema: ObjectSchema, name: string): ObjectSchema {
   return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };
 }
 
-/** A schema that admits the values of any of several schemas. */
 export function anyOf(schemas: Schema[]): Schema {
   return schemas.length === 1 ? (schemas[0] as Schema) : { anyOf: schemas };
 }
 
-/** A schema that admits exactly the values of one of several schemas. */
 export function oneOf(schemas: Schema[]): Schema {
   return schemas.length === 1 ? (schemas[0] as Schema) : { oneOf: schemas };
 }

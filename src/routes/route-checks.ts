@@ -12,7 +12,7 @@ import { controllersOf, descriptionOf, type Route, routesOf } from './declared-r
 /** The methods that the preflight response of a customer route allows (protocol §2.9). */
 const CUSTOMER_METHODS = ['get', 'post', 'delete'];
 
-/** Checks the declarations of all routes when the application starts. A wrong declaration stops the start. */
+/** A wrong declaration stops the start. */
 @Injectable()
 export class RouteChecks implements OnModuleInit, OnApplicationBootstrap {
   constructor(

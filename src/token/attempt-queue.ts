@@ -39,12 +39,7 @@ export class AttemptQueue {
     return this.runningByKey.get(key) ?? 0;
   }
 
-  /**
-   * Resolves when the request may run. The caller must then call `leave`.
-   *
-   * @param createSignal creates a signal that aborts when the client disconnects
-   * @throws QueueFullError, QueueTimeoutError, AbandonedTaskError, errors of `fullKey`
-   */
+  /** The caller must call `leave` later. @throws QueueFullError, QueueTimeoutError, AbandonedTaskError */
   async enter(request: QueuedRequest, createSignal: () => AbortSignal): Promise<void> {
     const full = request.fullKey();
     if (full === undefined) this.count(request, 1);

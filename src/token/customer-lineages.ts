@@ -43,10 +43,9 @@ export class CustomerLineages {
   ) {}
 
   /**
-   * The row of the customer decides its group. Only grants of this service have read the row of every customer that they
-   * return (`GrantOptions.readsCustomers`).
+   * The row of the customer decides its group. Only grants with `GrantOptions.readsCustomers` have read it.
    *
-   * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or if the proof has ended with the
+   * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or the proof has ended with the
    * token that it descends from; 500 if the group is not the customer's, or not that of the path
    */
   async of(result: GrantResult, { grant, caller: agent, route }: TokenRequest): Promise<CustomerClaims> {
@@ -60,10 +59,7 @@ export class CustomerLineages {
     return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
   }
 
-  /**
-   * The result with the lineage of a token that descends from the caller that created the proof, as an identity transfer
-   * would give it. The customer is read before the check of what has ended, so that no later generation is missed.
-   */
+  /** The customer is read before the check of what has ended, so that no later generation is missed. */
   private async ofDescendant(
     granted: GrantResult,
     descent: string,

@@ -39,7 +39,6 @@ class ServerMetadata {
   authorization_response_iss_parameter_supported!: boolean;
 }
 
-/** The metadata for services in the cluster, which reach the endpoints of the management port. */
 class ClusterMetadata extends ServerMetadata {
   @OptionalText('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
   introspection_endpoint?: string;
@@ -77,10 +76,7 @@ export class ServerMetadataController {
   }
 }
 
-/**
- * The same metadata on the management port, with the endpoints of that port (decision 0031). Their URLs have the host of
- * the request, because the process does not know the name by which the cluster reaches it.
- */
+/** The URLs have the host of the request: the process does not know its name in the cluster (decision 0031). */
 @ManagementController(PATH)
 export class ClusterMetadataController {
   constructor(private readonly configuration: Configuration) {}

@@ -51,19 +51,15 @@ interface Counting {
 }
 
 /**
- * The number of feed entries that are in force, which the state of the feed stores. Each publication raises the number,
- * and a count every minute subtracts only entries that expired at least 120 s ago, so the number is never too low. Each
- * process learns it from its own reads of the state.
+ * The number of feed entries in force. Each publication raises it, and a count every minute subtracts only entries that
+ * expired at least 120 s ago, so that the number is never too low.
  */
 @Injectable()
 export class FeedEntries {
   private published = 0;
   private waiting = 0;
   private history: number | null = null;
-  /**
-   * The last count that this process knows, and when it learned of it. Each process counts once at its start, and once
-   * after a restore of the database.
-   */
+  /** Each process counts once at its start, and once after a restore of the database. */
   private lastCount = { number: 0, knownAt: -Infinity };
   private counting: Counting | undefined;
 
@@ -79,17 +75,14 @@ export class FeedEntries {
     );
   }
 
-  /** The number of entries in force, those that wait for their publication included. */
   get count(): number {
     return this.published + this.waiting;
   }
 
-  /** Whether callers without a secret cannot cause further entries. */
   get isFull(): boolean {
     return this.count >= MAX_ENTRIES || this.waiting >= MAX_WAITING_ENTRIES;
   }
 
-  /** Takes over the state of the feed, as it was read now. */
   readFrom({ history, entries, entries_count: number }: StoredEntries): void {
     this.published = entries;
     const isSameHistory = history === this.history;
@@ -104,16 +97,13 @@ export class FeedEntries {
     this.published += rows;
   }
 
-  /** Takes over the number of waiting rows. If it reaches the `limit` of the statement that read them, counts them. */
+  /** If the number reaches the `limit` of the statement that read the rows, counts them. */
   async setWaiting(rows: number, limit: number): Promise<void> {
     const [row] = rows < limit ? [] : await this.database.select(COUNT_WAITING, []);
     this.waiting = row ? Number(row.waiting) : rows;
   }
 
-  /**
-   * Continues the count by one step, or begins a count if the last one is old. To delay no publication, a step counts
-   * only about 10,000 rows.
-   */
+  /** A step counts about 10,000 rows, so that it delays no publication. */
   async countOn(isPublisher: boolean): Promise<void> {
     const now = this.clock.now();
     // the absolute value, because the clock may be set back

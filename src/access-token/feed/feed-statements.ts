@@ -39,7 +39,6 @@ export class RevocationFeedState {
 /** The most revocations that get one position. A page of the feed contains at least two positions. */
 export const MAX_ROWS_PER_POSITION = 500;
 
-/** The state of the feed in the database. */
 export interface StoredFeedState
   extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog' | 'entries' | 'entries_count'> {
   history: number | null;
@@ -66,10 +65,7 @@ const SELECT_WAITING = `SELECT kind, value, position FROM revocation WHERE publi
 /** Reads committed rows, also those that another transaction has locked. */
 export const FIND_WAITING = selectStatement<[], WaitingRow>(SELECT_WAITING);
 
-/**
- * Reads committed rows without waiting for a lock. A row that another transaction is changing gets its position after
- * that transaction.
- */
+/** A row that another transaction is changing is left out, and gets its position after that transaction. */
 export const FIND_UNPUBLISHED = selectStatement<[], WaitingRow>(({ skipLocked }) => SELECT_WAITING + skipLocked);
 
 /** Matches no row if another process has published since the position was read. */
@@ -79,12 +75,10 @@ export const RAISE_POSITION = writeStatement<
   WHERE id = 1 AND position = ?`);
 
 /**
- * Gives rows of one kind a position, and limits their `expires_at` in the feed: to the first time for an entry of
- * customers' tokens, and to the second time, which is not earlier, for any other entry.
- *
- * The write matches no row if another process has published since the position was read. If the transaction is sent
- * twice, the second time changes nothing, because a consumer may already have read the position, and the rows may have
- * changed since.
+ * Gives rows of one kind a position, and limits their `expires_at` in the feed: to the first time for customers'
+ * tokens, and to the second time, which is not earlier, for others. It matches no row if another process has published
+ * since the position was read. Sent twice, it changes nothing the second time, because a consumer may have read the
+ * position, and the rows may have changed.
  */
 export const publishStatement = (values: string[]): WriteStatement =>
   writeStatement(`UPDATE revocation SET position = ?,

@@ -35,11 +35,7 @@ const STATEMENTS: Record<Audience, WriteStatement<Parameters>[]> = {
 export const FIND_RAISED_GENERATION = `SELECT kind, value, issued_before, expires_at, generation, audience
   FROM revocation WHERE kind = 'generation' AND value = ? ORDER BY value`;
 
-/**
- * Repeats raised generations in the table `revocation`, for the feed. The transaction that raises the generation also
- * writes the row. The feed therefore misses none, even if the process dies. A customer whose generation was never
- * raised has no row, so creating a customer costs nothing.
- */
+/** The transaction that raises a generation also writes the row for the feed, so that the feed misses none. */
 @Injectable()
 export class RaisedGenerations {
   constructor(

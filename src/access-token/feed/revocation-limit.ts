@@ -9,10 +9,7 @@ const CLIENT_LIMIT = 'client_revocations';
 /** Sets `Retry-After` while too many entries are in force. The process reads the number again within this time. */
 const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
 
-/**
- * Limits the revocations that customers and clients cause (protocol §2.14). Each one is an entry of the feed, which
- * every verifier keeps in memory.
- */
+/** Limits the revocations of customers and clients (protocol §2.14). Every verifier keeps each one in memory. */
 @Injectable()
 export class RevocationLimit {
   constructor(

@@ -30,16 +30,10 @@ export interface RevocationPage {
   highest: FeedPosition;
 }
 
-/**
- * Many more rows than one position can have, because a full page leaves out its last position. With still more rows,
- * the process that serves the page would respond to other requests too late.
- */
+/** Far above one position, because a full page leaves out its last one. More rows would delay other requests. */
 const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
 
-/**
- * Positions are times, and no entry is in force for longer than a day and two minutes. The statement can therefore skip
- * the positions of entries that have certainly expired.
- */
+/** Positions are times, and no entry is in force for longer than a day and two minutes. */
 const MAX_AGE_MS = 2 * 86_400_000;
 
 const COLUMNS = ['kind', 'value', 'issued_before', 'expires_at', 'published_until', 'generation', 'audience'] as const;
@@ -98,10 +92,7 @@ export class RevocationPages {
     };
   }
 
-  /**
-   * Whether a position is higher than any in this database, which means that the database was restored from a backup. A
-   * caller that continued from this position could miss revocations.
-   */
+  /** Then the database was restored from a backup, and a caller that continued here could miss revocations. */
   private async isUnknown(position: number, highest: FeedPosition): Promise<boolean> {
     if (position <= highest.position) return false;
     const [state] = await this.database.select(FIND_STATE, []);

@@ -1,7 +1,6 @@
 import { MALFORMED } from '../../oauth/error-body.js';
 import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
 
-/** The parameters of a response to the client, in the order in which they are written. */
 export type ResponseParameters = Record<string, string>;
 
 const DESCRIPTIONS: Record<string, string> = {
@@ -26,10 +25,7 @@ export function completed(
   return { ...parameters, ...(state !== undefined && { state }), iss: issuer };
 }
 
-/**
- * The URL to which the browser is redirected. A code is in the query. A token is in the fragment, which browsers do not
- * send to servers. `redirectUri` has no fragment, because a redirect URI with one cannot be registered.
- */
+/** A token is in the fragment, which browsers do not send to servers. No registered redirect URI has a fragment. */
 export function redirectTarget(
   { redirectUri, responseType }: AuthorizationRequest,
   parameters: ResponseParameters,

@@ -10,7 +10,6 @@ import { completed, errorParameters, type ResponseParameters, redirectTarget } f
 import type { Decision } from './authorizer.js';
 import { renderPage } from './page-view.js';
 
-/** Descriptions of scopes on the consent page. */
 const SCOPE_DESCRIPTIONS: Record<string, string> = {
   [CUSTOMERS_OWN]: 'create customers, and act in the name of each of your customers',
   [CUSTOMERS_MANAGE]: 'read and erase everything that is stored about each of your customers',
@@ -24,7 +23,6 @@ export class PageResponses {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Sends the response to the client: as a redirect, or with postMessage to the window that opened the page. */
   private send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
@@ -42,7 +40,6 @@ export class PageResponses {
     return this.send(request, authorization, errorParameters(error));
   }
 
-  /** Responds with the sign-in page, or with the error `login_required` to a request with `prompt=none`. */
   askToSignIn(request: Request, authorization: AuthorizationRequest, email = '', problem?: string): string {
     if (authorization.prompt.includes('none'))
       return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });

@@ -10,9 +10,7 @@ import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { AuthorizationRequest } from './authorization-request.js';
 
-/**
- * Responds with an error page, or with the JSON error response if the `Accept` header prefers JSON. Never redirects.
- */
+/** Responds with a page, or with JSON if the `Accept` header prefers it. Never redirects. */
 @Catch()
 export class PageExceptionFilter extends OAuthExceptionFilter {
   protected override write(error: OAuthError, response: Response): void {
@@ -54,9 +52,7 @@ function templates(): Eta {
   return new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
 }
 
-/**
- * Browsers apply `form-action` also to the redirects that follow a form, so it lists the sources of the redirect URI.
- */
+/** Browsers apply `form-action` also to redirects that follow a form, so it lists the sources of the redirect URI. */
 function contentSecurityPolicy(view: View, request: AuthorizationRequest | undefined): string {
   const script = view === 'opener' ? `; script-src 'sha256-${OPENER_SCRIPT_HASH}'` : '';
   const target = request === undefined ? '' : ` ${redirectSources(request)}`;

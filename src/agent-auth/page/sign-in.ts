@@ -26,9 +26,8 @@ const MAX_WAITING_CHECKS = 80;
 export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
 
 /**
- * Signs agents in with their email and password. The passwords are checked in a bounded queue. A hash costs 20 ms of a
- * core and 19 MiB, and any caller can ask for one: without a bound, a flood of sign-ins makes an agent wait for all of
- * them.
+ * The passwords are checked in a bounded queue. A hash costs 20 ms of a core and 19 MiB, and any caller can ask for
+ * one: without a bound, a flood of sign-ins makes an agent wait for all of them.
  */
 @Injectable()
 export class SignIn {
@@ -55,14 +54,9 @@ export class SignIn {
     );
   }
 
-  /**
-   * Checks an email and a password. A wrong password and an unknown email get the same response, after the same time.
-   *
-   * @throws OAuthError `temporarily_unavailable`, 503, if too many passwords wait to be checked
-   */
+  /** A wrong password and an unknown email get the same response, after the same time. @throws OAuthError 503 */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
-    // MySQL ignores spaces at the end of an email. Without trim, an attacker could avoid the limit of an account with
-    // them.
+    // MySQL ignores spaces at the end of an email. Without trim, they would avoid the limit of an account.
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
     const ip = ipOf(requestContext.required().ip);
@@ -88,9 +82,9 @@ export class SignIn {
   }
 
   /**
-   * An attempt that the service could not check is not a failure: the queue was full, or the database unreachable. An
-   * attempt whose client disconnected stays a failure, and its password is not checked if it still waits. Otherwise a
-   * few networks could keep the queue full without reaching a limit.
+   * An attempt that the service could not check is not a failure. An attempt whose client disconnected stays one, and
+   * its password is not checked if it still waits. Otherwise a few networks could keep the queue full without reaching
+   * a limit.
    */
   private async check(request: Request, email: string, password: string, attempt: SignInAttempt) {
     try {

@@ -22,15 +22,10 @@ interface Session {
   /** The fingerprint of the password with which the agent signed in. */
   fingerprint: string;
   id: string;
-  /** The generation of the agent when the session was opened. */
   generation: number;
 }
 
-/**
- * The session of an agent at the authorization page is a signed cookie. An agent's session ends with the agent's
- * password, with the agent, after 8 hours or by /sign-out (protocol §6.4). A sign-out puts the session on the denylist,
- * which ends copies of the cookie too.
- */
+/** A signed cookie (protocol §6.4). A sign-out puts it on the denylist, which ends copies of the cookie too. */
 @Injectable()
 export class AgentSessions {
   constructor(

@@ -33,17 +33,12 @@ const MAX_WAIT_SECONDS = 900;
 const MAX_ACCOUNT_WAIT_SECONDS = 30;
 
 /**
- * Slows down the guessing of passwords. Each failure beyond the free ones doubles the wait.
- *
- * Attempts are counted by account and network, by network, and by account. An IPv6 address counts in three networks
- * (/64, /56, /48). The wider networks have a multiple of the limit.
+ * Slows down the guessing of passwords. Each failure beyond the free ones doubles the wait. Attempts are counted by
+ * account and network, by network, and by account.
  *
  * The limit of an account neither rejects nor counts the first attempt from a network without failures in the last
- * hour. Without this exemption an attacker could lock an agent out by guessing. An attacker with many networks gets one
- * more attempt per network, hour and process. The number of networks and the bounded password queue limit these
- * attempts (docs/decisions/0022-sign-in-attempts-and-password-queue.md).
- *
- * A device on which the agent has signed in before has a limit of its own, and no other limit applies to it.
+ * hour. Otherwise an attacker could lock an agent out by guessing (decision 0022). A device on which the agent has
+ * signed in before has a limit of its own, and no other limit applies to it.
  */
 @Injectable()
 export class SignInAttempts {
@@ -65,10 +60,7 @@ export class SignInAttempts {
     return { waitSeconds: 0, limits };
   }
 
-  /**
-   * The password was right: deletes the account's failures in the narrowest network, and uncounts the attempt
-   * elsewhere.
-   */
+  /** Deletes the account's failures in the narrowest network, and uncounts the attempt elsewhere. */
   succeed({ limits: [narrowest, ...others] }: SignInAttempt): void {
     narrowest?.counts.delete(narrowest.key);
     for (const limit of others) this.uncount(limit);

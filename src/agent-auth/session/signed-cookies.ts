@@ -22,12 +22,7 @@ export class SignedCookies {
     this.configuredSecrets = SESSION_SECRET?.split(',');
   }
 
-  /**
-   * The value of a cookie that this service has signed; `undefined` if there is none.
-   *
-   * Only the cookie of this name is verified, and only its first occurrence. cookie-parser's middleware would verify
-   * every cookie of the request, and the caller decides how many those are.
-   */
+  /** Verifies only the first cookie of the name. cookie-parser's middleware would verify all that the caller sends. */
   read(request: Request, name: CookieName): string | undefined {
     const cookie = firstCookie(request.headers.cookie ?? '', this.fullName(name));
     // cookieParser.signedCookie returns a text without the prefix `s:` unchanged, although it has no signature
@@ -50,7 +45,6 @@ export class SignedCookies {
     request.res?.clearCookie(this.fullName(name), this.attributes());
   }
 
-  /** Signs a text for one purpose, so that a signature for one purpose is not valid for another. */
   sign(purpose: string, text: string): string {
     return derivedSecret(this.secrets[0] as string, `${purpose}\n${text}`);
   }
@@ -60,10 +54,7 @@ export class SignedCookies {
     return this.secrets.some((secret) => equalInConstantTime(derivedSecret(secret, content), signature));
   }
 
-  /**
-   * The first secret signs; all of them verify. Without SESSION_SECRET they are derived from the signing keys, which all
-   * processes share and operators already rotate.
-   */
+  /** The first one signs, all verify. Operators already rotate the signing keys, which all processes share. */
   private get secrets(): string[] {
     return this.configuredSecrets ?? this.keys.derivedSecrets('agent session');
   }
@@ -78,7 +69,7 @@ export class SignedCookies {
   }
 }
 
-/** The decoded value of the first cookie of a name in a `Cookie` header (RFC 6265 §5.4). */
+/** RFC 6265 §5.4. */
 function firstCookie(header: string, name: string): string | undefined {
   for (const pair of header.split(';')) {
     const end = pair.indexOf('=');

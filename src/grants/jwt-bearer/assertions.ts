@@ -16,7 +16,6 @@ export interface ProvenUser {
   expires: number;
 }
 
-/** The client and the organization of the token request. */
 export interface AssertionUse {
   clientId: string;
   organizationId: string;
@@ -24,15 +23,9 @@ export interface AssertionUse {
 
 /** Only asymmetric algorithms: with a symmetric key, every service that verifies assertions could also sign them. */
 const ALGORITHMS = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
-/**
- * Headers with which an assertion carries its own key or refers to one, and extensions that this service does not
- * support (RFC 8725 §3.1, §3.10). An assertion with one of them is rejected.
- */
+/** Headers by which an assertion brings its own key, and unsupported extensions (RFC 8725 §3.1, §3.10). */
 const REJECTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
-/**
- * The `typ` header is optional, because many sign-in systems omit it or send `JWT`. Other types are rejected (RFC 8725
- * §3.11).
- */
+/** Many sign-in systems omit `typ` or send `JWT`. Other types are rejected (RFC 8725 §3.11). */
 const ACCEPTED_TYPES = ['jwt', 'authorization-grant+jwt'];
 /** `exp` may be at most this far ahead of this service's clock, without tolerance. An earlier `iat` does not matter. */
 const MAX_EXPIRY_AHEAD_SECONDS = 600;
@@ -54,11 +47,7 @@ export class Assertions {
     this.audience = [AUTH_URL, `${AUTH_URL}/v2/customer/token`];
   }
 
-  /**
-   * Verifies an assertion. It does not check whether the assertion was used before.
-   *
-   * @throws OAuthError `invalid_grant`; `temporarily_unavailable` if the issuer's keys cannot be fetched
-   */
+  /** Does not detect a second use. @throws OAuthError `invalid_grant`; 503 if the issuer's keys cannot be fetched */
   async verify(assertion: string, settings: JwtBearerSettings, use: AssertionUse): Promise<ProvenUser> {
     const jose = await import('jose'); // loaded at the first use, because most deployments do not use this grant
     assertAcceptedForm(jose, assertion);
@@ -88,7 +77,6 @@ export class Assertions {
     return payload;
   }
 
-  /** Finds the key of an assertion by its `kid`. Rejects with 503 if the keys cannot be fetched. */
   private keysOf({ createLocalJWKSet }: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
     if (jwks_uri !== undefined) {
       const keys = this.remoteKeys.get(jwks_uri) ?? new RemoteKeySet(jwks_uri, this.clock);
@@ -101,10 +89,7 @@ export class Assertions {
     return keys;
   }
 
-  /**
-   * The `clockTolerance` of jose relaxes `exp` as well as `nbf`. So `exp` is checked again without it. jose does not
-   * check that `iat` is in the past.
-   */
+  /** `clockTolerance` of jose relaxes `exp` too, and jose does not check that `iat` is in the past. */
   private assertValidNow({ exp, iat }: JWTPayload): void {
     const now = this.clock.now() / 1000;
     if (!(now < Number(exp))) throw invalidAssertion('expired');

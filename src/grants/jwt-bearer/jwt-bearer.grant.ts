@@ -121,10 +121,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
   }
 }
 
-/**
- * A browser sends its cookies with the requests of any page, so a sign-in needs an Origin. The endpoint has already
- * rejected an Origin that is not one of the client's (docs/decisions/0019).
- */
+/** A browser sends its cookies with the requests of any page, so a sign-in needs an Origin (decision 0019). */
 function assertMayRemember(client: ClientApplication, { origin }: Browser): void {
   const settings = client.grants[JWT_BEARER] as JwtBearerClientSettings | undefined;
   if (!settings?.remember?.includes('browser')) throw ERRORS.notForClient();

@@ -98,9 +98,6 @@ function isKeySetUrl(value: unknown): boolean {
 const MAX_KEYS = 20;
 const MIN_RSA_BITS = 2048;
 
-/**
- * The violation of a value that is no set of public keys for the supported algorithms; `undefined` if there is none.
- */
 function keySetViolation(value: unknown): string | undefined {
   const keys = (value as { keys?: unknown } | undefined)?.keys;
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)

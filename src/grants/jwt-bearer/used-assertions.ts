@@ -28,7 +28,7 @@ export class UsedAssertion {
   expiresAt!: Date;
 }
 
-/** The row outlives the assertion by this time, because the clock of another process may be behind. */
+/** The clock of another process may be behind. */
 const RETENTION_MARGIN_SECONDS = 30;
 
 const INSERT = insertIgnoreStatement({ into: UsedAssertion, columns: ['hash', 'used_by', 'expires_at'] });
@@ -49,12 +49,9 @@ export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Records that an assertion was used in an organization. Two organizations may have sign-in systems with the same
-   * issuer text, and one must not use up the assertions of the other.
-   *
-   * If several requests present one assertion at the same time, in any process, the primary key lets one INSERT succeed.
-   * Each request has its own `attempt`. So a request whose INSERT is repeated after a lost response of the database
-   * recognizes its row and is not rejected.
+   * Two organizations may have sign-in systems with the same issuer text, and one must not use up the assertions of the
+   * other. The primary key lets one of several parallel INSERTs succeed. A request whose INSERT is repeated after a
+   * lost response recognizes its row by the `attempt`.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
