@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
-import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { DiscoveryService, HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { AuditLog } from './audit/audit.js';
 import { AuditModule } from './audit/audit.module.js';
@@ -21,7 +21,7 @@ import { Telemetry } from './platform/telemetry.js';
 import { RateLimitModule, type RateLimitOptions } from './rate-limit/rate-limits.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
-import { CookieRoutes, customerCors } from './routes/customer-cors.js';
+import { customerCors } from './routes/customer-cors.js';
 
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
@@ -89,7 +89,7 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
     logger: serviceLogger(options.log.logger),
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
-  application.use(customerCors(application.get(Registry), application.get(CookieRoutes)));
+  application.use(customerCors(application.get(Registry), application.get(DiscoveryService)));
   return application;
 }
 

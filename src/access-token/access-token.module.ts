@@ -13,10 +13,9 @@ import { RecordedValue, RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
 
-const SERVICES = [
+const EXPORTED = [
   AccessTokens,
   Denylist,
-  FeedEntries,
   FeedHistory,
   RaisedGenerations,
   RecordedValues,
@@ -29,7 +28,7 @@ const SERVICES = [
 
 @Module({
   imports: [TypeOrmModule.forFeature([Revocation, RecordedValue, RevocationFeedState])],
-  providers: SERVICES,
-  exports: SERVICES,
+  providers: [...EXPORTED, FeedEntries],
+  exports: EXPORTED,
 })
 export class AccessTokenModule {}

@@ -13,7 +13,6 @@ export interface EndedCondition {
   statement: SelectStatement<SqlValue[], { ended: number }>;
 }
 
-/** By the number of ids and the subjects that the conditions check. */
 const conditions = new Map<string, EndedCondition>();
 
 /** The condition that decides whether a token has ended, including for a statement that must not take effect then. */
@@ -27,12 +26,7 @@ export function endedCondition(claims: RevocableClaims): { condition: EndedCondi
 }
 
 /** The agent with whose generation a token ends; `undefined` if no agent of this service obtained the token. */
-export function agentOf({
-  sub,
-  aud,
-  gen = 0,
-  act,
-}: Pick<RevocableClaims, 'sub' | 'aud' | 'gen' | 'act'>): { sub: string; gen: number } | undefined {
+export function agentOf({ sub, aud, gen = 0, act }: Pick<RevocableClaims, 'sub' | 'aud' | 'gen' | 'act'>) {
   if (aud === 'agent-api') return { sub, gen };
   return act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
 }
@@ -72,12 +66,7 @@ const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND g
 /** A deleted agent has no row, so all its tokens have ended. */
 const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND generation <= ?)';
 
-/**
- * Whether the token or family whose id is in a column is revoked, for statements about many rows. Revocations are
- * joined by their whole key, because for a subquery MariaDB would read all revocations of a kind.
- *
- * @param id the column that contains the ids
- */
+/** A join by the whole key, because for a subquery MariaDB would read all revocations of a kind. */
 export const revokedAmong = (table: string, id: string, condition: string) => `EXISTS (SELECT 1 FROM ${table}
     LEFT JOIN revocation AS token ON token.kind = 'jti' AND token.value = ${id}
     LEFT JOIN revocation AS family ON family.kind = 'family' AND family.value = ${id}
@@ -95,13 +84,12 @@ export const agentEndedSince = (agentId: string, generation: string) => `(${agen
 export const ofExpiredRevocations = (table: string, id: string) => `revocation JOIN ${table} ON ${id} = revocation.value
     WHERE revocation.kind IN ('jti', 'family') AND revocation.expires_at < ?`;
 
-/** A condition that has ended a token: a revocation, or a customer or agent with a higher generation. */
 interface EndingRow {
   kind: 'jti' | 'family' | 'client' | 'customer' | 'agent';
   value: string;
 }
 
-/** Why a token has ended. The first reason is reported, because it says the most about the event that ended the token. */
+/** The first reason is reported, because it says the most about the event that ended the token. */
 export const ENDED_REASONS = [
   'revoked',
   'family_revoked',
@@ -112,13 +100,8 @@ export const ENDED_REASONS = [
   'agent_deleted',
 ] as const satisfies InactiveReason[];
 
-/**
- * Selects every condition that has ended a token. Only for a token that has ended, so it is neither batched nor fast.
- */
-export function endingRowsStatement(claims: RevocableClaims): {
-  statement: SelectStatement<SqlValue[], EndingRow>;
-  parameters: SqlValue[];
-} {
+/** Selects every condition that has ended a token. Only for an ended token, so it is neither batched nor fast. */
+export function endingRowsStatement(claims: RevocableClaims) {
   const { sub, gen = 0 } = claims;
   const agent = agentOf(claims) ?? { sub, gen: Number.MAX_SAFE_INTEGER };
   const { ids, values } = revocationValues(claims);

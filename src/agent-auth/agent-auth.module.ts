@@ -1,10 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { BearerModule } from '../bearer/bearer.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
-import { RegistryModule } from '../registry/registry.module.js';
 import { AgentTokenIssuer } from './agent-token-issuer.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent, Consents } from './page/consents.js';
@@ -22,14 +20,7 @@ const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
-  imports: [
-    TypeOrmModule.forFeature([Consent]),
-    BearerModule,
-    RegistryModule,
-    AccessTokenModule,
-    OneTimeCodeModule,
-    RefreshTokenModule,
-  ],
+  imports: [TypeOrmModule.forFeature([Consent]), AccessTokenModule, OneTimeCodeModule, RefreshTokenModule],
   controllers: [PageController, TokenPairController],
   providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer],

@@ -9,11 +9,8 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { Agents } from '../registry/agents.js';
 
 /**
- * The scopes that an agent grants an application: the requested scopes that both the application and the agent have
- * (protocol §6.6). A request without scopes requests all scopes of the application.
- *
- * @param requestedScope scopes separated by spaces (RFC 6749 §3.3)
- * @returns scopes separated by spaces; empty if there is no common scope
+ * The requested scopes that both the application and the agent have (protocol §6.6); by default all of the application.
+ * Scopes are separated by spaces (RFC 6749 §3.3). The result is empty if there is no common scope.
  */
 export function grantedScope(requestedScope: string | undefined, ofClient: string[], ofAgent: string[]): string {
   const requested = requestedScope === undefined ? ofClient : requestedScope.split(' ').filter((scope) => scope !== '');
@@ -62,21 +59,12 @@ export class AgentTokenIssuer implements OnModuleInit {
   }
 
   /** @param jti starts with the id of the attempt if a code or a refresh token was redeemed for the token */
-  issue(
-    { agentId, organizationId, clientId, scope, generation }: AgentGrant,
-    jti: string = randomUUID(),
-  ): AgentTokenResponse {
-    const claims = {
-      sub: agentId,
-      aud: 'agent-api',
-      client_id: clientId,
-      organization_id: organizationId,
-      scope,
-      gen: generation,
-    } as const;
+  issue(grant: AgentGrant, jti: string = randomUUID()): AgentTokenResponse {
+    const { agentId: sub, organizationId, clientId, scope, generation: gen } = grant;
+    const claims = { sub, aud: 'agent-api', client_id: clientId, organization_id: organizationId, scope, gen } as const;
     const ttl = this.configuration.AGENT_TOKEN_TTL;
     const token = this.tokens.issue(claims, ttl, jti);
-    const agent = party('agent', agentId);
+    const agent = party('agent', sub);
     this.audit.success('token.issued', agent, agent, { organizationId, clientId, details: { jti, scope } });
     return { access_token: token, token_type: 'Bearer', expires_in: ttl, scope };
   }

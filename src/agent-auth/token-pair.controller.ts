@@ -6,12 +6,11 @@ import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { agentActor, assertAgent, type Principal } from '../bearer/principal.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
-import type { RedeemableCode } from '../one-time-code/code-origin.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
+import type { RedeemableCode } from '../one-time-code/stored-codes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
@@ -67,7 +66,6 @@ const excessiveScope = () => OAuthError.invalidRequest('scope: exceeds the grant
 const onlyAtPage = () =>
   OAuthError.unauthorizedClient('client_id: a web application gets its token at the authorization page');
 
-/** The response of `POST /v2/token` (protocol §6.8). */
 class TokenPairResponse extends AgentTokenResponse {
   @Text('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
@@ -142,7 +140,6 @@ export class TokenPairController {
     return {};
   }
 
-  /** The first token pair for an authorization code (RFC 6749 §4.1.3). */
   private async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
@@ -162,7 +159,6 @@ export class TokenPairController {
     return this.tokenPairResponse(grant as AgentGrant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 
-  /** The next token pair of a refresh family (RFC 6749 §6). */
   private async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
     // `token` has authenticated every client that has a secret

@@ -4,7 +4,7 @@ import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
+import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 
 /** The scope that an agent needs to create customers and to act for them. */
 export const CUSTOMERS_OWN = 'customers:own';
@@ -91,11 +91,7 @@ export function assertCustomer(principal: Principal | undefined): CustomerPrinci
   return principal;
 }
 
-/**
- * Derives the kind of caller from the token's audience only (protocol §3.1).
- *
- * @throws OAuthError `invalid_token` if the audience is neither of the two
- */
+/** The audience alone decides the kind of caller (protocol §3.1). @throws OAuthError `invalid_token` */
 export function callerOf(claims: AccessTokenClaims): NamedCaller {
   const { aud, sub, organization_id, client_id, scope = '' } = claims;
   const caller = { organizationId: organization_id, clientId: client_id, claims };

@@ -35,11 +35,7 @@ export class TrustedIssuerTokens {
     return this.issuers.size > 0 && this.issuerOf(token) !== undefined;
   }
 
-  /**
-   * Verifies a token. The principal is always an agent of an organization that is listed for the issuer.
-   *
-   * @throws OAuthError `invalid_token`; `temporarily_unavailable` while the issuer's keys cannot be fetched
-   */
+  /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
   async verify(token: string): Promise<Omit<AgentPrincipal, 'descent'>> {
     const issuer = this.issuerOf(token);
     if (!issuer) throw inactiveToken('other_issuer');
@@ -81,9 +77,10 @@ export class TrustedIssuerTokens {
       return payload;
     } catch (error) {
       if (error instanceof OAuthError) throw error;
-      const { inactiveReason, payload } = rejectionOf(error);
+      const { code = '', claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
+      // jose checks the claims after the signature, so the signature of a payload is valid
       if (payload) requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
-      throw inactiveToken(inactiveReason);
+      throw inactiveToken(BY_CLAIM[claim] ?? BY_CODE[code] ?? 'malformed');
     }
   }
 }
@@ -107,16 +104,3 @@ const BY_CODE: Record<string, InactiveReason> = {
   ERR_JWKS_MULTIPLE_MATCHING_KEYS: 'unknown_key',
 };
 const BY_CLAIM: Record<string, InactiveReason> = { aud: 'other_audience', nbf: 'not_yet_valid', iat: 'not_yet_valid' };
-
-/** What an error of jose says about a token of a trusted issuer. */
-interface Rejection {
-  inactiveReason: InactiveReason;
-  /** Present if the signature is valid, because jose checks the claims after the signature. */
-  payload?: JWTPayload;
-}
-
-function rejectionOf(error: unknown): Rejection {
-  const { code, claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
-  const inactiveReason = BY_CLAIM[claim] ?? BY_CODE[code ?? ''] ?? 'malformed';
-  return payload === undefined ? { inactiveReason } : { inactiveReason, payload };
-}

@@ -1,7 +1,7 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { Matches } from 'class-validator';
+import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { IsUuid, Optional, Text } from '../oauth/parameters.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';

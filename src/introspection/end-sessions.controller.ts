@@ -15,9 +15,8 @@ import {
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { BROWSERS, CustomerSessions } from '../identity/customer-sessions.js';
 import { IdentityCookies } from '../identity/identity-cookies.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import {
   NAMED_CUSTOMER_ERRORS,
   NamedCustomerBody,
@@ -107,10 +106,7 @@ export class EndSessionsController {
     return this.customers.idOf(agent, named);
   }
 
-  /**
-   * A stolen token is not enough to end the links of browsers. The caller must have the cookies of one of them that did
-   * not come from a transfer, because a thief can make such a link with the token.
-   */
+  /** A thief of a token can make a link by a transfer, so the cookies must be of a browser that came without one. */
   private async assertBrowserOf({ entityId }: CustomerPrincipal, browser: Browser): Promise<void> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     if (await this.browsers.mayEndLinks(candidates, entityId)) return;

@@ -1,23 +1,24 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
+import { IsBoolean, MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { TokenInspection } from '../access-token/access-tokens.js';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
-import { readParameters, Text } from '../oauth/parameters.js';
+import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
+import { Actor, type Audience } from '../access-token/token-lineage.js';
+import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text, Texts } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiRoute } from '../platform/http/api-route.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import { Nested } from '../platform/validation.js';
 import {
   ClientAuthentication,
   type ClientCredentials,
   CredentialParameters,
   readClientCredentials,
 } from '../registry/client-authentication.js';
-import { IntrospectionResponse } from './introspection-response.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
@@ -27,12 +28,86 @@ class TokenBody extends CredentialParameters {
   token!: string;
 }
 
+/** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns the reason. */
+class IntrospectionResponse implements Partial<AccessTokenClaims> {
+  @IsBoolean()
+  @ApiProperty('Whether the token is valid now. If `false`, all claims are absent.', true)
+  active!: boolean;
+
+  @Optional()
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  token_type?: 'Bearer';
+
+  @OptionalText('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  iss?: string;
+
+  @OptionalText('The id of the customer or agent.', EXAMPLE.entityId)
+  sub?: string;
+
+  @Optional()
+  @OneOf(
+    ['customer-api', 'agent-api'],
+    'The API that the token is for. It distinguishes tokens of customers and agents.',
+  )
+  aud?: Audience;
+
+  @OptionalText('The client that the token was issued for.', EXAMPLE.clientId)
+  client_id?: string;
+
+  @OptionalText('The organization of the customer or agent.', EXAMPLE.organizationId)
+  organization_id?: string;
+
+  @OptionalInteger('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
+  iat?: number;
+
+  @OptionalInteger('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
+  exp?: number;
+
+  @OptionalText('The id of the token.', EXAMPLE.tokenId)
+  jti?: string;
+
+  @OptionalText('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
+  scope?: string;
+
+  @OptionalText('Only in customer tokens: the grant that issued the token.', 'cookie')
+  gty?: string;
+
+  @OptionalText('Only in tokens of a customer of a group.', EXAMPLE.groupId)
+  group_id?: string;
+
+  @Optional()
+  @Nested(() => Actor)
+  @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
+  act?: Actor;
+
+  @Optional()
+  @Texts('The ids of the tokens that the token descends from. It ends when one of them is revoked.', [EXAMPLE.familyId])
+  ancestors?: string[];
+
+  @OptionalInteger(
+    'The generation of the customer or agent. The token has ended if the customer or agent has a higher one.',
+    0,
+  )
+  gen?: number;
+
+  @OptionalInteger('The number of identity transfers that led to the token.', 1)
+  transfers?: number;
+
+  @Optional()
+  @OneOf(Object.keys(INACTIVE_REASONS), 'Only for the operator, if the token is inactive: the reason.', 'expired')
+  inactive_reason?: InactiveReason;
+
+  @OptionalText('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
+  error_hint?: string;
+}
+
 const tokenExamples = (client_id: string) => ({
   'with the header Authorization': [],
   'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
 });
 /** The claims of every token, and `token_type`. */
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
+const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'ancestors', 'transfers'];
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
 const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
   no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
@@ -54,10 +129,7 @@ export class IntrospectionController {
     private readonly operator: OperatorCredentials,
   ) {}
 
-  /**
-   * RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. Of an
-   * inactive token, only the operator learns the reason, which the log line of the request has too.
-   */
+  /** Of an inactive token, only the operator learns the reason, which the log line of the request has too. */
   @Post('introspect')
   @ApiRoute({
     summary: 'Introspect a token (RFC 7662)',
@@ -69,14 +141,7 @@ export class IntrospectionController {
     response: IntrospectionResponse,
     responseExamples: {
       'a valid token': [...CLAIMS, 'gty'],
-      'a token of a customer in a group, by a transfer of an agent': [
-        ...CLAIMS,
-        'gty',
-        'group_id',
-        'act',
-        'ancestors',
-        'transfers',
-      ],
+      'a token of a customer in a group, by a transfer of an agent': [...CLAIMS, ...TRANSFER_CLAIMS],
       'an invalid or ended token': { active: false },
       'an ended token, for the operator': { active: false, inactive_reason: 'revoked' },
     },
@@ -98,7 +163,6 @@ export class IntrospectionController {
     };
   }
 
-  /** RFC 7009. A client with a secret may revoke its own tokens, the operator any token. */
   @Post('revoke')
   @ApiRoute({
     summary: 'Revoke an access token or a refresh token (RFC 7009)',
@@ -117,11 +181,7 @@ export class IntrospectionController {
     return {};
   }
 
-  /**
-   * Reads a request and authenticates its caller (protocol §2.7). `caller` is `undefined` for the operator.
-   *
-   * @throws OAuthError `invalid_client`; `invalid_request` if the request authenticates in two ways
-   */
+  /** `caller` is `undefined` for the operator (protocol §2.7). @throws OAuthError */
   private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
     const { authorization } = request.headers;
     const isOperator = this.operator.match(authorization);

@@ -1,12 +1,10 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
-import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerRevocationController } from './customer-revocation.controller.js';
 import { CustomerTokenController } from './customer-token.controller.js';
 import { EndSessionsController } from './end-sessions.controller.js';
@@ -16,18 +14,14 @@ import { FeedWaiters, RevocationFeed } from './revocation-feed.js';
 import { TokenExplanation } from './token-explanation.js';
 import { TokenRevocation } from './token-revocation.js';
 
-/**
- * Introspection (RFC 7662), revocation (RFC 7009), and the routes with which a customer reads and ends its own tokens.
- */
+/** Introspection (RFC 7662), revocation (RFC 7009), and what a customer does with its own tokens. */
 @Module({
   imports: [
-    RegistryModule,
     AccessTokenModule,
     IdentityModule,
     OneTimeCodeModule,
     OrganizationUserModule,
     RefreshTokenModule,
-    BearerModule,
     OperatorModule,
   ],
   controllers: [

@@ -3,17 +3,8 @@ import { declaredProperties } from '../platform/validation.js';
 import { OAuthError } from './oauth-error.js';
 import { readParameters } from './parameters.js';
 
-/**
- * Reads an `application/x-www-form-urlencoded` body and omits parameters without a value (RFC 6749 §3.1).
- *
- * @throws OAuthError `invalid_request` if a parameter is repeated (RFC 6749 §3.2)
- */
-export function parseForm(text: string): Record<string, string> {
-  return parametersOf(text, 'body');
-}
-
 export function parseQuery(url: string): Record<string, string> {
-  return parametersOf(queryOf(url), 'query');
+  return parseForm(queryOf(url), 'query');
 }
 
 /** The query of a URL, not decoded. A question mark inside the query is part of it (RFC 3986 §3.4). */
@@ -21,7 +12,8 @@ export function queryOf(url: string): string {
   return /\?(.*)$/s.exec(url)?.[1] ?? '';
 }
 
-function parametersOf(text: string, part: 'body' | 'query'): Record<string, string> {
+/** Omits parameters without a value (RFC 6749 §3.1). @throws OAuthError if a parameter is repeated (RFC 6749 §3.2) */
+export function parseForm(text: string, part: 'body' | 'query' = 'body'): Record<string, string> {
   const names = new Set<string>();
   const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {
@@ -36,10 +28,8 @@ function parametersOf(text: string, part: 'body' | 'query'): Record<string, stri
 const PRINTABLE_NAME = /^[\w.-]{1,64}$/;
 
 /**
- * Reads the query of an operator's route. The service ignores unknown parameters of callers (protocol §2.5). An
- * operator who misspells a filter would get entries that the filter should exclude, so that the operator gets an error.
- *
- * @throws OAuthError `invalid_request` for an unknown, repeated or invalid parameter
+ * Unknown parameters are errors here, unlike those of callers (protocol §2.5): with a misspelled filter, the operator
+ * would get entries that the filter should exclude. @throws OAuthError `invalid_request`
  */
 export function readStrictQuery<Query extends object>(queryClass: Type<Query>, url: string): Query {
   const declared = declaredProperties(queryClass);

@@ -53,7 +53,7 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_token', 401, 'Invalid access token', { reason, headers });
   }
 
-  /** A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is only logged. */
+  /** A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is free text that is only logged. */
   static invalidGrant(reason: string): OAuthError {
     return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason });
   }
@@ -115,10 +115,8 @@ export class OAuthError extends Error {
   /** @internal */
   static payloadTooLarge(): OAuthError {
     const headers = { Connection: 'close' }; // The client may still be sending the rest of the body.
-    return new OAuthError('payload_too_large', 413, 'The request body is too large', {
-      hint: 'body: at most 16 KiB',
-      headers,
-    });
+    const hint = 'body: at most 16 KiB';
+    return new OAuthError('payload_too_large', 413, 'The request body is too large', { hint, headers });
   }
 
   /** The body is compressed: 415. 16 KiB need no compression, and a few bytes could expand to gigabytes. @internal */
@@ -142,9 +140,8 @@ export class OAuthError extends Error {
 
   /** The request conflicts with stored data or with an entry of the registry file: 409. @internal */
   static conflict(hint: string): OAuthError {
-    return new OAuthError('conflict', 409, 'The request conflicts with stored data or with the registry file', {
-      hint,
-    });
+    const description = 'The request conflicts with stored data or with the registry file';
+    return new OAuthError('conflict', 409, description, { hint });
   }
 
   /** The browser has another customer, and the request does not replace it: 409. @internal */
@@ -181,3 +178,22 @@ export class OAuthError extends Error {
     };
   }
 }
+
+/** Errors of several routes. The checks and the OpenAPI document use them, so that each hint is written once. */
+export const REQUEST_ERRORS = {
+  clientUnknown: () => OAuthError.invalidRequest('client_id: unknown'),
+  clientOutsideOrganization: () => OAuthError.invalidRequest('client_id: not usable in this organization'),
+  foreignOrigin: () => OAuthError.invalidRequest("Origin: not one of the client's"),
+  redirectUriUnknown: () =>
+    OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash"),
+  challengeRequired: () => OAuthError.invalidRequest('code_challenge: required with code_challenge_method'),
+  pathEncoding: () => OAuthError.invalidRequest('path: invalid percent-encoding'),
+  noJsonObject: () => OAuthError.invalidRequest('body: must be a JSON object'),
+  organizationUnknown: () => OAuthError.invalidRequest('organization_id: unknown'),
+  customerRequired: () => OAuthError.invalidRequest('customer_id: required'),
+  customerUnknown: () => OAuthError.invalidRequest('customer_id: unknown'),
+  customerOfOther: () => OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+  secretTwice: () => OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
+  secretOfOperator: () => OAuthError.invalidRequest('client_secret: given in addition to Authorization'),
+  clientOfOtherHeader: () => OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
+};

@@ -2,8 +2,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Response } from 'express';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { OAuthError } from './oauth-error.js';
-import { REQUEST_ERRORS } from './request-errors.js';
+import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 
 /** How the message begins of what NestJS makes of Express' URIError for a path with invalid percent-encoding. */
 const UNDECODED_PATH = 'Failed to decode param';
@@ -36,20 +35,12 @@ function asOAuthError(exception: unknown): OAuthError {
     return isMisplaced ? OAuthError.serverError(new Error(`${exception.code}: only a grant may throw it`)) : exception;
   }
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
-  switch (exception.getStatus()) {
-    case 400:
-      return exception.message.startsWith(UNDECODED_PATH)
-        ? REQUEST_ERRORS.pathEncoding()
-        : OAuthError.serverError(exception);
-    case 404:
-      return OAuthError.notFound();
-    case 405:
-      return OAuthError.methodNotAllowed();
-    case 503:
-      return OAuthError.unavailable(exception.cause ?? exception);
-    default:
-      return OAuthError.serverError(exception);
-  }
+  const status = exception.getStatus();
+  if (status === 400 && exception.message.startsWith(UNDECODED_PATH)) return REQUEST_ERRORS.pathEncoding();
+  if (status === 404) return OAuthError.notFound();
+  if (status === 405) return OAuthError.methodNotAllowed();
+  if (status === 503) return OAuthError.unavailable(exception.cause ?? exception);
+  return OAuthError.serverError(exception);
 }
 
 /** Adds the details that only the log shows, under the request id that the caller sees too. */

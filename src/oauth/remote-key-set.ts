@@ -98,8 +98,7 @@ export class RemoteKeySet {
 
   private async fetch(): Promise<FindKey> {
     try {
-      const keySet = (await fetchJwks(this.url)) as JSONWebKeySet;
-      const find = jose().createLocalJWKSet(keySet);
+      const find = jose().createLocalJWKSet(await fetchJwks(this.url));
       this.keys = (header) => find(header as JWSHeaderParameters);
       this.fetchedAt = this.now();
       return this.keys;
@@ -121,12 +120,7 @@ const FETCH_TIMEOUT_MS = 1_000;
 /** Enough for more than 20 RSA keys with their certificates. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
-/**
- * Fetches a JWK Set of public keys. Redirects are not followed, and only a complete response with status 200 counts.
- *
- * @throws Error whose message says what is wrong with the response
- */
-async function fetchJwks(url: string): Promise<{ keys: object[] }> {
+async function fetchJwks(url: string): Promise<JSONWebKeySet> {
   const response = await fetch(url, {
     headers: { Accept: 'application/jwk-set+json, application/json' },
     redirect: 'manual',
@@ -136,12 +130,13 @@ async function fetchJwks(url: string): Promise<{ keys: object[] }> {
     await response.body?.cancel();
     throw new Error(`the issuer responded with status ${response.status}`);
   }
-  const keySet: unknown = JSON.parse(await readText(response));
-  if (!isPublicJwkSet(keySet)) throw new Error('the response of the issuer is not a set of public keys');
-  return keySet;
+  const keySet: { keys?: unknown } | null = JSON.parse(await readText(response));
+  // one private key invalidates the set: the other keys may be exposed too
+  if (!Array.isArray(keySet?.keys) || !keySet.keys.every(isPublicJwk))
+    throw new Error('the response of the issuer is not a set of public keys');
+  return keySet as JSONWebKeySet;
 }
 
-/** Limits the size of the decompressed body. */
 async function readText({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -160,12 +155,4 @@ const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 /** Whether a value is a JWK without private members. */
 export function isPublicJwk(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !PRIVATE_MEMBERS.some((member) => member in value);
-}
-
-/**
- * Whether a value is a JWK Set of public keys. One private key invalidates the set: the other keys may be exposed too.
- */
-export function isPublicJwkSet(value: unknown): value is { keys: object[] } {
-  const keys = (value as { keys?: unknown } | null)?.keys;
-  return Array.isArray(keys) && keys.every(isPublicJwk);
 }

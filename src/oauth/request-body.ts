@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { parseForm } from './form.js';
-import { OAuthError } from './oauth-error.js';
-import { REQUEST_ERRORS } from './request-errors.js';
+import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 /** A larger body is read and discarded up to this size, so that the client receives the error response. */
@@ -22,17 +21,12 @@ export interface BodyOptions {
   mayBeEmpty?: boolean;
 }
 
-/** How the service reads the body of one request. */
 interface BodyReading extends Omit<BodyOptions, 'form'> {
   /** As in `BodyOptions`. A function decides by the parameters of the form; `only` rejects JSON. */
   form?: boolean | 'only' | ((parameters: URLSearchParams) => boolean);
 }
 
-/**
- * Reads the parameters of a request body, not yet validated (protocol §2.4). All routes read their bodies here.
- *
- * @throws OAuthError `invalid_request`, `payload_too_large`
- */
+/** Reads the parameters of a request body, not yet validated (protocol §2.4). @throws OAuthError */
 export async function readBody(
   request: IncomingMessage,
   { form = false, mayBeEmpty = false }: BodyReading = {},
@@ -59,12 +53,7 @@ function isForm(
   }
 }
 
-/**
- * Reads a whole body as text, for any Content-Type: at most 16 KiB of UTF-8.
- *
- * @throws OAuthError `payload_too_large`; `invalid_request` if the body is compressed, broken or too slow;
- *   `Invalid message` if it is not UTF-8
- */
+/** Reads a whole body as text, for any Content-Type: at most 16 KiB of UTF-8. @throws OAuthError */
 export function readText(request: IncomingMessage): Promise<string> {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
@@ -97,17 +86,10 @@ export function readText(request: IncomingMessage): Promise<string> {
   });
 }
 
-/**
- * Reads a request body as one JSON object (protocol §2.4).
- *
- * @throws OAuthError `Invalid message` if the body is not JSON; `invalid_request` if the body is no object, is nested
- *   deeper than 16 levels, or repeats a name, even if an escape sequence disguises it
- */
+/** @throws OAuthError also for a repeated name, even if an escape sequence disguises it (protocol §2.4) */
 export function parseJsonObject(text: string): Record<string, unknown> {
   const value = parseJson(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw REQUEST_ERRORS.noJsonObject();
-  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw REQUEST_ERRORS.noJsonObject();
   const { members, depth } = scan(text);
   if (depth > MAX_NESTING_LEVELS)
     throw OAuthError.invalidRequest(`body: nested deeper than ${MAX_NESTING_LEVELS} levels`);

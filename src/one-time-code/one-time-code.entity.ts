@@ -36,7 +36,7 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge!: string | null;
 
-  /** A `StoredOrigin` (code-origin.ts) as JSON: the bearer that created the code, and the lineage of the token. */
+  /** A `StoredOrigin` (stored-codes.ts) as JSON: the bearer that created the code, and the lineage of the token. */
   @Column('text', { name: 'made_with' })
   madeWith!: string;
 

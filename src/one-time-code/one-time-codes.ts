@@ -19,15 +19,22 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { traced } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { type RedeemableCode, redeemableCode, revocableClaims, type StoredOrigin } from './code-origin.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
-import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
+import {
+  type CodeRow,
+  FIND_CODE,
+  INSERT_CODE,
+  type RedeemableCode,
+  redeemableCode,
+  redeemStatement,
+  revocableClaims,
+  type StoredOrigin,
+} from './stored-codes.js';
 
 /** A second use from the same network within this time is a duplicate, not a replay (protocol §3.7). */
 const DUPLICATE_WINDOW_MS = 2_000;
 
-/** The stored content of a code. */
 export interface CodeContent {
   clientId: string;
   /** The customer or agent. */
@@ -64,10 +71,7 @@ const EXPORTED_TABLE: ExportedTable = {
   shown: ({ hash: _, ...row }) => row,
 };
 
-/**
- * Issues and redeems transfer tokens and authorization codes, which can be redeemed once
- * (docs/decisions/0005-replays-descendants-generations.md).
- */
+/** Transfer tokens and authorization codes, which can be redeemed once (decision 0005). */
 @Injectable()
 export class OneTimeCodes {
   constructor(
@@ -83,41 +87,27 @@ export class OneTimeCodes {
     participants.own.push({ tables: [EXPORTED_TABLE] });
   }
 
-  /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
+  /** The database stores only the hash of the code. */
   async issue(kind: CodeKind, content: CodeContent, ttlSeconds: number): Promise<string> {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
     const now = this.clock.now();
     const origin: StoredOrigin = { jti: content.bearer.jti, lineage: content.lineage, issued_at: now / 1000 };
     const expires = new Date(now + ttlSeconds * 1000);
-    await this.database.insert(INSERT_CODE, [
-      sha256(code),
-      kind,
-      clientId,
-      subject,
-      organizationId,
-      scope,
-      redirectUri,
-      codeChallenge,
-      JSON.stringify(origin),
-      expires,
-    ]);
+    const about = [clientId, subject, organizationId, scope, redirectUri, codeChallenge] as const;
+    await this.database.insert(INSERT_CODE, [sha256(code), kind, ...about, JSON.stringify(origin), expires]);
     this.record({ kind, client_id: clientId, subject, organization_id: organizationId }, 'issued');
     return code;
   }
 
   /**
-   * Redeems a code (protocol §3.6). A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A
-   * second use is rejected. If it is a replay (protocol §3.7), it also ends the tokens that the first use gave.
-   *
-   * @param steps what the redemption gives in addition to the token; if a step throws, the code stays usable
-   * @throws OAuthError `invalid_grant`
+   * A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A second use that is a replay
+   * also ends the tokens of the first use (protocol §3.6, §3.7). @throws OAuthError `invalid_grant`
    */
   redeem(kind: CodeKind, code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<RedeemedCode> {
     return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof, steps));
   }
 
-  /** Describes a code for the operator; `undefined` if no such code is stored. */
   async describe(code: string): Promise<StoredToken | undefined> {
     const row = await this.find(sha256(code));
     if (!row) return undefined;
@@ -155,10 +145,7 @@ export class OneTimeCodes {
     return code;
   }
 
-  /**
-   * The UPDATE decides. If the redemption writes more, the UPDATE is part of the transaction, so that the code and what it
-   * gives are stored together or not at all.
-   */
+  /** The UPDATE decides. With further writes it is part of their transaction, so that all are stored or none. */
   private async markRedeemed(
     hash: string,
     row: CodeRow,
@@ -190,10 +177,8 @@ export class OneTimeCodes {
   }
 
   /**
-   * Rejects a second use: a duplicate soon after the first use and from its network, or a replay by a possible thief. A
-   * replay ends everything that the first use gave, refreshed tokens included (protocol §3.7).
-   *
-   * @throws OAuthError `invalid_grant`
+   * A second use is a duplicate soon after the first use and from its network, or a replay, which ends everything that
+   * the first use gave, refreshed tokens included (protocol §3.7). @throws OAuthError `invalid_grant`
    */
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
     const { consumed_by: jti, consumed_for, consumed_network } = row;

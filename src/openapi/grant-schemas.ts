@@ -14,29 +14,25 @@ import {
   without,
 } from './schemas.js';
 
-/** A component for each grant: the schema of its parameters at `POST /v2/customer/token`. */
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, {})]));
 }
 
 export function grantBodies(grants: RegisteredGrant[], route: TokenRouteOptions): Schema {
   if (route.group || route.grantType) return oneOf(grants.map((grant) => grantBody(grant, route)));
-  const references = grants.map((grant): [string, string] => [
-    grant.name,
-    `#/components/schemas/${componentOf(grant)}`,
-  ]);
+  const references = grants.map((grant) => [grant.name, `#/components/schemas/${componentOf(grant)}`] as const);
   return {
     oneOf: references.map(([, $ref]) => ({ $ref })),
     discriminator: { propertyName: 'grant_type', mapping: Object.fromEntries(references) },
   };
 }
 
-/** The key of a grant's component. The characters of a URI that a key may not have are replaced. */
+/** A key has fewer characters than a URI. */
 function componentOf({ name }: RegisteredGrant): string {
   return `grant.${name.replace(/[^a-zA-Z0-9._-]/g, '-')}`;
 }
 
-/** The schema of a grant's parameters, from the class that validates them. The parameters of every grant come first. */
+/** The parameters of every grant come first. */
 function grantBody({ name, body, api }: RegisteredGrant, { group, grantType }: TokenRouteOptions): ObjectSchema {
   const { properties, ...schema } = schemaOf(body);
   const { grant_type, client_id, ...others } = properties;
@@ -51,7 +47,10 @@ function grantBody({ name, body, api }: RegisteredGrant, { group, grantType }: T
 export function grantExamples(grants: RegisteredGrant[], route: TokenRouteOptions): MediaExamples {
   const entries = grants.flatMap((grant) => {
     const examples = objectExamples(grantBody(grant, route), grant.api?.examples, 'required');
-    return [...examples].map(([title, value]): [string, unknown] => [titleOf(grant.name, title), value]);
+    return [...examples].map(([title, value]): [string, unknown] => [
+      title === '' ? grant.name : `${grant.name}: ${title}`,
+      value,
+    ]);
   });
   return mediaExamples(new Map(entries));
 }
@@ -60,9 +59,6 @@ export function grantResponseExamples(grants: RegisteredGrant[]): MediaExamples 
   return mediaExamples(new Map(grants.map((grant) => [grant.name, exampleOf(grantResponse(grant))])));
 }
 
-const titleOf = (name: string, title: string) => (title === '' ? name : `${name}: ${title}`);
-
-/** The schemas of the claims that grants declare, by the names of the claims. */
 export function claimProperties(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.assign({}, ...grants.map(({ claims }) => (claims ? schemaOf(claims).properties : {})));
 }

@@ -6,7 +6,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { mountedRoute, pathOn, type Surface } from '../platform/http/surfaces.js';
 import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
-import { ErrorComponents } from './error-responses.js';
+import { ErrorComponents } from './errors.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
 import { responseSchemaOf, type Schema } from './schemas.js';
@@ -28,10 +28,7 @@ const TAGS: Record<Surface, string> = {
   management: 'Routes for the cluster and the operator',
 };
 
-/**
- * Generates the OpenAPI 3.1 document from the controllers, guards and body classes. The document of the management port
- * has the routes of both ports. The document of the public port has only what the public port serves.
- */
+/** The OpenAPI 3.1 document from controllers, guards and body classes. The management port's has all routes. */
 @Injectable()
 export class OpenApiDocument {
   private readonly texts = new Map<Surface, string>();
@@ -46,10 +43,7 @@ export class OpenApiDocument {
     return JSON.parse(this.text(port));
   }
 
-  /**
-   * The document as JSON. It is written once, because the public port has no limit for its requests. It does not change
-   * while the process runs.
-   */
+  /** Written once, because the public port has no limit for its requests. */
   text(port: Surface): string {
     const text = this.texts.get(port) ?? JSON.stringify(this.build(port));
     this.texts.set(port, text);
@@ -76,11 +70,7 @@ export class OpenApiDocument {
     }
     return {
       openapi: '3.1.0',
-      info: {
-        title: 'Customer Authorization Service',
-        version: VERSION,
-        description: DESCRIPTION,
-      },
+      info: { title: 'Customer Authorization Service', version: VERSION, description: DESCRIPTION },
       servers: [servers.public],
       tags: surfaces.map((name) => ({ name, description: TAGS[name] })),
       paths,

@@ -2,14 +2,24 @@ import { Reflector } from '@nestjs/core';
 import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import type { ApiExamples } from '../platform/http/api-route.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TokenRoute, type TokenRouteOptions } from '../token/token-response.js';
-import { errorsOf } from './api-errors.js';
-import type { ErrorComponents } from './error-responses.js';
-import { claimProperties, grantResponse, grantResponseExamples } from './grant-schemas.js';
-import { grantRequestBody, JSON_TYPE, requestBody } from './request-bodies.js';
-import { anyOf, mediaExamples, objectExamples, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
+import { type ErrorComponents, errorsOf } from './errors.js';
+import { claimProperties, grantBodies, grantExamples, grantResponse, grantResponseExamples } from './grant-schemas.js';
+import {
+  anyOf,
+  type MediaExamples,
+  mediaExamples,
+  type ObjectSchema,
+  objectExamples,
+  oneOf,
+  patchOf,
+  responseSchemaOf,
+  type Schema,
+  schemaOf,
+} from './schemas.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
@@ -19,11 +29,35 @@ export const SECURITY_SCHEMES: Schema = {
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };
 
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+const MERGE_PATCH_TYPE = 'application/merge-patch+json';
+const BEGINS_WITH_BRACE = '^\\s*\\{';
+
+type Media = MediaExamples & { schema: Schema };
+
+/** JSON under a label by which a reader of the document does not parse the body (protocol §2.4). */
+const UNPARSED_JSON: Schema = {
+  title: 'JSON as text',
+  description: 'The same JSON under another Content-Type.',
+  type: 'string',
+  contentMediaType: JSON_TYPE,
+  pattern: BEGINS_WITH_BRACE,
+};
+/** JSON that is labelled as a form, as `curl -d` sends it. Parsed as a form, one of its names begins with a brace. */
+const JSON_LABELLED_AS_FORM: Schema = {
+  title: 'JSON labelled as a form',
+  description: 'The same JSON under the Content-Type of forms, as curl -d sends it.',
+  anyOf: [
+    { type: 'string', pattern: BEGINS_WITH_BRACE },
+    { type: 'object', not: { propertyNames: { not: { pattern: BEGINS_WITH_BRACE } } } },
+  ],
+};
+
 const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
 
-/** @param components gets the components of the error responses */
 export function operationOf(route: Route, grants: RegisteredGrant[], components: ErrorComponents): Schema {
   const { surface, path, method, handler, description: texts } = route;
   const { summary, description, query, response, errorStatuses = [] } = texts;
@@ -47,10 +81,65 @@ export function operationOf(route: Route, grants: RegisteredGrant[], components:
   };
 }
 
-/** The grants that a token route offers. */
 function grantsOf({ group, grantType }: TokenRouteOptions, grants: RegisteredGrant[]): RegisteredGrant[] {
   if (grantType) return grants.filter(({ name }) => name === grantType);
   return group ? grants.filter(({ groups }) => groups) : grants;
+}
+
+function requestBody({ method, description }: Route): Schema {
+  const classes = [description.body ?? []].flat();
+  const formats = description.bodyFormats ?? ['json'];
+  const isPatch = method === 'patch';
+  const schemas = classes.map(isPatch ? patchOf : schemaOf);
+  const media = { schema: oneOf(schemas), ...bodyExamples(schemas, description.bodyExamples) };
+  const required = isPatch || isAnyRequired(media.schema);
+  if (!formats.includes('json')) return { required, content: { [FORM_TYPE]: media } };
+  return {
+    required,
+    content: {
+      ...(isPatch && { [MERGE_PATCH_TYPE]: media }),
+      ...contents(media, formats.includes('form') ? media : undefined),
+    },
+  };
+}
+
+/** If the body has one of several forms, the titles begin with the `grant_type`. */
+function bodyExamples(schemas: ObjectSchema[], examples?: ApiExamples): MediaExamples {
+  const entries = schemas.flatMap((schema) =>
+    [...objectExamples(schema, examples, 'required')].map(([title, value]): [string, unknown] => {
+      const { grant_type } = value as { grant_type?: string };
+      return [schemas.length > 1 ? `${grant_type}: ${title}` : title, value];
+    }),
+  );
+  return mediaExamples(new Map(entries));
+}
+
+function grantRequestBody(token: TokenRouteOptions, grants: RegisteredGrant[]): Schema {
+  const mediaFor = (offered: RegisteredGrant[]) => ({
+    schema: grantBodies(offered, token),
+    ...grantExamples(offered, token),
+  });
+  const withForm = grants.filter(({ form }) => form);
+  return { required: true, content: contents(mediaFor(grants), withForm.length > 0 ? mediaFor(withForm) : undefined) };
+}
+
+/** The service reads JSON under each Content-Type. It also reads a form if `form` describes one. */
+function contents(json: Media, form: Media | undefined): Schema {
+  const [first] = Object.values(json.examples ?? {});
+  const value = first ? first.value : json.example;
+  const text = value === undefined ? {} : { example: JSON.stringify(value) };
+  return {
+    [JSON_TYPE]: json,
+    [FORM_TYPE]: form
+      ? { ...form, schema: { anyOf: [form.schema, JSON_LABELLED_AS_FORM] } }
+      : { schema: JSON_LABELLED_AS_FORM, ...text },
+    'text/plain': { schema: UNPARSED_JSON, ...text },
+    '*/*': { schema: UNPARSED_JSON, ...text },
+  };
+}
+
+function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
+  return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
 }
 
 function successResponses(
@@ -93,13 +182,7 @@ function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]):
 
 function pathParameters({ path, description: { pathParameters: texts = {} } }: Route): Schema[] {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
-  return names.map((name) => ({
-    name,
-    in: 'path',
-    required: true,
-    ...texts[name],
-    schema: { type: 'string' },
-  }));
+  return names.map((name) => ({ name, in: 'path', required: true, ...texts[name], schema: { type: 'string' } }));
 }
 
 function queryParameters({ properties, required = [] }: ReturnType<typeof schemaOf>): Schema[] {

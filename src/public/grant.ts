@@ -67,11 +67,14 @@ export {
   ValidatedBody,
   ValidatedQuery,
 } from '../routes/parameter.decorators.js';
-export { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../token/grant.js';
 export {
   type AttemptKey,
   type AttemptLimit,
+  type Grant,
+  GrantBody,
   type GrantDescription,
   type GrantOptions,
+  type GrantRequest,
+  type GrantResult,
   GrantType,
-} from '../token/grant-type.decorator.js';
+} from '../token/grant.js';

@@ -28,5 +28,5 @@ export { Agents } from '../registry/agents.js';
 export { RegistryFile } from '../registry/file/registry-file.js';
 export { RegistryFileError } from '../registry/file/yaml-document.js';
 export { type Route, routesOf } from '../routes/declared-routes.js';
+export { GrantDecorator, type GrantMetadata } from '../token/grant.js';
 export { GrantRegistry } from '../token/grant-registry.js';
-export { GrantDecorator, type GrantMetadata } from '../token/grant-type.decorator.js';

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OptionalText, optionalString } from '../oauth/parameters.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { requestContext } from '../platform/request-context/request-context.js';

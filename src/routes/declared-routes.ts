@@ -10,23 +10,19 @@ export interface Route {
   surface: Surface;
   /** The path without the surface, with parameters as `{name}`: `/v2/customer/token`. */
   path: string;
-  /** The HTTP method in lower case. */
   method: string;
   /** The status of a successful response. */
   status: number;
   guards: Type[];
   description: ApiRouteDescription;
-  /** What the decorators of its parameters read. */
   parameters: RouteParameters;
   handler: () => unknown;
-  /** The class and the method, for messages. */
   controller: Type;
   handlerName: string;
 }
 
 const reflector = new Reflector();
 
-/** The routes of all controllers that one of the two ports serves. */
 export function routesOf(discovery: DiscoveryService): Route[] {
   return controllersOf(discovery).flatMap(routesOfController);
 }
@@ -35,7 +31,6 @@ export function controllersOf(discovery: DiscoveryService): Type[] {
   return discovery.getControllers().map(({ metatype }) => metatype as Type);
 }
 
-/** The description of a handler; `undefined` if it has none. */
 export function descriptionOf(handler: () => unknown): ApiRouteDescription | undefined {
   const declared = reflector.get(ApiRoute, handler);
   if (!declared) return undefined;
@@ -48,16 +43,11 @@ export function descriptionOf(handler: () => unknown): ApiRouteDescription | und
   };
 }
 
-/** The names of the methods of a controller that handle a route. */
-export function handlerNamesOf(controller: Type): string[] {
-  const names = new MetadataScanner().getAllMethodNames(controller.prototype);
-  return names.filter((name) => Reflect.getMetadata(METHOD_METADATA, controller.prototype[name]) !== undefined);
-}
-
 function routesOfController(controller: Type): Route[] {
-  return handlerNamesOf(controller).flatMap((handlerName) => {
+  return new MetadataScanner().getAllMethodNames(controller.prototype).flatMap((handlerName) => {
     const handler = controller.prototype[handlerName];
-    const method: RequestMethod = Reflect.getMetadata(METHOD_METADATA, handler);
+    const method: RequestMethod | undefined = Reflect.getMetadata(METHOD_METADATA, handler);
+    if (method === undefined) return []; // handles no route
     const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
     const defaultStatus = method === RequestMethod.POST ? 201 : 200;
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? defaultStatus;

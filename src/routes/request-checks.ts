@@ -13,7 +13,6 @@ import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { Browser, ClientParameters } from './client-request.js';
 
-/** The browser of a request. Express keeps the response in the request. */
 export function browserOf({ headers, res }: Request): Browser {
   return {
     origin: headers.origin,
@@ -33,13 +32,9 @@ export type RequestCheck<Checked = RouteRequest, Services = CheckServices> = (
   services: Services,
 ) => void | Promise<void>;
 
-/** The checks of a route that declares its parameters only. */
 export const PARAMETER_CHECKS: RequestCheck[] = [readDeclaredParameters, validateParameters];
 
-/**
- * The checks of a route that declares a client, in their order. Before them, the guard of the route has authenticated
- * the caller. The token endpoint has a list of its own with the same functions (token/token-checks.ts).
- */
+/** The guard of the route has authenticated the caller before. The token endpoint has its own list, TOKEN_CHECKS. */
 export const CLIENT_CHECKS: RequestCheck[] = [
   ...PARAMETER_CHECKS,
   identifyClient,
@@ -63,13 +58,10 @@ export async function runChecks<Checked, Services>(
 
 /** A request under check. A check can read the values that the checks before it have set. */
 export abstract class CheckedRequest<Parameters extends ClientParameters = ClientParameters> {
-  /** The parameters, not yet validated. */
   given!: Record<string, unknown>;
-  /** The class of the parameters. */
   parameterClass!: Type<Parameters>;
-  /** The validated parameters. Set by `validateParameters`. */
+  /** Set by `validateParameters`. */
   parameters!: Parameters;
-  /** The caller, if the route requires a bearer token. */
   caller: Principal | undefined;
   /** The grant that the client must be allowed to use, if there is one. */
   grant: { name: string; optIn?: boolean } | undefined;
@@ -88,7 +80,6 @@ export abstract class CheckedRequest<Parameters extends ClientParameters = Clien
   }
 }
 
-/** What a route declares about its requests by the decorators of its parameters. */
 export interface RequestDeclaration extends BodyOptions {
   name: 'body' | 'query';
   parameters: Type<object>;
@@ -96,15 +87,11 @@ export interface RequestDeclaration extends BodyOptions {
   checks: RequestCheck[];
 }
 
-/** The errors that the OpenAPI document shows too. */
-export const ROUTE_ERRORS = {
-  grant: (grantType: string) => OAuthError.unauthorizedClient(`client_id: may not use the grant ${grantType}`),
-  organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the bearer token'),
-};
-
-/** A request for a route whose decorators declare its parameters. */
 export class RouteRequest extends CheckedRequest {
-  readonly errors = ROUTE_ERRORS;
+  readonly errors = {
+    grant: (grantType: string) => OAuthError.unauthorizedClient(`client_id: may not use the grant ${grantType}`),
+    organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the bearer token'),
+  };
 
   constructor(
     http: Request,
@@ -115,7 +102,6 @@ export class RouteRequest extends CheckedRequest {
     this.caller = principalOf(http);
   }
 
-  /** What the parameter of the route gets. */
   get checked(): object {
     const { parameters, client, organization, declared } = this;
     if (declared.checks === PARAMETER_CHECKS) return parameters;
@@ -124,7 +110,6 @@ export class RouteRequest extends CheckedRequest {
   }
 }
 
-/** Runs the checks that a route declares, and gives its parameter what they have found. */
 @Injectable()
 export class RequestChecksPipe implements PipeTransform<RouteRequest> {
   constructor(
@@ -133,7 +118,6 @@ export class RequestChecksPipe implements PipeTransform<RouteRequest> {
     private readonly grants: GrantSettingsClasses,
   ) {}
 
-  /** @throws OAuthError */
   async transform(request: RouteRequest): Promise<object> {
     const { checks, grant: name } = request.declared;
     if (name !== undefined) request.grant = { name, optIn: this.grants.isOptIn(name) };
@@ -152,28 +136,18 @@ export function validateParameters(request: CheckedRequest): void {
   request.parameters = readParameters(request.parameterClass, request.given);
 }
 
-/**
- * Finds the client with the requested `client_id`. A request from a browser must come from one of the client's origins.
- *
- * @throws OAuthError `invalid_request`
- */
+/** A request from a browser must come from one of the client's origins. @throws OAuthError `invalid_request` */
 export function identifyClient(request: CheckedRequest, { registry }: CheckServices): void {
   request.client = registry.clientCalling(request.parameters.client_id, request.http.headers.origin);
   requestContext.set({ clientId: request.client.clientId });
 }
 
-/**
- * The client must list the grant in `grant_types`. A client without `grant_types` may use every grant except those that
- * declare `optIn`.
- */
+/** A client without `grant_types` may use every grant except those that declare `optIn`. */
 export function assertClientMayUseGrant({ client, grant, errors }: CheckedRequest): void {
   if (grant && !client.mayUse(grant.name, grant.optIn)) throw errors.grant(grant.name);
 }
 
-/**
- * Counts the request against the client's limit. Requests that fail an earlier check do not count. Requests that fail a
- * later check count.
- */
+/** Requests that fail an earlier check do not count. Requests that fail a later check count. */
 export function takeTokenRateLimit({ client }: CheckedRequest, { limits }: CheckServices): void {
   limits.take('tokens', client.clientId);
 }

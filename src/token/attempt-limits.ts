@@ -10,10 +10,8 @@ import { withoutTrailingSpaces } from '../platform/text-forms.js';
 import { declaredProperties } from '../platform/validation.js';
 import { ATTEMPTS, RateLimits } from '../rate-limit/rate-limits.js';
 import { AttemptQueue, type QueuedRequest } from './attempt-queue.js';
-import type { GrantBody, GrantResult } from './grant.js';
-import type { DeclaredAttemptLimit, GrantMetadata } from './grant-type.decorator.js';
+import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 
-/** What the limits need of a request for a token. */
 interface AttemptedRequest {
   grant: GrantMetadata;
   parameters: GrantBody;
@@ -31,16 +29,12 @@ export class AttemptLimits {
 
   constructor(private readonly limits: RateLimits) {}
 
-  /**
-   * Runs the work of a grant.
-   *
-   * @throws OAuthError 429 `temporarily_unavailable` if a limit is reached; 503 `temporarily_unavailable` if the request
-   * has waited too long, or too many requests wait; the errors of the work
-   */
+  /** @throws OAuthError 429 if a limit is reached; 503 if too many requests wait, or this one too long; of `work` */
   async run({ grant, parameters, http }: AttemptedRequest, work: () => Promise<GrantResult>): Promise<GrantResult> {
     if (!this.limits.limitAttempts) return work();
     const attempts = attemptsOf(grant, parameters);
-    const request = this.queued(attempts);
+    const keys = attempts.flatMap((attempt) => attempt.keys.map(({ key }) => key));
+    const request: QueuedRequest = { keys, fullKey: () => this.fullKey(attempts) };
     await this.queue
       .enter(request, () => disconnectSignal(http.res as Response))
       .catch((error) => Promise.reject(error instanceof OAuthError ? error : OAuthError.unavailable(error)));
@@ -54,16 +48,7 @@ export class AttemptLimits {
     }
   }
 
-  private queued(attempts: Attempt[]): QueuedRequest {
-    const keys = attempts.flatMap((attempt) => attempt.keys.map(({ key }) => key));
-    return { keys, fullKey: () => this.fullKey(attempts) };
-  }
-
-  /**
-   * A key whose requests under way could use up its limit; `undefined` if there is none.
-   *
-   * @throws OAuthError 429 if refused requests alone have used up a limit
-   */
+  /** A key whose requests under way could use up its limit. @throws OAuthError 429 if refused requests alone have */
   private fullKey(attempts: Attempt[]): string | undefined {
     for (const { limit, rule, keys } of attempts) {
       for (const each of keys) {
@@ -103,10 +88,7 @@ export function assertAttemptsUsable(grant: GrantMetadata, className: string): v
   }
 }
 
-/**
- * The limits of a grant, with the keys of a request. Parameters are hashed, because they may be long or personal. Each
- * limit has counts of its own, because a flood of keys of one limit must not remove the keys of another.
- */
+/** Parameters are hashed: they may be long or personal. A flood of keys of one limit must not displace another's. */
 function attemptsOf(grant: GrantMetadata, body: GrantBody): Attempt[] {
   return limitsOf(grant).map(({ per, limit }, index) => {
     const values = per.map((name) => (name === 'network' ? 'network' : comparable(Reflect.get(body, name))));

@@ -2,7 +2,7 @@ import { validateSync } from 'class-validator';
 import { RESERVED_CLAIMS } from '../access-token/reserved-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { declaredProperties } from '../platform/validation.js';
-import type { GrantMetadata } from './grant-type.decorator.js';
+import type { GrantMetadata } from './grant.js';
 
 const MAX_CLAIMS_COUNT = 10;
 /** The size of the values of all claims of a token as JSON. */
@@ -11,14 +11,12 @@ const MAX_CLAIMS_BYTES = 1_024;
 /** @throws Error with the name of the class if a grant may not declare its claims (protocol §3.4) */
 export function assertClaimsUsable(grant: GrantMetadata, className: string, others: GrantMetadata[]): void {
   const names = claimNamesOf(grant);
-  if (grant.claims && names.length === 0) {
+  if (grant.claims && names.length === 0)
     throw new Error(`${className}: the class of its claims declares none; add validation decorators to its fields`);
-  }
   if (names.length > MAX_CLAIMS_COUNT) throw new Error(`${className}: declares more than ${MAX_CLAIMS_COUNT} claims`);
   const reserved = names.find((name) => RESERVED_CLAIMS.has(name));
-  if (reserved) {
+  if (reserved)
     throw new Error(`${className}: may not declare the claim "${reserved}", which has a meaning of its own; rename it`);
-  }
   for (const other of others) {
     const common = claimNamesOf(other).find((name) => names.includes(name));
     if (common)
@@ -26,12 +24,7 @@ export function assertClaimsUsable(grant: GrantMetadata, className: string, othe
   }
 }
 
-/**
- * The claims that a grant returned, if they are those that it declares. The grant is the only one that can break this
- * rule, so the violation is an error of the service.
- *
- * @throws OAuthError `server_error`
- */
+/** Only the grant can break the rule, so that a violation is an error of the service. @throws OAuthError 500 */
 export function claimsOfResult(grant: GrantMetadata, claims: object): object {
   const violation = violationOf(grant, claims);
   if (violation !== undefined) throw OAuthError.serverError(new Error(`${grant.name}: ${violation}`));

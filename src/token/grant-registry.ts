@@ -7,24 +7,18 @@ import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { assertAttemptsUsable } from './attempt-limits.js';
 import { assertClaimsUsable } from './declared-claims.js';
-import { type Grant, type GrantBody } from './grant.js';
-import { GrantDecorator, type GrantMetadata } from './grant-type.decorator.js';
+import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
 
 export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
 }
 
 const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
-/**
- * Fields that a grant may not declare in `responds`, because RFC 6749, RFC 7519 or every token response has them. Names
- * that begin with `error`, `exception` or `oauth_exception` are reserved too, for error responses. `client_id` may be
- * declared, and the endpoint fills it in (token-response.ts).
- */
+/** Fields of RFC 6749, RFC 7519 or every token response. The endpoint fills in `client_id`, which may be declared. */
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
 );
 
-/** Finds the grants among the providers of all modules, when the application starts. */
 @Injectable()
 export class GrantRegistry implements OnModuleInit {
   private readonly grants = new Map<string, RegisteredGrant>();
@@ -59,7 +53,6 @@ export class GrantRegistry implements OnModuleInit {
     return grant;
   }
 
-  /** All grants, in the order of their modules. */
   all(): RegisteredGrant[] {
     return [...this.grants.values()];
   }
@@ -70,9 +63,8 @@ export class GrantRegistry implements OnModuleInit {
   }
 
   private assertUsable({ name, responds = [], mayRespond = [] }: GrantMetadata, className: string): void {
-    if (!SNAKE_CASE_NAME.test(name) && !URI.test(name)) {
+    if (!SNAKE_CASE_NAME.test(name) && !URI.test(name))
       throw new Error(`${className}: the grant type "${name}" must be a name in snake_case, or a URI; rename it`);
-    }
     const other = this.grants.get(name)?.handler.constructor.name;
     if (other) {
       const both = [other, className].sort().join(' and ');
@@ -81,8 +73,7 @@ export class GrantRegistry implements OnModuleInit {
     const reserved = [...responds, ...mayRespond].find(
       (field) => RESERVED.has(field) || /^(error|oauth_exception|exception)/.test(field),
     );
-    if (reserved) {
+    if (reserved)
       throw new Error(`${className}: may not respond with "${reserved}", which has a meaning of its own; rename it`);
-    }
   }
 }

@@ -2,9 +2,8 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
 import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { readBody } from '../oauth/request-body.js';
-import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import {
   assertClientMayUseGrant,
@@ -22,8 +21,7 @@ import type { GrantRegistry, RegisteredGrant } from './grant-registry.js';
 
 /**
  * The checks of every token request, in their order. The first check that fails determines the error response. Then the
- * grant checks the caller's proof. If the grant returns another organization than the one checked here, the endpoint
- * checks that one after the grant. The checks that other routes have too are in routes/request-checks.ts.
+ * grant checks the caller's proof, and the endpoint an organization that only the grant has found.
  */
 export const TOKEN_CHECKS: RequestCheck<TokenRequest, TokenServices>[] = [
   readTokenParameters,
@@ -61,7 +59,6 @@ export interface TokenRouteParameters {
 /** Gives a token route the context that `TokenEndpoint.respond` needs. */
 export const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
 
-/** A request for a customer token. The grant declares the parameters and the caller. */
 export class TokenRequest extends CheckedRequest<GrantBody> {
   readonly errors = TOKEN_ERRORS;
   /** Set by `findGrant`. */
@@ -100,12 +97,10 @@ function findGrant(request: TokenRequest, { grants }: TokenServices): void {
   requestContext.set({ grant: grant.name });
 }
 
-/** Only grants that declare `groups` are available on the path of a group. */
 function assertGrantServesGroups({ route, grant }: TokenRequest): void {
   if (route.group && !grant.groups) throw TOKEN_ERRORS.noGroups();
 }
 
-/** A grant that declares `agentScope` requires the bearer token of an agent with this scope. */
 function authenticateAgent(request: TokenRequest, { bearer }: TokenServices): void | Promise<void> {
   const { agentScope } = request.grant;
   if (agentScope === undefined) return;
@@ -116,10 +111,7 @@ function authenticateAgent(request: TokenRequest, { bearer }: TokenServices): vo
   });
 }
 
-/**
- * Checks the group of the path, and adds the organization of the path to the parameters. The body may repeat the
- * organization, but not contradict it: that is `invalid_request`, 400.
- */
+/** The body may repeat the organization of the path, but not contradict it. */
 function setOrganizationFromPath(request: TokenRequest): void {
   const { group } = request.route;
   if (!group) return;
@@ -129,18 +121,12 @@ function setOrganizationFromPath(request: TokenRequest): void {
   request.given = { ...request.given, organization_id };
 }
 
-/**
- * A `redirect_uri` must be one of the client's registered redirect URIs. `ClientApplication.admitsRedirectUri` compares
- * them.
- */
 function assertRedirectUriRegistered({ parameters, client }: TokenRequest): void {
   const { redirect_uri } = parameters;
   if (redirect_uri !== undefined && !client.admitsRedirectUri(redirect_uri)) throw REQUEST_ERRORS.redirectUriUnknown();
 }
 
-/**
- * The path of a group is only for an organization whose groups have separate identities (`chatBetweenGroups` is false).
- */
+/** The groups of an organization have separate identities if `chatBetweenGroups` is false. */
 function assertGroupsAreSeparate({ route, organization }: TokenRequest): void {
   if (route.group && organization?.chatBetweenGroups) throw TOKEN_ERRORS.sharedGroups();
 }

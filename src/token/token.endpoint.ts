@@ -17,9 +17,8 @@ import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import { claimsOfResult } from './declared-claims.js';
-import type { GrantBody, GrantRequest, GrantResult } from './grant.js';
+import type { GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
 import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
-import type { GrantMetadata } from './grant-type.decorator.js';
 import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, type TokenServices } from './token-checks.js';
 import type { TokenResponse } from './token-response.js';
 
@@ -93,12 +92,10 @@ function permittedError({ name, polling }: GrantMetadata, error: unknown): unkno
 /** Declared fields that the endpoint fills in. The grant fills in every other field that it declares in `responds`. */
 const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
 
-/** The fields of the response that the grant itself fills in. */
 export function ownFields({ responds = [] }: GrantMetadata): string[] {
   return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
 }
 
-/** The response to a successful request, with the fields that the grant declares in `responds`. */
 function tokenResponse(
   grant: RegisteredGrant,
   client: ClientApplication,

@@ -1,9 +1,7 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
-import { RegistryModule } from '../registry/registry.module.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { CustomerLineages } from './customer-lineages.js';
 import { GrantRegistry } from './grant-registry.js';
@@ -12,7 +10,7 @@ import { TokenEndpoint } from './token.endpoint.js';
 
 /** The token endpoint. It finds the grants among the providers of all modules. */
 @Module({
-  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
+  imports: [DiscoveryModule, AccessTokenModule, IdentityModule],
   controllers: [TokenController],
   providers: [TokenEndpoint, GrantRegistry, CustomerLineages, AttemptLimits],
   exports: [TokenEndpoint, GrantRegistry],

@@ -4,8 +4,7 @@ import { grantThat, sound } from '../../packages/conformance-kit/test/support/br
 import { RESERVED_CLAIMS } from '../../src/access-token/reserved-claims.js';
 import { Optional } from '../../src/oauth/parameters.js';
 import { assertClaimsUsable } from '../../src/token/declared-claims.js';
-import { type GrantResult } from '../../src/token/grant.js';
-import { type GrantMetadata } from '../../src/token/grant-type.decorator.js';
+import type { GrantMetadata, GrantResult } from '../../src/token/grant.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

@@ -27,11 +27,7 @@ const RENEW = writeStatement<[renewed: number, known: number | null]>(
   `UPDATE recorded_value SET value = ? WHERE name = '${NAME}' AND value = COALESCE(?, value)`,
 );
 
-/**
- * The random id of the feed's history (protocol §7.6), which each cursor contains. After a change of the id, each
- * consumer reads the full list again. The id changes with a new database, and after a restore that a process or the
- * operator has noticed.
- */
+/** The random id of the feed's history (protocol §7.6). A process or the operator renews it after a restore. */
 @Injectable()
 export class FeedHistory {
   constructor(private readonly database: Database) {}
@@ -40,7 +36,7 @@ export class FeedHistory {
     await this.database.executeIdempotent(INSERT, [NAME, newId()]);
   }
 
-  /** Replaces the known id, or any id. Of several processes that know an id, one replaces it. */
+  /** Of several processes that know an id, one replaces it. */
   async renew(known: number | null): Promise<void> {
     await this.database.executeIdempotent(RENEW, [newId(), known]);
   }
@@ -51,6 +47,4 @@ export class FeedHistory {
   }
 }
 
-function newId(): number {
-  return randomInt(1, MAX_HISTORY_IDS);
-}
+const newId = () => randomInt(1, MAX_HISTORY_IDS);

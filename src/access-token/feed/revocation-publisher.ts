@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import {
   Injectable,
   Logger,
@@ -14,8 +15,7 @@ import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
-import { FeedHistory, type FeedPosition } from './feed-history.js';
-import { FeedState } from './feed-state.js';
+import { FeedHistory, type FeedPosition, isSamePosition } from './feed-history.js';
 import {
   FIND_STATE,
   FIND_UNPUBLISHED,
@@ -34,11 +34,48 @@ const TAKEOVER_MS = 500;
 /** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
 const MAX_LAG_MS = 3_000;
 
+/** One lower read may come from a node of a cluster that does not have the last transactions yet. */
+const MIN_LOWER_READ_COUNT = 2;
+
 /** The work of a poll, as the log says that it fails. */
 const WORK = {
   publication: 'the revocation feed cannot be published',
   count: 'the entries of the revocation feed cannot be counted',
 };
+
+/** The state of the feed, as this process last read or wrote it. The event `change` reports new positions. */
+class FeedState extends EventEmitter<{ change: [] }> {
+  /** The highest position; `undefined` before the first read. */
+  highest: FeedPosition | undefined;
+  /** Whether more revocations waited than one publication can have. */
+  hasBacklog = true;
+  private lowerReads = 0;
+
+  /** Whether the last read had a lower position than before, in the same history. */
+  get isLower(): boolean {
+    return this.lowerReads > 0;
+  }
+
+  /** Whether several reads had a lower position: the database was restored from a backup. */
+  get isRestored(): boolean {
+    return this.lowerReads >= MIN_LOWER_READ_COUNT;
+  }
+
+  /** Compares a position that was read with the known one. Call `moveTo` afterwards, unless the position is lower. */
+  compare({ history, position }: FeedPosition): void {
+    const isLower = this.highest?.history === history && this.highest.position > position;
+    this.lowerReads = isLower ? this.lowerReads + 1 : 0;
+  }
+
+  /** @returns whether the state has changed */
+  moveTo({ history, position }: FeedPosition, hasBacklog: boolean): boolean {
+    if (isSamePosition({ history, position }, this.highest) && hasBacklog === this.hasBacklog) return false;
+    this.highest = { history, position };
+    this.hasBacklog = hasBacklog;
+    this.emit('change');
+    return true;
+  }
+}
 
 /**
  * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
@@ -59,10 +96,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
-  /**
-   * The time, by `performance.now()`, since which each committed revocation has waited for its position. Later
-   * revocations may get positions first, because the publisher leaves out rows that a transaction has locked.
-   */
+  /** Since when each revocation waits, by `performance.now()`. A locked row is left out, so later ones may be first. */
   private waiting = new Map<string, number>();
   /** Since when revocations wait while the position does not move, by `performance.now()`. */
   private waitingSince: number | undefined;
@@ -95,7 +129,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.schedule();
   }
 
-  /** Ends the publication. The requests under way, which may revoke tokens, have ended before. */
+  /** The requests under way, which may revoke tokens, have ended before. */
   onModuleDestroy(): void {
     this.isStopped = true;
     clearTimeout(this.timer);
@@ -186,11 +220,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     return hasMore;
   }
 
-  /**
-   * Raises the highest position of the feed and writes it to revocations, in one transaction (protocol §7.6).
-   *
-   * @returns the position; `undefined` if another process has published since this process read the `highest` one
-   */
+  /** @returns the position; `undefined` if another process has published since this process read the `highest` one */
   private async writePosition(highest: number, rows: WaitingRow[], hasMore: boolean): Promise<number | undefined> {
     const { customer, other } = await this.recorded.entrySeconds();
     const now = this.clock.now();

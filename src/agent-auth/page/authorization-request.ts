@@ -1,6 +1,5 @@
-import { OAuthError } from '../../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText, Text } from '../../oauth/parameters.js';
-import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
 import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
@@ -80,12 +79,8 @@ interface GivenParameters extends Partial<AuthorizationQuery> {
 }
 
 /**
- * Reads and checks the query of the authorization page (protocol §6.1).
- *
- * A wrong client or redirect URI is shown to the agent on an error page. Until both are known to be right, the redirect
- * URI may be an attacker's, so the page does not redirect to it (RFC 6749 §4.1.2.1).
- *
- * @throws OAuthError `invalid_request` if the client or its redirect URI is wrong
+ * Until the client and the redirect URI are known to be right, the URI may be an attacker's. The page then shows the
+ * error, and does not redirect (RFC 6749 §4.1.2.1, protocol §6.1). @throws OAuthError `invalid_request`
  */
 export function readAuthorizationRequest(query: string, registry: Registry): AuthorizationRequest {
   const parameters = new URLSearchParams(query);
@@ -93,8 +88,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   if (!client) throw REQUEST_ERRORS.clientUnknown();
   requestContext.set({ clientId: client.clientId });
   const redirectUri = singleValue(parameters, 'redirect_uri');
-  // Character for character (RFC 9700 §2.1). `redirect_uri_match: prefix` has no effect here. It is for the grants of
-  // customers, which never redirect to the URI.
+  // Character for character (RFC 9700 §2.1). `redirect_uri_match: prefix` is for grants, which never redirect.
   if (!client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
   const values = PARAMETER_NAMES.map((name) => [name, parameters.get(name) || undefined]);
   const given: GivenParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
@@ -130,15 +124,12 @@ function promptsOf({ prompt }: GivenParameters): string[] {
   return prompt?.split(' ') ?? [];
 }
 
-/** Whether a redirect URI has an origin. A URI with a private-use scheme has none. */
+/** A URI with a private-use scheme has none. */
 function hasOrigin(redirectUri: string): boolean {
   return new URL(redirectUri).origin !== 'null';
 }
 
-/**
- * The first failure of a check that is reported to the client. `Authorizer.decide` then makes the checks that depend on
- * the agent.
- */
+/** `Authorizer.decide` then makes the checks that depend on the agent. */
 function errorOf(parameters: URLSearchParams, given: GivenParameters): AuthorizationError | undefined {
   // no parameter may be repeated (RFC 6749 §3.1)
   const repeated = PARAMETER_NAMES.find((name) => parameters.getAll(name).length > 1);
@@ -152,7 +143,6 @@ function errorOf(parameters: URLSearchParams, given: GivenParameters): Authoriza
   return hint === undefined ? undefined : { error: 'invalid_request', hint };
 }
 
-/** Each type of client may use one response type only. */
 function responseTypeViolation({ response_type, client }: GivenParameters): string | undefined {
   const expected = expectedResponseType(client);
   if (response_type === undefined) return 'response_type: required';
@@ -188,7 +178,7 @@ function promptViolation(given: GivenParameters): string | undefined {
   return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
 }
 
-/** `flow=button` sends the response by postMessage, which needs the origin of the receiving page. */
+/** postMessage needs the origin of the receiving page. */
 function flowViolation({ flow, redirect_uri }: GivenParameters): string | undefined {
   if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';
   return flow === 'button' && !hasOrigin(redirect_uri) ? 'flow: button needs an http(s) redirect_uri' : undefined;

@@ -10,10 +10,7 @@ import type { AuthorizationRequest } from './authorization-request.js';
 import { errorParameters, type ResponseParameters } from './authorization-response.js';
 import { Consents } from './consents.js';
 
-/**
- * The decision on a request of a signed-in agent: a response to the client, or scopes to which the agent must consent
- * first.
- */
+/** A response to the client, or scopes to which the agent must consent first. */
 export type Decision = { response: ResponseParameters } | { consentTo: string };
 
 /** Decides on the requests of agents, and issues the codes and tokens that they grant (protocol §6.5). */
@@ -27,10 +24,7 @@ export class Authorizer {
     private readonly configuration: Configuration,
   ) {}
 
-  /**
-   * Grants the requested scopes, unless the agent must consent first. A public application needs the agent's consent
-   * once. An application that another program can impersonate needs consent to each request.
-   */
+  /** A public application needs consent once, an application that can be impersonated needs it for each request. */
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
     const { client, prompt } = request;
     if (!client.usableIn(agent.organizationId))
@@ -47,13 +41,7 @@ export class Authorizer {
     return { consentTo: scope };
   }
 
-  /**
-   * Grants the scopes that the agent has allowed on the consent page.
-   *
-   * The agent is asked again if the request now needs consent to a scope that the page did not show.
-   *
-   * @param shown the scopes that the page showed
-   */
+  /** The agent is asked again if the request now needs consent to a scope that the page has not `shown`. */
   async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
     if ('response' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope)))
@@ -62,10 +50,6 @@ export class Authorizer {
     if (!canBeImpersonated(request)) await this.consents.remember(agent, client, decision.consentTo);
     this.consents.recordAudit(agent.id, client.clientId, decision.consentTo);
     return { response: await this.issueGrant(request, agent, decision.consentTo) };
-  }
-
-  deny(): Decision {
-    return errorDecision('access_denied', 'the agent denied the request');
   }
 
   private async issueGrant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
@@ -87,14 +71,13 @@ export class Authorizer {
 }
 
 /**
- * Whether another program on the agent's device can make this request as the client and receive the response: the
- * client has no secret, and any program may claim a private-use scheme or a loopback port (RFC 6749 §10.2, RFC 8252
- * §8.6).
+ * Whether another program on the device could receive the response: the client has no secret, and any program may claim
+ * a private-use scheme or a loopback port (RFC 6749 §10.2, RFC 8252 §8.6).
  */
 function canBeImpersonated({ client, redirectUri }: AuthorizationRequest): boolean {
   return client.clientType === 'native' && client.secretHash === null && new URL(redirectUri).protocol !== 'https:';
 }
 
-function errorDecision(error: string, hint: string): Decision {
+export function errorDecision(error: string, hint: string): Decision {
   return { response: errorParameters({ error, hint }) };
 }

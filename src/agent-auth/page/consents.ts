@@ -9,10 +9,7 @@ import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
-/**
- * The scopes that an agent has granted to a client. A consent is valid while the agent's organization and password are
- * the same.
- */
+/** Ends when the agent moves to another organization or gets a new password, but not with a change of its scopes. */
 @Entity('consent')
 export class Consent {
   @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
@@ -25,11 +22,9 @@ export class Consent {
   @Column('varchar', { length: 1000 })
   scope!: string;
 
-  /** The agent's organization when it consented. */
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId!: string;
 
-  /** The fingerprint of the agent's password when the agent consented. */
   @Column('varchar', { name: 'password_fingerprint', length: 16 })
   passwordFingerprint!: string;
 
@@ -47,10 +42,6 @@ const FIND_SCOPE = selectStatement<
   batch: true,
 });
 
-/**
- * Stores the consents of agents. A consent belongs to one organization. It ends when the agent moves to another
- * organization or gets a new password. A change of the agent's scopes does not end it.
- */
 @Injectable()
 export class Consents implements OnModuleInit {
   constructor(
@@ -69,26 +60,18 @@ export class Consents implements OnModuleInit {
     });
   }
 
-  /** Whether the agent has consented to every one of these scopes. */
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
     const given = await this.given(agent, clientId);
     return scope.split(' ').every((each) => given.includes(each));
   }
 
-  /** Adds scopes to an earlier consent, of which only the scopes that the client still has are retained. */
+  /** Of an earlier consent, only the scopes that the client still has are retained. */
   async remember(agent: Agent, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
     const before = (await this.given(agent, clientId)).filter((each) => scopes.includes(each));
     const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
     const { id: agentId, organizationId } = agent;
-    const givenAt = new Date(this.clock.now());
-    const consent = {
-      agentId,
-      clientId,
-      scope,
-      organizationId,
-      passwordFingerprint: passwordFingerprint(agent),
-      givenAt,
-    };
+    const validity = { organizationId, passwordFingerprint: passwordFingerprint(agent) };
+    const consent = { agentId, clientId, scope, ...validity, givenAt: new Date(this.clock.now()) };
     await this.database.transaction((manager) => manager.upsert(Consent, consent, ['agentId', 'clientId']));
   }
 

@@ -1,24 +1,51 @@
 import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
-import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OptionalText } from '../../oauth/parameters.js';
+import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
-import { CsrfTokens, formErrors } from '../session/csrf-tokens.js';
+import { CsrfTokens, formErrors, PageForm } from '../session/csrf-tokens.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
-import { Authorizer, type Decision } from './authorizer.js';
-import { ConsentForm, PageForm, SignInForm } from './page-forms.js';
+import { Authorizer, type Decision, errorDecision } from './authorizer.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
 const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
 const FORM = { ...PAGE, bodyFormats: ['form' as const] };
+
+const EXAMPLE_REQUEST = new URLSearchParams({
+  response_type: 'code',
+  client_id: EXAMPLE.serverClientId,
+  redirect_uri: EXAMPLE.redirectUri,
+}).toString();
+
+/** A form about an authorization request. */
+class RequestForm extends PageForm {
+  @OptionalText('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
+  request?: string;
+}
+
+class SignInForm extends RequestForm {
+  @OptionalText('The email of the agent.', EXAMPLE.agentEmail)
+  email?: string;
+
+  @OptionalText('The password of the agent.', EXAMPLE.agentPassword)
+  password?: string;
+}
+
+class ConsentForm extends RequestForm {
+  @OptionalText('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
+  scope?: string;
+
+  @OptionalText('`allow` or `deny`.', 'allow')
+  decision?: string;
+}
 
 /** The authorization endpoint (protocol §6.1), and the routes that receive the forms of its pages (protocol §6.4). */
 @PublicController('')
@@ -68,7 +95,7 @@ export class PageController {
   async consent(@Req() request: Request): Promise<string> {
     const { request: query = '', scope = '', decision } = await this.csrfTokens.readForm(ConsentForm, request);
     return this.respond(request, query, (authorization, agent) => {
-      if (decision === 'deny') return this.authorizer.deny();
+      if (decision === 'deny') return errorDecision('access_denied', 'the agent denied the request');
       if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
       return this.authorizer.allow(authorization, agent, scope.split(' '));
     });

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { readParameters } from '../../oauth/parameters.js';
+import { OptionalText, readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { randomSecret } from '../../platform/secret.js';
-import type { PageForm } from '../page/page-forms.js';
 import { SignedCookies } from './signed-cookies.js';
 
 const COOKIE_NAME = 'form';
@@ -20,6 +19,15 @@ const FORM_ERRORS = {
 /** The errors that every form can have, for the OpenAPI document. */
 export const formErrors = () => Object.values(FORM_ERRORS).map((error) => error());
 
+/** Every field of a form is optional, because each route decides what a missing field means. */
+export class PageForm {
+  @OptionalText(
+    'The hidden field of the form, which binds it to the browser that loaded the page.',
+    'EXAMPLE-CSRF-TOKEN',
+  )
+  csrf?: string;
+}
+
 /** Tokens against cross-site request forgery. A form must contain the token that was issued to the same browser. */
 @Injectable()
 export class CsrfTokens {
@@ -28,18 +36,13 @@ export class CsrfTokens {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Issues a token for a form, bound to a cookie of the browser. */
   issue(request: Request): string {
     const nonce = this.cookies.read(request, COOKIE_NAME) ?? randomSecret('base64url');
     this.cookies.write(request, COOKIE_NAME, nonce, LIFETIME_SECONDS);
     return this.cookies.sign(PURPOSE, nonce);
   }
 
-  /**
-   * Reads a form of a page, which is never JSON (protocol §2.4).
-   *
-   * @throws OAuthError `invalid_request` if its token was not issued to this browser, or another origin sent the form
-   */
+  /** Never JSON (protocol §2.4). @throws OAuthError if the token is of another browser, or the origin is foreign */
   async readForm<Form extends PageForm>(form: new () => Form, request: Request): Promise<Form> {
     const read = readParameters(form, await readBody(request, { form: 'only' }));
     const { origin } = request.headers;

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
-import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
@@ -11,8 +10,7 @@ import { OrganizationUserModule } from '../../organization-user/organization-use
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { TokenModule } from '../../token/token.module.js';
 import { CustomerController } from './customer.controller.js';
 
@@ -107,7 +105,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
 }
 
 @Module({
-  imports: [AccessTokenModule, IdentityModule, OrganizationUserModule, TokenModule],
+  imports: [IdentityModule, OrganizationUserModule, TokenModule],
   controllers: [CustomerController],
   providers: [AgentTokenGrant],
 })

@@ -4,8 +4,7 @@ import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
 export class CookieBody extends GrantBody {
@@ -20,10 +19,7 @@ export class CookieBody extends GrantBody {
   override redirect_uri?: string;
 }
 
-/**
- * A request with valid identity cookies gets the customer of the browser. Any other request creates a customer
- * (protocol §4.1, §4.2).
- */
+/** Valid identity cookies lead to the customer of the browser. Without them, a customer is created (protocol §4.1). */
 @Injectable()
 @GrantType('cookie', {
   body: CookieBody,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, MaxLength } from 'class-validator';
-import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { Audit } from '../../audit/audit.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
@@ -9,7 +8,7 @@ import { auditLinked } from '../../identity/new-browsers.js';
 import { Remember, type RememberedBrowser } from '../../identity/remember.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
-import type { RedeemableCode } from '../../one-time-code/code-origin.js';
+import type { RedeemableCode } from '../../one-time-code/stored-codes.js';
 import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -18,8 +17,7 @@ import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Browser } from '../../routes/client-request.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { TransferModule } from '../../transfer/transfer.module.js';
 import { Transfers } from '../../transfer/transfers.js';
 
@@ -76,10 +74,7 @@ const ERRORS = {
   grantNotListed: () => OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token'),
 };
 
-/**
- * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed
- * once. A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
- */
+/** A failed attempt, such as one with a wrong `code_verifier`, leaves the transfer token usable (protocol §4.5). */
 @Injectable()
 @GrantType('identity_token', {
   body: IdentityTokenBody,
@@ -175,7 +170,7 @@ function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
 }
 
 @Module({
-  imports: [TransferModule, IdentityModule, OrganizationUserModule, AccessTokenModule, RefreshTokenModule],
+  imports: [TransferModule, IdentityModule, OrganizationUserModule, RefreshTokenModule],
   providers: [IdentityTokenGrant],
 })
 export class IdentityTokenGrantModule {}

@@ -5,8 +5,7 @@ import { Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.8. */
 class RefreshTokenBody extends GrantBody {

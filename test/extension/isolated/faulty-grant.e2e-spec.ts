@@ -7,8 +7,7 @@ import { LottoBody } from '../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
 import type { AgentPrincipal } from '../../../src/bearer/principal.js';
 import type { Extension } from '../../../src/extension.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
-import { GrantType } from '../../../src/token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';
 import { registryWithDraw } from '../../support/lotto-registry.js';
 import { startTestService } from '../../support/test-service.js';
 

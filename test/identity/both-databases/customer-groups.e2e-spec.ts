@@ -5,8 +5,7 @@ import { OutputCapture } from '../../../packages/conformance-kit/src/output-capt
 import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { type Customer, Identities, IdentityModule, uuidv7 } from '../../../src/public/grant.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
-import { GrantType } from '../../../src/token/grant-type.decorator.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction, LOST_RESPONSE } from '../../support/dying-transactions.js';

@@ -1,15 +1,42 @@
 import type { EndedCondition } from '../access-token/ended-statement.js';
+import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { TOKEN_DAY, valueOfCustomer } from '../identity/customer-statements.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   type EntityRow,
   insertStatement,
+  type NotNull,
   selectStatement,
   type WriteStatement,
   writeStatement,
 } from '../platform/database/statement.js';
-import type { CodeOwner } from './code-origin.js';
 import { OneTimeCode } from './one-time-code.entity.js';
+
+/** The origin of a code, stored as JSON in the column `made_with`. */
+export interface StoredOrigin {
+  /** The `jti` of the bearer that created the code. */
+  jti: string;
+  lineage: TokenLineage;
+  /** Seconds since 1970. */
+  issued_at: number;
+}
+
+/** A code that matches its proof. */
+export interface RedeemableCode {
+  /** The customer or agent. */
+  subject: string;
+  organizationId: string;
+  clientId: string;
+  scope: string | null;
+  /** The group of the customer of a transfer token; the empty string if there is none. */
+  groupId: string;
+  /** The lineage of the token that the code gives. */
+  lineage: TokenLineage;
+  /** When access was granted, in milliseconds since 1970. */
+  grantedAt: number;
+  /** Whether the code was created with a `code_challenge`. */
+  hasChallenge: boolean;
+}
 
 const COLUMNS = [
   'kind',
@@ -27,8 +54,9 @@ const REDEMPTION_COLUMNS = ['consumed_by', 'consumed_network'] as const;
 
 type Column = (typeof COLUMNS | typeof REDEMPTION_COLUMNS)[number];
 
+/** The columns of a code, and values of its customer. */
 export type CodeRow = EntityRow<OneTimeCode, Column> &
-  CodeOwner & {
+  NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>> & {
     /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
     consumed_for: number | null;
     /** The group of the customer of a transfer token; empty if the customer belongs to none. */
@@ -58,10 +86,8 @@ type RedeemStatement = WriteStatement<
 const redeemStatements = new Map<EndedCondition, RedeemStatement>();
 
 /**
- * The first of several parallel attempts changes the row. The others change none, because the database locks the row
- * for each UPDATE. `consumed_by = ?` lets the first attempt send its statement again if the response was lost.
- *
- * @param ended the condition under which the code has ended; the statement then changes no row
+ * The first of parallel attempts changes the row, unless the code has `ended`. `consumed_by = ?` lets the attempt send
+ * its statement again if the response was lost.
  */
 export function redeemStatement(ended: EndedCondition): RedeemStatement {
   let statement = redeemStatements.get(ended);
@@ -74,4 +100,19 @@ export function redeemStatement(ended: EndedCondition): RedeemStatement {
     redeemStatements.set(ended, statement);
   }
   return statement;
+}
+
+/** The code as claims that the denylist can check, because a code ends with its origin. */
+export function revocableClaims({ kind, subject: sub, client_id, made_with }: CodeRow): RevocableClaims {
+  const { jti, lineage, issued_at: iat }: StoredOrigin = JSON.parse(made_with);
+  return { jti, sub, client_id, iat, aud: kind === 'transfer' ? 'customer-api' : 'agent-api', ...lineage };
+}
+
+export function redeemableCode(row: CodeRow): RedeemableCode {
+  const { subject, organization_id: organizationId, client_id: clientId, scope } = row;
+  const { lineage, issued_at }: StoredOrigin = JSON.parse(row.made_with);
+  return {
+    ...{ subject, organizationId, clientId, scope, groupId: row.group_id ?? '', lineage },
+    ...{ grantedAt: issued_at * 1000, hasChallenge: row.code_challenge !== null },
+  };
 }
