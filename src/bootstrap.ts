@@ -6,7 +6,7 @@ import { AuditLog } from './audit/audit.js';
 import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
 import type { Extension } from './extension.js';
-import { FeedWaiters } from './introspection/revocation-feed.js';
+import { RevocationFeed } from './introspection/revocation-feed.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/health.controller.js';
@@ -109,7 +109,7 @@ async function stopService(application: INestApplication, listeners: Listeners, 
   application.get(Readiness).stop();
   listeners.announceClose();
   await sleep(lingerMs);
-  application.get(FeedWaiters, { strict: false }).stop(); // callers of the feed would wait for 25 s
+  application.get(RevocationFeed, { strict: false }).stop(); // callers of the feed would wait for 25 s
   await listeners.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);

@@ -1,4 +1,4 @@
-import { type KeyObject, randomUUID, sign, verify } from 'node:crypto';
+import { randomUUID, sign, verify } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -132,8 +132,9 @@ export class TokenInspection {
 
 /** Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form. */
 function isSigned(text: string, signature: string, { publicKey }: SigningKey): boolean {
-  const bytes = Buffer.from(signature, 'base64url');
-  return bytes.toString('base64url') === signature && isSignatureValid(bytes, text, publicKey);
+  const raw = Buffer.from(signature, 'base64url');
+  if (raw.toString('base64url') !== signature || raw.length !== 2 * INTEGER_BYTES) return false;
+  return verify('sha256', Buffer.from(text), publicKey, derSignature(raw));
 }
 
 const JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
@@ -164,10 +165,6 @@ export function rawSignature(der: Buffer): Buffer {
   copyInteger(der, 4, lengthOfR, raw, 0);
   copyInteger(der, 6 + lengthOfR, der[5 + lengthOfR] as number, raw, INTEGER_BYTES);
   return raw;
-}
-
-export function isSignatureValid(raw: Buffer, text: string, publicKey: KeyObject): boolean {
-  return raw.length === 2 * INTEGER_BYTES && verify('sha256', Buffer.from(text), publicKey, derSignature(raw));
 }
 
 export function derSignature(raw: Buffer): Buffer {

@@ -72,8 +72,11 @@ export class KeyFile {
       preserveOwner(file, uid, gid);
       return { path, file };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error(notWritable());
-      throw new Error(`FILE: another process is changing it; if none is, remove ${path}`);
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+        throw new Error(`FILE: another process is changing it; if none is, remove ${path}`);
+      throw new Error(
+        `FILE: its folder cannot be written; copy the file into a folder of user ${process.getuid?.()}, and run the command there`,
+      );
     }
   }
 }
@@ -92,8 +95,4 @@ function notReadable(path: string): string {
   const owner = statSync(path).uid;
   const user = process.getuid?.();
   return `FILE: it belongs to user ${owner}, and this command runs as user ${user}; run the command as user ${owner}, or run first: chown ${user} FILE`;
-}
-
-function notWritable(): string {
-  return `FILE: its folder cannot be written; copy the file into a folder of user ${process.getuid?.()}, and run the command there`;
 }

@@ -100,7 +100,8 @@ function readKey(jwk: Partial<PrivateJwk>, index: number): SigningKey {
   const pair = keyPair({ kty, crv, x, y, d }, violation);
   // Node.js accepts other encodings of the coordinates, but verifiers of the JWKS may not.
   if (!isCoordinate(x) || !isCoordinate(y)) throw violation('x and y must be 43 characters of base64url');
-  return { ...pair, publicJwk, header: headerOf(kid), nbf, exp };
+  const header = Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid })).toString('base64url');
+  return { ...pair, publicJwk, header, nbf, exp };
 }
 
 /** Whether a value is whole seconds since 1970. The upper bound rejects milliseconds. */
@@ -128,10 +129,6 @@ function isMatchingPair({ privateKey, publicKey }: KeyPair): boolean {
   } catch {
     return false;
   }
-}
-
-function headerOf(kid: string): string {
-  return Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid })).toString('base64url');
 }
 
 function thumbprint(x: string, y: string): string {

@@ -58,8 +58,9 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   override async handleRequest(error: unknown, token: string | false): Promise<Principal> {
     if (error) throw error;
     if (!token) throw OAuthError.invalidToken('no bearer token in the Authorization header');
-    const isForeign = this.trustedIssuers.mayVerify(token);
-    return this.principalOf(isForeign ? await this.trustedIssuers.verify(token) : await this.verifyOwnToken(token));
+    const issuer = this.trustedIssuers.issuerOf(token);
+    const caller = issuer ? this.trustedIssuers.verify(token, issuer) : this.verifyOwnToken(token);
+    return this.principalOf(await caller);
   }
 
   identify(request: Request, claims: AccessTokenClaims): Principal {

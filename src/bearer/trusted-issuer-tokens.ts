@@ -12,7 +12,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { AgentPrincipal } from './principal.js';
 
-interface Issuer extends TrustedIssuer {
+export interface Issuer extends TrustedIssuer {
   keySet: RemoteKeySet;
 }
 
@@ -30,15 +30,18 @@ export class TrustedIssuerTokens {
     this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
   }
 
-  /** Whether the `iss` claim of a token names a trusted issuer. The token is not verified yet. */
-  mayVerify(token: string): boolean {
-    return this.issuers.size > 0 && this.issuerOf(token) !== undefined;
+  /** The trusted issuer that the `iss` claim of a token names. The token is not verified yet. */
+  issuerOf(token: string): Issuer | undefined {
+    if (this.issuers.size === 0) return undefined;
+    try {
+      return this.issuers.get(String(jose().decodeJwt(token).iss));
+    } catch {
+      return undefined;
+    }
   }
 
   /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
-  async verify(token: string): Promise<Omit<AgentPrincipal, 'descent'>> {
-    const issuer = this.issuerOf(token);
-    if (!issuer) throw inactiveToken('other_issuer');
+  async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'descent'>> {
     const claims = await this.claimsOf(token, issuer);
     const organizationId = claims[issuer.organization_claim];
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))
@@ -53,14 +56,6 @@ export class TrustedIssuerTokens {
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
     return { kind: 'agent', agentId, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
-  }
-
-  private issuerOf(token: string): Issuer | undefined {
-    try {
-      return this.issuers.get(String(jose().decodeJwt(token).iss));
-    } catch {
-      return undefined;
-    }
   }
 
   private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {

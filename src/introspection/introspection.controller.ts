@@ -105,7 +105,6 @@ const tokenExamples = (client_id: string) => ({
   'with the header Authorization': [],
   'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
 });
-/** The claims of every token, and `token_type`. */
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
 const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'ancestors', 'transfers'];
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */

@@ -10,7 +10,7 @@ import { CustomerTokenController } from './customer-token.controller.js';
 import { EndSessionsController } from './end-sessions.controller.js';
 import { IntrospectionController } from './introspection.controller.js';
 import { RevocationFeedController } from './revocation-feed.controller.js';
-import { FeedWaiters, RevocationFeed } from './revocation-feed.js';
+import { RevocationFeed } from './revocation-feed.js';
 import { TokenExplanation } from './token-explanation.js';
 import { TokenRevocation } from './token-revocation.js';
 
@@ -31,6 +31,6 @@ import { TokenRevocation } from './token-revocation.js';
     IntrospectionController,
     RevocationFeedController,
   ],
-  providers: [TokenRevocation, TokenExplanation, RevocationFeed, FeedWaiters],
+  providers: [TokenRevocation, TokenExplanation, RevocationFeed],
 })
 export class IntrospectionModule {}

@@ -47,25 +47,49 @@ export const MAX_WAITING_REQUESTS = 100;
 /** What ended a wait: new positions, or something after which the request gets its response. */
 export type WaitResult = 'changed' | 'ended';
 
-/** The requests that wait for new revocations. They hold no connection to the database. */
+interface FeedRequest {
+  /** The end of the response before; `undefined` for everything in force. */
+  after: FeedPosition | undefined;
+  waitSeconds: number;
+  view: FeedView;
+  disconnected: AbortSignal;
+}
+
+/** The revocation feed. Waiting requests hold no connection to the database. */
 @Injectable()
-export class FeedWaiters {
-  isStopped = false;
+export class RevocationFeed {
+  private isStopped = false;
   /** Ends of the waits, the longest wait first. */
   private readonly ends = new Set<(result: WaitResult) => void>();
 
-  constructor(publisher: RevocationPublisher) {
+  constructor(
+    private readonly pages: RevocationPages,
+    private readonly publisher: RevocationPublisher,
+  ) {
     publisher.state.on('change', () => this.endAll('changed'));
+  }
+
+  /** After a wait the page is read again: the caller takes an empty page for the state at the time of the response. */
+  async read({ after, waitSeconds, view, disconnected }: FeedRequest): Promise<RevocationPage> {
+    const waitUntil = performance.now() + waitSeconds * 1000;
+    for (let start = after, isLast = false; ; ) {
+      const page = await this.pages.read(start);
+      const revocations = page.revocations.filter((each) => isVisibleIn(view, each));
+      const remainingMs = waitUntil - performance.now();
+      isLast ||= remainingMs <= 0 || this.isStopped || disconnected.aborted;
+      if (revocations.length > 0 || isLast) return { ...page, revocations };
+      const hasMoved = !isSamePosition(page.end, start) || !isSamePosition(page.highest, this.publisher.state.highest);
+      start = page.end;
+      if (!hasMoved) isLast = (await this.wait(remainingMs, disconnected)) === 'ended';
+      // the database connections close while the process stops; the caller continues at another process
+      if (this.isStopped) return { ...page, revocations, isComplete: false };
+    }
   }
 
   /** Ends the waits, because the process stops. A later request does not wait. */
   stop(): void {
     this.isStopped = true;
     this.endAll('ended');
-  }
-
-  get count(): number {
-    return this.ends.size;
   }
 
   /** If too many requests wait, the longest wait ends, so that each caller still gets each revocation. */
@@ -89,39 +113,5 @@ export class FeedWaiters {
 
   private endAll(result: WaitResult): void {
     for (const end of [...this.ends]) end(result);
-  }
-}
-
-interface FeedRequest {
-  /** The end of the response before; `undefined` for everything in force. */
-  after: FeedPosition | undefined;
-  waitSeconds: number;
-  view: FeedView;
-  disconnected: AbortSignal;
-}
-
-@Injectable()
-export class RevocationFeed {
-  constructor(
-    private readonly pages: RevocationPages,
-    private readonly publisher: RevocationPublisher,
-    private readonly waiters: FeedWaiters,
-  ) {}
-
-  /** After a wait the page is read again: the caller takes an empty page for the state at the time of the response. */
-  async read({ after, waitSeconds, view, disconnected }: FeedRequest): Promise<RevocationPage> {
-    const waitUntil = performance.now() + waitSeconds * 1000;
-    for (let start = after, isLast = false; ; ) {
-      const page = await this.pages.read(start);
-      const revocations = page.revocations.filter((each) => isVisibleIn(view, each));
-      const remainingMs = waitUntil - performance.now();
-      isLast ||= remainingMs <= 0 || this.waiters.isStopped || disconnected.aborted;
-      if (revocations.length > 0 || isLast) return { ...page, revocations };
-      const hasMoved = !isSamePosition(page.end, start) || !isSamePosition(page.highest, this.publisher.state.highest);
-      start = page.end;
-      if (!hasMoved) isLast = (await this.waiters.wait(remainingMs, disconnected)) === 'ended';
-      // the database connections close while the process stops; the caller continues at another process
-      if (this.waiters.isStopped) return { ...page, revocations, isComplete: false };
-    }
   }
 }

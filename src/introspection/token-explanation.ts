@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type AccessTokenClaims, OPAQUE_TOKEN, TokenInspection } from '../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
-import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
+import { type Issuer, TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -40,7 +40,8 @@ export class TokenExplanation {
   async explain(text: string): Promise<ExplainedToken> {
     if (text.length > MAX_TOKEN_CHARACTERS) return inactive('unknown text', 'malformed');
     if (OPAQUE_TOKEN.test(text)) return this.explainOpaque(text);
-    if (this.trustedIssuers.mayVerify(text)) return this.explainTrustedIssuerToken(text);
+    const issuer = this.trustedIssuers.issuerOf(text);
+    if (issuer) return this.explainTrustedIssuerToken(text, issuer);
     const { claims, inactiveReason } = await this.tokens.inspect(text);
     const kind = claims?.aud === 'agent-api' ? 'agent access token' : 'customer access token';
     if (!inactiveReason) return { ...valid(kind), claims };
@@ -61,10 +62,10 @@ export class TokenExplanation {
     return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };
   }
 
-  private async explainTrustedIssuerToken(text: string): Promise<ExplainedToken> {
+  private async explainTrustedIssuerToken(text: string, issuer: Issuer): Promise<ExplainedToken> {
     const kind = 'agent token of a trusted issuer';
     try {
-      await this.trustedIssuers.verify(text);
+      await this.trustedIssuers.verify(text, issuer);
       return valid(kind);
     } catch (error) {
       if (!(error instanceof OAuthError) || error.status !== 401) throw error;
@@ -78,17 +79,13 @@ export class TokenExplanation {
   }
 }
 
-const valid = (kind: string): ExplainedToken => ({
-  kind,
-  valid: true,
-  explanation: `This service accepts the ${kind}.`,
-});
+const valid = (kind: string) => ({ kind, valid: true, explanation: `This service accepts the ${kind}.` });
 
 function inactive(kind: string, reason: InactiveReason): ExplainedToken {
   return { kind, valid: false, reason, explanation: INACTIVE_REASONS[reason] };
 }
 
-const NAMES = ['iss', 'aud', 'sub', 'client_id', 'organization_id', 'iat', 'exp', 'jti'];
+const NAMES = ['iss', 'aud', 'sub', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'kid'];
 const MAX_VALUE_CHARACTERS = 200;
 
 /** Not verified: for the operator's terminal, never for a log. `undefined` if the text is no JWS. */
@@ -96,10 +93,9 @@ function unverifiedClaims(text: string): Record<string, unknown> | undefined {
   const [header = '', payload = '', ...more] = text.slice(text.indexOf(':') + 1).split('.');
   if (more.length !== 1) return undefined;
   const claims = decoded(payload);
-  const { kid } = decoded(header) ?? {};
   if (!claims) return undefined;
-  const named = NAMES.map((name) => [name, claims[name]] as const);
-  return Object.fromEntries([...named, ['kid', kid] as const].flatMap(([name, value]) => shown(name, value)));
+  const named = { ...claims, kid: decoded(header)?.kid };
+  return Object.fromEntries(NAMES.flatMap((name) => shown(name, Reflect.get(named, name))));
 }
 
 function decoded(segment: string): Record<string, unknown> | undefined {

@@ -113,7 +113,6 @@ const TYPES: JsonType[] = [
 ];
 const [ARRAY, STRING] = TYPES;
 
-/** The hint for an invalid parameter: it is missing, has the wrong type, or breaks another rule. */
 export function hintOf(bodyClass: Type<object>, { property, value, constraints }: ValidationError): string {
   if (value === undefined) return `${property}: required`;
   const type = typeOf(bodyClass, property);
@@ -121,7 +120,6 @@ export function hintOf(bodyClass: Type<object>, { property, value, constraints }
   return `${property}: ${withoutName(property, Object.values(constraints ?? {})[0] ?? 'is malformed')}`;
 }
 
-/** The type that the rules of a parameter require; `undefined` if the rules do not determine one. */
 function typeOf(bodyClass: Type<object>, property: string): JsonType | undefined {
   const rules = getMetadataStorage()
     .getTargetValidationMetadatas(bodyClass, '', false, false)

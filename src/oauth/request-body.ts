@@ -154,7 +154,6 @@ function scan(json: string): { members: Member[]; depth: number } {
   return { members, depth };
 }
 
-/** The index of the quote that closes the string opened at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json.charCodeAt(at) !== QUOTE_CHAR_CODE) at += json.charCodeAt(at) === BACKSLASH_CHAR_CODE ? 2 : 1;

@@ -45,7 +45,6 @@ export interface CodeContent {
   codeChallenge?: string | undefined;
   /** The claims of the bearer or of the session that creates the code. */
   bearer: RevocableClaims;
-  /** The lineage of the token that the code gives. */
   lineage: TokenLineage;
 }
 
@@ -56,7 +55,6 @@ export interface RedeemedCode extends RedeemableCode {
 
 /** What a redemption does in addition to its token. If a step throws, the code stays usable. */
 export interface RedemptionSteps {
-  /** Reads and checks before the redemption. */
   prepare?(code: RedeemableCode): Promise<void>;
   /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
   store?(manager: EntityManager, code: RedeemedCode): Promise<void>;

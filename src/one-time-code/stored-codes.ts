@@ -34,7 +34,6 @@ export interface RedeemableCode {
   lineage: TokenLineage;
   /** When access was granted, in milliseconds since 1970. */
   grantedAt: number;
-  /** Whether the code was created with a `code_challenge`. */
   hasChallenge: boolean;
 }
 
@@ -54,7 +53,6 @@ const REDEMPTION_COLUMNS = ['consumed_by', 'consumed_network'] as const;
 
 type Column = (typeof COLUMNS | typeof REDEMPTION_COLUMNS)[number];
 
-/** The columns of a code, and values of its customer. */
 export type CodeRow = EntityRow<OneTimeCode, Column> &
   NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>> & {
     /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { lineageByAgent, lineageByBoth, lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
 import { Descents } from '../bearer/descents.js';
@@ -10,10 +11,7 @@ import type { GrantResult } from './grant.js';
 import type { TokenRequest } from './token-checks.js';
 
 /** The claims of a token that depend on its customer and on its origin. */
-export interface CustomerClaims extends TokenLineage {
-  /** Only for a customer of a group. */
-  group_id?: string;
-}
+export type CustomerClaims = TokenLineage & Pick<AccessTokenClaims, 'group_id'>;
 
 const ERRORS = {
   erased: () => OAuthError.invalidGrant('the customer was erased'),

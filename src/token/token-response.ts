@@ -16,7 +16,6 @@ export class TokenResponse {
   @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 
-  /** Fields that the grant adds. */
   [field: string]: unknown;
 }
 
@@ -34,7 +33,6 @@ export class OptionalTokenFields {
 
 /** What distinguishes a route that issues customer tokens from `POST /v2/customer/token`. */
 export interface TokenRouteOptions {
-  /** Whether the path has a group. */
   group?: boolean;
   /** The only grant of the route. Its requests have no `grant_type`. */
   grantType?: string;

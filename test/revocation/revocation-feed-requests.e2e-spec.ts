@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { FeedWaiters, MAX_WAITING_REQUESTS } from '../../src/introspection/revocation-feed.js';
+import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -17,8 +17,8 @@ const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
 const service = useService({ registry });
 
-const waiters = () => service.application.get(FeedWaiters, { strict: false });
-const untilWaiting = (count: number) => expect.poll(() => waiters().count).toBe(count);
+const feed = () => service.application.get(RevocationFeed, { strict: false });
+const untilWaiting = (count: number) => expect.poll(() => Reflect.get(feed(), 'ends').size).toBe(count);
 /** Ends a token. Returns its `jti`. */
 async function endToken(): Promise<string> {
   const { access_token } = await newCustomer(service);
@@ -175,7 +175,7 @@ describe('a request for the revocation feed', () => {
     const consumer = new FeedConsumer([other]);
     await consumer.catchUp();
     const reading = consumer.read(25);
-    await expect.poll(() => other.application.get(FeedWaiters, { strict: false }).count).toBe(1);
+    await expect.poll(() => Reflect.get(other.application.get(RevocationFeed, { strict: false }), 'ends').size).toBe(1);
     const stopped = other.stop();
     expect(await reading).toMatchObject({ revocations: [], complete: false });
     await stopped;

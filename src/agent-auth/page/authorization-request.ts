@@ -59,7 +59,6 @@ export interface AuthorizationRequest {
   prompt: string[];
   /** Whether the response goes to the window that opened the page, by postMessage. */
   toOpener: boolean;
-  /** The error response to the client, if a check has failed. */
   error: AuthorizationError | undefined;
   /** The query of the request, which the page sends again after the agent has signed in. */
   query: string;

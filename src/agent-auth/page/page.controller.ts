@@ -25,7 +25,6 @@ const EXAMPLE_REQUEST = new URLSearchParams({
   redirect_uri: EXAMPLE.redirectUri,
 }).toString();
 
-/** A form about an authorization request. */
 class RequestForm extends PageForm {
   @OptionalText('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
   request?: string;

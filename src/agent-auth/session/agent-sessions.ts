@@ -19,7 +19,6 @@ interface Session {
   agentId: string;
   /** Milliseconds since 1970. */
   expires: number;
-  /** The fingerprint of the password with which the agent signed in. */
   fingerprint: string;
   id: string;
   generation: number;

@@ -45,7 +45,6 @@ export class AgentTokenBody extends GrantBody {
   override redirect_uri?: string;
 }
 
-/** The response field that only requests with `external_id` have. */
 class AgentTokenFields {
   @Optional()
   @IsBoolean()

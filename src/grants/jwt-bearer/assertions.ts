@@ -5,12 +5,10 @@ import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
 type Jose = typeof import('jose');
 
-/** The user whom an assertion authenticates. */
 export interface ProvenUser {
   issuer: string;
   /** The organization's id of its user, byte for byte. */
   userId: string;
-  /** Identifies the assertion, so that a second use is detected. */
   jti: string;
   /** The expiry of the assertion, in seconds since 1970. */
   expires: number;

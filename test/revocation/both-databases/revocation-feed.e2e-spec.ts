@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-statements.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
-import { FeedWaiters } from '../../../src/introspection/revocation-feed.js';
+import { RevocationFeed } from '../../../src/introspection/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { changePassword, claimsOf, exchangeCode, newAgent, refresh } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
@@ -239,7 +239,7 @@ describe('a page of the feed', () => {
     const before = highest();
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
     await expect.poll(highest).toBeGreaterThan(before);
-    const wait = vi.spyOn(service.application.get(FeedWaiters, { strict: false }), 'wait');
+    const wait = vi.spyOn(service.application.get(RevocationFeed, { strict: false }), 'wait');
     const second = readFeed(service, `?after=${cursor}&wait=25`);
     await expect.poll(() => requests.mock.calls).toHaveLength(2);
     release();
@@ -251,12 +251,12 @@ describe('a page of the feed', () => {
   it('is read again when a wait ends without an entry', async () => {
     const consumer = new FeedConsumer([service]);
     await consumer.catchUp();
-    const waiters = service.application.get(FeedWaiters, { strict: false });
+    const feed = service.application.get(RevocationFeed, { strict: false });
     const reading = readFeed(service, `?after=${consumer.cursor}&wait=25`);
-    await expect.poll(() => waiters.count).toBe(1);
+    await expect.poll(() => Reflect.get(feed, 'ends').size).toBe(1);
     const publisher = service.application.get(RevocationPublisher, { strict: false });
     vi.spyOn(publisher, 'isBehind', 'get').mockReturnValue(true);
-    for (const end of Reflect.get(waiters, 'ends')) end('ended');
+    for (const end of Reflect.get(feed, 'ends')) end('ended');
     expect((await reading).body).toMatchObject({ revocations: [], complete: false });
   });
 });
