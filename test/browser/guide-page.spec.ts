@@ -116,7 +116,7 @@ it('second-device/phone.html waits no longer when the user of second-device/comp
   await computer.goto(page);
   await beginMove(computer, phone);
   await computer.reload();
-  await phone.getByText('The move was denied').waitFor({ timeout: 10_000 });
+  await phone.getByText('The move was denied').waitFor();
 });
 
 it('both pages of second-device let the user try again after a loss of the network', async () => {

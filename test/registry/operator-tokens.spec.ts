@@ -18,6 +18,6 @@ it('the file of the operator tokens is in use 2 s after its change at the latest
   content = 'after';
   await vi.advanceTimersByTimeAsync(1_999 - SETTLE_TIME_MS);
   vi.useRealTimers(); // a poll would advance the others
-  await expect.poll(() => use.mock.calls, { timeout: 5_000 }).toEqual([['after']]);
+  await expect.poll(() => use.mock.calls).toEqual([['after']]);
   file.stop();
 });

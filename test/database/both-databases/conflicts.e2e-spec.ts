@@ -134,14 +134,8 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
         const send = () => statements.select(sleepFor(sleepSeconds), []).then(resolve, reject);
         requestContext.run(context as RequestContext, send);
       });
-    expect(await queryInRequestOfAge(1_850, 0.01)).toEqual([{ slept: 0 }]); // 950 ms remain
-    const { message } = await queryInRequestOfAge(1_850, 2).then(
-      () => expect.unreachable(),
-      (error: Error) => error,
-    );
-    const [, limitMs] = /did not respond within (\d+) ms/.exec(message) ?? [];
-    expect(Number(limitMs)).toBeLessThanOrEqual(950);
-    expect(Number(limitMs)).toBeGreaterThan(0);
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    await expect(queryInRequestOfAge(1_850, 2)).rejects.toThrow('did not respond within 950 ms');
     const getConnection = vi.spyOn(mysqlPool(service.application.get(DataSource)), 'getConnection');
     await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is unavailable');
     expect(getConnection).not.toHaveBeenCalled();

@@ -116,7 +116,7 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
 });
 
 describe.runIf(onMariadb)('a read of entities that gets no response', () => {
-  it('rejects after 5 s and leaves no connection in use', async () => {
+  it('rejects and leaves no connection in use, although the table is still locked', async () => {
     const locking = await connectTo(service.database);
     const lock = locking.createQueryRunner();
     await lock.query('LOCK TABLES organization WRITE');
@@ -124,7 +124,7 @@ describe.runIf(onMariadb)('a read of entities that gets no response', () => {
       const reads = Array.from({ length: POOL_CONNECTION_COUNT }, () => service.admin('GET', '/admin/organizations'));
       for (const { status } of await Promise.all(reads)) expect(status).toBe(503);
       const pool = mysqlPool(service.application.get(DataSource));
-      await expect.poll(() => poolState(pool).inUse, { timeout: 500 }).toBe(0);
+      await expect.poll(() => poolState(pool).inUse).toBe(0);
       expect(await exists('any')).toBe(false);
     } finally {
       await lock.release();

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { NewCustomers } from '../../../src/identity/new-customers.js';
 import { askToken, exchangeCode } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
@@ -93,10 +94,15 @@ describe('/metrics on the management port', () => {
 
   it('measures the duration of a request in seconds', async () => {
     const name = 'http_request_duration_seconds_sum{surface="public",route="/v2/customer/token",grant="cookie"}';
-    const before = performance.now();
-    const seconds = await rise(name, () => newCustomer(service));
-    expect(seconds).toBeGreaterThan(0);
-    expect(seconds).toBeLessThan((performance.now() - before) / 1000);
+    let nowMs = performance.now();
+    vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    const newCustomers = service.application.get(NewCustomers);
+    const insert = newCustomers.insert.bind(newCustomers);
+    vi.spyOn(newCustomers, 'insert').mockImplementation((customer) => {
+      nowMs += 1_500;
+      return insert(customer);
+    });
+    expect(await rise(name, () => newCustomer(service))).toBeCloseTo(1.5);
   });
 
   it('counts one statement for a new customer', async () => {
@@ -112,7 +118,7 @@ describe('/metrics on the management port', () => {
     expect(now.get('cas_database_connections_limit')).toBe(onMariadb ? 10 : 0);
     expect(now.get('cas_database_waiting')).toBe(0);
     if (onMariadb) expect(now.get('cas_database_connections{state="idle"}')).toBeGreaterThan(0);
-    expect(now.get('cas_registry_age_seconds')).toBeLessThan(5);
+    expect(now.get('cas_registry_age_seconds')).toBeLessThan(60);
     expect(now.get('cas_registry_revision')).toBeGreaterThan(0);
     expect(now.get('cas_log_lines_lost_total')).toBe(0);
     expect(now.get('cas_signing_keys{state="signing"}')).toBe(1);
