@@ -1,25 +1,18 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
 import { useService } from '../support/use-service.js';
 
 const service = useService({ environment: { TRY_IT: 'true' } });
-let browser: Browser;
-
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  await browser?.close();
-});
 
 describe.each([
-  ['management', 'managementUrl'],
-  ['public', 'url'],
-] as const)('/docs on the %s port', (port, urlName) => {
+  ['management', 'managementUrl', 'dark', 'html.dark-mode'],
+  ['public', 'url', 'light', 'html:not(.dark-mode)'],
+] as const)('/docs on the %s port (%s), in a browser whose pages are %s', (port, urlName, colorScheme, selector) => {
   it('shows every route of the document, loads nothing from other hosts, and causes no error in the browser', async () => {
     const url = service[urlName];
-    const page = await browser.newPage();
+    const browser = await launchBrowser({ colorScheme }); // Firefox takes the color scheme at its start
+    onTestFinished(() => browser.close());
+    const page = await browser.newPage({ colorScheme });
     const problems: string[] = [];
     page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
     page.on('pageerror', ({ message }) => problems.push(message));
@@ -29,6 +22,7 @@ describe.each([
     });
     await page.goto(`${url}/docs`);
     await page.getByText('Get a customer token by a grant').waitFor();
+    await page.locator(selector).waitFor();
     const shown = await page.locator('.opblock-summary-path').allInnerTexts();
     const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: object };
     expect(shown[0]?.replaceAll('\u200b', '').trim()).toMatch(/^\/v2\/customer\//);
@@ -39,19 +33,4 @@ describe.each([
     if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/docs-${port}.png` });
     expect(problems).toEqual([]);
   });
-});
-
-it.each([
-  ['dark', 'html.dark-mode'],
-  ['light', 'html:not(.dark-mode)'],
-] as const)('/docs is %s in a browser whose pages are', async (colorScheme, selector) => {
-  // Firefox takes the color scheme at its start, Chromium from the page
-  const themed = await launchBrowser({ colorScheme });
-  try {
-    const page = await themed.newPage({ colorScheme });
-    await page.goto(`${service.url}/docs`);
-    await page.locator(selector).waitFor();
-  } finally {
-    await themed.close();
-  }
 });

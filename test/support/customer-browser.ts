@@ -14,6 +14,9 @@ export interface PageFetchResult {
 
 /** The browser of a customer: a real browser with its own profile. */
 export class CustomerBrowser {
+  /** The tabs of `ask`, by the page that is open in them. A tab starts a process, so it serves further requests. */
+  private readonly tabs = new Map<string, Page>();
+
   private constructor(
     private readonly profile: string,
     private readonly options: BrowserLaunchOptions,
@@ -25,14 +28,11 @@ export class CustomerBrowser {
     return new CustomerBrowser(profile, options, await launchProfile(profile, options));
   }
 
-  /** Opens a page and requests a token from its script, as the SDK does: JSON as text/plain, with cookies. */
+  /** Requests a token from the script of a page, as the SDK does: JSON as text/plain, with cookies. */
   async ask(page: string, body: object, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
-    const tab = await this.goTo(page);
-    try {
-      return await askFrom(tab, body, path, type);
-    } finally {
-      await tab.close();
-    }
+    const tab = this.tabs.get(page) ?? (await this.goTo(page));
+    this.tabs.set(page, tab);
+    return askFrom(tab, body, path, type);
   }
 
   /** The value of `document.cookie` for the scripts of a page. */
@@ -46,6 +46,13 @@ export class CustomerBrowser {
     return page;
   }
 
+  /** Opens a page in the first tab, which stays open until the browser ends. */
+  async goToInFirstTab(url: string): Promise<Page> {
+    const [first] = this.context.pages() as [Page, ...Page[]];
+    if (first.url() !== url) await first.goto(url);
+    return first;
+  }
+
   /** All cookies in the browser. */
   cookies(): Promise<Cookie[]> {
     return this.context.cookies();
@@ -53,12 +60,14 @@ export class CustomerBrowser {
 
   /** Restarts the browser on the same profile. */
   async restart(): Promise<void> {
+    this.tabs.clear();
     await this.context.close();
     this.context = await launchProfile(this.profile, this.options);
   }
 
   /** Deletes the cookies and closes the pages. */
   async clear(): Promise<void> {
+    this.tabs.clear();
     const [, ...opened] = this.context.pages(); // the browser ends with its first page
     for (const page of opened) await page.close();
     await this.context.clearCookies();

@@ -48,8 +48,8 @@ export class GuideSite {
 
   /** Empties the browser, as on another device, and resets the clock and the list of requests. */
   async clear(): Promise<void> {
-    await (await this.openPage()).evaluate('localStorage.clear()');
     await this.browser.clear();
+    await (await this.browser.goToInFirstTab(ACME_PAGE)).evaluate('localStorage.clear()');
     this.service.clock.reset();
     this.front.seen.length = 0;
   }
