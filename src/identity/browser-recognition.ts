@@ -6,7 +6,7 @@ import { type EntityRow, type OrNull, selectStatement } from '../platform/databa
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { IdentityScope } from './customer.js';
-import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
+import { CANDIDATE_LIST, type CandidateCredentials, padded, partsOf } from './identity-cookies.js';
 import { LinkLifetime } from './link-lifetime.js';
 import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 
@@ -54,13 +54,11 @@ const RECOGNIZE = selectStatement<
   batch: true,
 });
 
-const list = Array(MAX_CANDIDATES).fill('?').join();
-
 /** The same for several ids and secrets. */
 const RECOGNIZE_ANY = selectStatement<string[], RecognizedRow>(
   `SELECT ${COLUMNS.join(', ')}, (SELECT MIN(presented.entity_id) FROM browser_customer presented
-      WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS presented_id
-    FROM browser ${LINK_OF_SCOPE} WHERE browser.browser_id IN (${list})`,
+      WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${CANDIDATE_LIST})) AS presented_id
+    FROM browser ${LINK_OF_SCOPE} WHERE browser.browser_id IN (${CANDIDATE_LIST})`,
 );
 
 /** The customer that a browser leads to in a scope. */

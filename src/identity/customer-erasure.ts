@@ -40,10 +40,7 @@ export class CustomerErasure {
   ) {}
 
   /**
-   * Ends a customer's tokens and links and deletes all its data except its id, organization, generations and browsers.
-   * One transaction ends everything and deletes what identifies the customer. Extensions then delete their data. If that
-   * fails, a retry or the purge deletes it. If the service's own tables have more than 1,000 rows about the customer, the
-   * purge deletes them.
+   * One transaction ends everything and deletes what identifies the customer. The rest follows, here or in the purge.
    *
    * @param actor the caller, for the audit event
    * @returns whether the customer existed
@@ -109,7 +106,6 @@ export class CustomerErasure {
     }
   }
 
-  /** Deletes the data of an erased customer in its request. It may run again after an error. */
   private async finish(entityId: string): Promise<void> {
     const deletesAll = await this.hasAtMostMaxRows(entityId);
     if (deletesAll) await this.deleteRows([entityId]);

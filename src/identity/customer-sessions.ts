@@ -57,13 +57,9 @@ export class CustomerSessions {
   ) {}
 
   /**
-   * Ends the tokens, codes, refresh families and links from transfers of a customer, including those of requests under
-   * way. Because each check compares generations, the clocks of the processes do not matter. A token that is requested
-   * after the response is valid.
-   *
-   * One transaction ends everything, because each check compares generations: `ended-statement.ts` for tokens, codes
-   * and families, and `links.ts` for links. The number of links, which a thief can make, does not change its cost. If
-   * the removal of the links then fails, they lead nowhere, and a repetition removes them.
+   * One UPDATE ends everything, because each check compares generations: `ended-statement.ts` for tokens, codes and
+   * families, and `links.ts` for links. The number of links, which a thief can make, does not change its cost. If the
+   * removal of the links then fails, they lead nowhere, and a repetition removes them.
    *
    * @returns whether the customer exists
    */

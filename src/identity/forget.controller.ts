@@ -53,7 +53,8 @@ export class ForgetController {
   ): Promise<object> {
     this.limits.take('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const leadsNowhere = await this.forgetting.browsers(candidates, organization.id, body.group_id);
+    const scope = { organizationId: organization.id, groupId: body.group_id };
+    const leadsNowhere = await this.forgetting.browsers(candidates, scope);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }

@@ -9,7 +9,7 @@ import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, type KnownBrowser } from './browser-link.entity.js';
 import { matchingCookie } from './browser-recognition.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
+import { CANDIDATE_LIST, type CandidateCredentials, padded, partsOf } from './identity-cookies.js';
 import { copiesOf, IS_COPY, LINK_LEADS, raiseVersions, removeSecretsOfUnlinked, unlink } from './links.js';
 
 /** An organization, or one of its groups. */
@@ -34,8 +34,6 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
 
 type FoundLink = NotNull<FoundRow>;
 
-const list = Array(MAX_CANDIDATES).fill('?').join();
-
 /**
  * The only statement of a request with nothing left to end. As long as a copy of a link is left, the link counts even
  * if it leads nowhere. Otherwise `forget` could not reach a thief whose copies replaced the link.
@@ -46,11 +44,11 @@ const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
       ${sqlFlag('link.organization_id IS NULL')} AS is_unlinked,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE ${IS_COPY})`)} AS is_left,
       ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer presented
-        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list}))`)} AS is_presented
+        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${CANDIDATE_LIST}))`)} AS is_presented
     FROM browser
     LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id
     LEFT JOIN customer ON customer.entity_id = link.entity_id
-    WHERE browser.browser_id IN (${list})`,
+    WHERE browser.browser_id IN (${CANDIDATE_LIST})`,
 );
 
 /** The number of customers whose links one transaction ends. Each of them has at most 101. */
@@ -70,16 +68,11 @@ export class Forget {
    * link to the same customer that began in the same browser. A browser that then leads to no customer loses its secret,
    * so that a copy of its cookies leads to no customer.
    *
-   * @param groupId if omitted, all groups of the organization
    * @returns whether no browser of the request leads to a customer
    */
-  async browsers(
-    candidates: CandidateCredentials | undefined,
-    organizationId: string,
-    groupId: string | undefined,
-  ): Promise<boolean> {
+  async browsers(candidates: CandidateCredentials | undefined, scope: ForgottenScope): Promise<boolean> {
     if (!candidates) return true;
-    const scope = { organizationId, groupId };
+    const { organizationId, groupId } = scope;
     const rows = await this.find(candidates);
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;

@@ -26,7 +26,9 @@ export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
 const SECRET_PATTERN = /^[0-9a-f]{96}$/;
 const ID_CHARACTERS = 32;
 /** How many ids and how many secrets of one request are tried (protocol §5.4). */
-export const MAX_CANDIDATES = 4;
+const MAX_CANDIDATES = 4;
+/** The placeholders of `padded` candidates in a statement. @internal */
+export const CANDIDATE_LIST = Array(MAX_CANDIDATES).fill('?').join();
 
 /** Candidates as a list of a statement: repeats the first one up to the length of each list. @internal */
 export function padded(values: string[]): string[] {
@@ -131,12 +133,11 @@ interface Cookie {
   value: string;
 }
 
-const EQUALS = '=';
 const QUOTE = '"';
 
 /** A piece without `=` is a value without a name (RFC 6265bis §5.7). */
 function parseCookie(piece: string): Cookie {
-  const equals = piece.indexOf(EQUALS);
+  const equals = piece.indexOf('=');
   if (equals < 0) return { name: '', value: trim(piece, 0, piece.length) };
   return { name: trim(piece, 0, equals), value: unquote(trim(piece, equals + 1, piece.length)) };
 }

@@ -72,7 +72,6 @@ export class IdentityController {
     return exported;
   }
 
-  /** An empty body has no parameters. */
   @Post(':entity_id/end_sessions')
   @ApiRoute({
     summary: 'End all sessions of a customer as the operator',
@@ -92,7 +91,6 @@ export class IdentityController {
     return {};
   }
 
-  /** Ends the customer's tokens and deletes its data. The id is never used again (protocol §5.8). */
   @Delete(':entity_id')
   @ApiRoute({
     summary: 'Erase a customer, and end its tokens',
@@ -104,7 +102,6 @@ export class IdentityController {
     return {};
   }
 
-  /** Ends the link from one browser to the customer. Tokens are not ended. */
   @Delete(':entity_id/browsers/:browser_id')
   @ApiRoute({
     summary: 'End the link from a browser to a customer',

@@ -5,6 +5,7 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserLink, KnownBrowser } from './browser-link.entity.js';
 import type { RecognizedBrowser } from './browser-recognition.js';
+import type { Customer } from './customer.js';
 import { secretCookieOf } from './identity-cookies.js';
 import { insertLinks, leadingLinksOf, lockBrowser, newLink, raiseVersions, replaceOldestCopies } from './links.js';
 
@@ -81,7 +82,7 @@ export async function insertBrowser(
 export function auditLinked(
   audit: Audit,
   browserId: string,
-  { entityId, organizationId }: { entityId: string; organizationId: string },
+  { entityId, organizationId }: Pick<Customer, 'entityId' | 'organizationId'>,
   cause: { redemption: string } | { sign_in: string },
 ): void {
   const details = { browser: browserId, ...cause };
@@ -102,13 +103,6 @@ export function lastSeenOfEach(links: BrowserLink[]): BrowserLink[] {
       if (link && selected.length < MAX_FURTHER_CUSTOMERS) selected.push(link);
     }
   return selected;
-}
-
-/** The customer of the user who signs in. */
-interface UsersCustomer {
-  entityId: string;
-  organizationId: string;
-  generation: number;
 }
 
 /** The browser in which a user has signed in. */
@@ -148,7 +142,7 @@ export function linksAtSignIn(
 export async function storeSignIn(
   manager: EntityManager,
   browser: NewBrowser,
-  { entityId, organizationId, generation }: UsersCustomer,
+  { entityId, organizationId, generation }: Pick<Customer, 'entityId' | 'organizationId' | 'generation'>,
   { leading, copies }: EarlierLinks,
   signedInUntil: number,
 ): Promise<SignedInBrowser> {

@@ -39,12 +39,10 @@ export class OrganizationUserData implements CustomerTables {
     participants.own.push(this);
   }
 
-  /** Deletes the external id of the customer. */
   async forgetIn(manager: EntityManager, entityId: string): Promise<void> {
     await manager.delete(OrganizationUser, { entityId });
   }
 
-  /** Deletes the users whose customers are erased, and the links to the customers. */
   async deleteRows(entityIds: string[]): Promise<void> {
     const list = valueList(entityIds);
     const ids = placeholdersFor(list);

@@ -115,7 +115,6 @@ export class CustomerFamilies implements CustomerTables {
     }));
   }
 
-  /** Deletes all families of 1 to 500 customers. */
   async deleteRows(customerIds: string[]): Promise<void> {
     const list = valueList(customerIds);
     const findSome = selectStatement<string[], { id: string }>(
@@ -124,7 +123,6 @@ export class CustomerFamilies implements CustomerTables {
     for await (const _ of this.deleteFound(findSome, list));
   }
 
-  /** Returns which of 1 to 500 customers have a family. */
   async mustRetain(customerIds: string[]): Promise<string[]> {
     const list = valueList(customerIds);
     const find = selectStatement<(string | Date)[], { customer_id: string }>(

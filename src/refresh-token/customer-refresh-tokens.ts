@@ -53,17 +53,15 @@ export class CustomerRefreshTokens {
   async refresh(refreshToken: string, client: ClientApplication) {
     const { clientId } = client;
     const refreshing = { clientId, isAuthenticated: false, audience: 'customer-api' } as const;
-    const decide = (granted: RefreshContent) => this.currentCustomer(granted, client);
+    // The token carries the generation of the family, so that a token of a request under way ends too.
+    const decide = async ({ owner: { id: entityId }, organizationId, lineage }: RefreshContent) => {
+      this.registry.organizationAdmitting(client, organizationId);
+      const customer = await this.identities.find(entityId, organizationId);
+      if (!customer) throw OAuthError.invalidGrant('refresh token: its customer was erased');
+      return { entityId, organizationId, groupId: customer.groupId, lineage };
+    };
     const { access, family, refreshToken: successor } = await this.tokens.rotate(refreshToken, refreshing, decide);
     return { ...access, attempt: `${family}.${randomUUID()}`, refreshToken: successor };
-  }
-
-  /** The token carries the generation of the family, so that a token of a request under way ends too. */
-  private async currentCustomer({ owner, organizationId, lineage }: RefreshContent, client: ClientApplication) {
-    this.registry.organizationAdmitting(client, organizationId);
-    const customer = await this.identities.find(owner.id, organizationId);
-    if (!customer) throw OAuthError.invalidGrant('refresh token: its customer was erased');
-    return { entityId: owner.id, organizationId, groupId: customer.groupId, lineage };
   }
 }
 

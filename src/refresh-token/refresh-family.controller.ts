@@ -21,7 +21,6 @@ export class RefreshFamilyController {
     private readonly audit: Audit,
   ) {}
 
-  /** Ends the family's refresh token, its access tokens and their descendants. */
   @Delete(':entity_id/refresh-families/:family_id')
   @ApiRoute({
     summary: 'End a refresh family of a customer, with its tokens',

@@ -36,18 +36,15 @@ const FAMILY_ID_BYTES = 16;
 /** The region, then F with 16 bytes and R with 32 bytes, both in base64url. */
 const REFRESH_TOKEN = /^(?<region>[A-Za-z0-9-]{1,16}):(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
 
-/** The parts of a refresh token `REGION:F.R`. */
+/** F and R of a refresh token. */
 interface TokenParts {
-  /** F, which is the same in all tokens of a family. */
   family: string;
-  /** R, which is secret. */
   secret: string;
 }
 
 /** The client that presents a refresh token, and the endpoint that it presents the token to. */
 interface RefreshingClient {
   clientId: string;
-  /** Whether the client has authenticated with its secret. */
   isAuthenticated: boolean;
   /** The API of the endpoint's tokens. The token of a family of the other API is rejected and ends nothing. */
   audience: Audience;
@@ -100,8 +97,7 @@ export class RefreshTokens {
   }
 
   /**
-   * Replaces the current token of a family by its successor (protocol §3.9). A use of the predecessor is a retry for a
-   * short time while the successor is unused, and gets the same successor. Any other use ends the family.
+   * Replaces the current token of a family by its successor (protocol §3.9).
    *
    * @param decide returns the access that this response gives; if it throws, the token stays usable
    * @returns this access, the next refresh token, and the family's id, with which the `jti` of its access tokens begins
