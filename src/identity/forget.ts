@@ -63,13 +63,7 @@ export class Forget {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Acts on all browsers of the request. Each of their links to a customer of the organization ends, and with it every
-   * link to the same customer that began in the same browser. A browser that then leads to no customer loses its secret,
-   * so that a copy of its cookies leads to no customer.
-   *
-   * @returns whether no browser of the request leads to a customer
-   */
+  /** @returns whether no browser of the request leads to a customer */
   async browsers(candidates: CandidateCredentials | undefined, scope: ForgottenScope): Promise<boolean> {
     if (!candidates) return true;
     const { organizationId, groupId } = scope;
@@ -133,6 +127,7 @@ export class Forget {
     for (const portion of portionsOf(others)) await removeSecretsOfUnlinked(manager, portion, this.today());
   }
 
+  /** The links of all browsers of the request. */
   private async find(candidates: CandidateCredentials): Promise<FoundRow[]> {
     const browserIds = candidates.secrets.map((secret) => partsOf(secret).browserId);
     const parameters = [this.today(), ...padded(candidates.entityIds), ...padded(browserIds)];
