@@ -9,7 +9,7 @@ import type { Extension } from './extension.js';
 import { RevocationFeed } from './introspection/revocation-feed.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
-import { Readiness } from './platform/health/health.controller.js';
+import { HealthController } from './platform/health/health.controller.js';
 import type { ConnectionLimits } from './platform/http/connection-limits.js';
 import { Listeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
@@ -106,7 +106,7 @@ export function rootModule(options: ApplicationOptions): DynamicModule {
 }
 
 async function stopService(application: INestApplication, listeners: Listeners, lingerMs: number): Promise<void> {
-  application.get(Readiness).stop();
+  application.get(HealthController).stop();
   listeners.announceClose();
   await sleep(lingerMs);
   application.get(RevocationFeed, { strict: false }).stop(); // callers of the feed would wait for 25 s

@@ -7,7 +7,7 @@ import { Gauge } from 'prom-client';
 import { Audit, party } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
+import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
 import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
@@ -30,7 +30,6 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     configuration: Configuration,
     private readonly clock: Clock,
     private readonly audit: Audit,
-    fileErrors: FileErrors,
     metrics: MetricsRegistry,
   ) {
     if (configuration.unused.includes('SIGNING_KEYS_FILE')) return;
@@ -43,7 +42,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
       current: text,
       use: (changed: string) => this.change(changed),
     };
-    this.file = new WatchedFile('SIGNING_KEYS_FILE', rules, fileErrors);
+    this.file = new WatchedFile('SIGNING_KEYS_FILE', rules, metrics);
     registerKeyMetrics(() => this.keys, clock, metrics);
   }
 

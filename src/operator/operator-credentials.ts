@@ -4,7 +4,8 @@ import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { FileErrors, WatchedFile } from '../platform/files/watched-file.js';
+import { WatchedFile } from '../platform/files/watched-file.js';
+import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { FailedAuthentications } from './failed-authentications.js';
@@ -53,7 +54,7 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
   constructor(
     configuration: Configuration,
     private readonly failures: FailedAuthentications,
-    private readonly fileErrors: FileErrors,
+    private readonly metrics: MetricsRegistry,
   ) {
     this.areConfigured = configuration.hasAdminTokens;
     for (const variable of Object.keys(this.tokens) as Variable[]) {
@@ -95,7 +96,7 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
       checkIntervalMs: CHECK_INTERVAL_MS,
       partInUse: 'each earlier token that the file still lists',
     };
-    return new WatchedFile<string | null>(`${variable}_FILE`, rules, this.fileErrors);
+    return new WatchedFile<string | null>(`${variable}_FILE`, rules, this.metrics);
   }
 
   /**

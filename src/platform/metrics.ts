@@ -5,6 +5,14 @@ import { ManagementController } from './http/surfaces.js';
 
 @Injectable()
 export class MetricsRegistry extends Registry {
+  /** All watched files of a process share the gauge. */
+  readonly invalidFiles = new Gauge({
+    name: 'cas_file_invalid',
+    help: '1 while the file is invalid; the process uses its last valid content, or a part of it.',
+    labelNames: ['file'],
+    registers: [this],
+  });
+
   /** Label values never come from the caller of a route. */
   counted<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
     return new Counter({ name, help, labelNames, registers: [this] });

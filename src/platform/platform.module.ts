@@ -8,8 +8,7 @@ import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-re
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
 import { MissingTables } from './database/entity-checks.js';
-import { FileErrors } from './files/watched-file.js';
-import { HealthController, Readiness } from './health/health.controller.js';
+import { HealthController } from './health/health.controller.js';
 import { MetricsController, MetricsRegistry } from './metrics.js';
 
 export interface PlatformOptions {
@@ -52,10 +51,8 @@ export class PlatformModule {
           },
         },
         MissingTables,
-        Readiness,
-        FileErrors,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileErrors],
+      exports: [Configuration, Clock, MetricsRegistry, Database],
     };
   }
 }

@@ -1,18 +1,17 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CHECK_INTERVAL_MS } from '../../src/operator/operator-credentials.js';
-import type { FileErrors } from '../../src/platform/files/watched-file.js';
 import { SETTLE_TIME_MS, WatchedFile } from '../../src/platform/files/watched-file.js';
+import { MetricsRegistry } from '../../src/platform/metrics.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })); // not the timers of promises
 afterEach(() => void vi.useRealTimers());
 
 it('the file of the operator tokens is in use 2 s after its change at the latest', async () => {
-  const errors = { set: () => undefined } as unknown as FileErrors;
   const use = vi.fn();
   let content = 'before';
   const isSame = (one: string, other: string) => one === other;
   const rules = { read: async () => content, isSame, current: content, use, checkIntervalMs: CHECK_INTERVAL_MS };
-  const file = new WatchedFile('ADMIN_TOKENS_FILE', rules, errors);
+  const file = new WatchedFile('ADMIN_TOKENS_FILE', rules, new MetricsRegistry());
   file.start();
   await vi.advanceTimersByTimeAsync(CHECK_INTERVAL_MS + 1); // the change is right after a check
   content = 'after';

@@ -20,7 +20,6 @@ import { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { Audit } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { FileErrors } from '../../src/platform/files/watched-file.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { RecentMap } from '../../src/platform/recent-map.js';
 
@@ -362,7 +361,7 @@ it('docs/observability.md lists every reason why a token is inactive, with its m
 
 function signingKeys(configuration: Configuration): SigningKeys {
   const metrics = new MetricsRegistry();
-  return new SigningKeys(configuration, clock, new Audit([], metrics, clock), new FileErrors(metrics), metrics);
+  return new SigningKeys(configuration, clock, new Audit([], metrics, clock), metrics);
 }
 
 function withKeys(keys: object[], environment: Record<string, string> = {}) {

@@ -1,27 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable, Logger } from '@nestjs/common';
-import { Gauge } from 'prom-client';
-import { MetricsRegistry } from '../metrics.js';
+import { Logger } from '@nestjs/common';
+import type { MetricsRegistry } from '../metrics.js';
 
 export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'REGISTRY_FILE' | 'ADMIN_TOKEN_FILE' | 'ADMIN_TOKENS_FILE';
-
-@Injectable()
-export class FileErrors {
-  private readonly gauge: Gauge<'file'>;
-
-  constructor(metrics: MetricsRegistry) {
-    this.gauge = new Gauge({
-      name: 'cas_file_invalid',
-      help: '1 while the file is invalid; the process uses its last valid content, or a part of it.',
-      labelNames: ['file'],
-      registers: [metrics],
-    });
-  }
-
-  set(file: WatchedFileName, isUnusable: boolean): void {
-    this.gauge.set({ file }, Number(isUnusable));
-  }
-}
 
 const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
@@ -49,10 +30,10 @@ export class WatchedFile<Content> {
   constructor(
     private readonly name: WatchedFileName,
     private readonly rules: WatchedFileRules<Content>,
-    private readonly fileErrors: FileErrors,
+    private readonly metrics: MetricsRegistry,
   ) {
     this.current = rules.current;
-    fileErrors.set(name, false);
+    metrics.invalidFiles.set({ file: name }, 0);
   }
 
   start(): void {
@@ -77,9 +58,9 @@ export class WatchedFile<Content> {
       }
       this.current = content;
       this.logged = '';
-      this.fileErrors.set(this.name, false);
+      this.metrics.invalidFiles.set({ file: this.name }, 0);
     } catch (error) {
-      this.fileErrors.set(this.name, true);
+      this.metrics.invalidFiles.set({ file: this.name }, 1);
       const { partInUse } = this.rules;
       if (partInUse !== undefined) this.current = undefined;
       const { message } = error as Error;

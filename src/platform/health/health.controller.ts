@@ -1,4 +1,4 @@
-import { Get, Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { Database } from '../database/database.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
@@ -6,33 +6,18 @@ import { ManagementController } from '../http/surfaces.js';
 
 const MAX_WITHOUT_WRITE_SECONDS = 10;
 
-/** Until the application has started, the listener responds instead (docs/decisions/0028-readiness.md). */
-@Injectable()
-export class Readiness {
-  private stopping = false;
-
-  constructor(private readonly database: Database) {}
-
-  async unreadyReason(): Promise<string | undefined> {
-    if (this.stopping) return 'stopping';
-    const seconds = await this.database.secondsWithoutWrite();
-    return seconds < MAX_WITHOUT_WRITE_SECONDS ? undefined : 'no write to the database succeeds';
-  }
-
-  stop(): void {
-    this.stopping = true;
-  }
-}
-
 class Health {
   @IsIn(['live', 'ready'])
   @ApiProperty('The result of the probe.', 'ready')
   status!: 'live' | 'ready';
 }
 
+/** Until the application has started, the listener responds instead (docs/decisions/0028-readiness.md). */
 @ManagementController('health')
 export class HealthController {
-  constructor(private readonly readiness: Readiness) {}
+  private isStopping = false;
+
+  constructor(private readonly database: Database) {}
 
   /** Checks nothing that a restart could not repair. */
   @Get('live')
@@ -54,8 +39,14 @@ export class HealthController {
     response: Health,
   })
   async ready(): Promise<Health> {
-    const reason = await this.readiness.unreadyReason();
-    if (reason) throw new ServiceUnavailableException(reason);
+    if (this.isStopping) throw new ServiceUnavailableException('stopping');
+    if ((await this.database.secondsWithoutWrite()) >= MAX_WITHOUT_WRITE_SECONDS)
+      throw new ServiceUnavailableException('no write to the database succeeds');
     return { status: 'ready' };
+  }
+
+  /** From now on, the process is not ready. */
+  stop(): void {
+    this.isStopping = true;
   }
 }

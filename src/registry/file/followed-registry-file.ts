@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { FileErrors, WatchedFile } from '../../platform/files/watched-file.js';
+import { WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { SupersededRegistryFileError } from './applied-files.js';
 import { RegistryFile } from './registry-file.js';
@@ -16,8 +16,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
 
   constructor(
     private readonly registryFile: RegistryFile,
-    private readonly errors: FileErrors,
-    metrics: MetricsRegistry,
+    private readonly metrics: MetricsRegistry,
   ) {
     metrics.gauge(
       'cas_registry_file_superseded',
@@ -46,7 +45,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
       return isApplied;
     };
     const isSame = (one: RegistrySource, other: RegistrySource) => one.equals(other);
-    this.file = new WatchedFile('REGISTRY_FILE', { read, current: first, use: change, isSame }, this.errors);
+    this.file = new WatchedFile('REGISTRY_FILE', { read, current: first, use: change, isSame }, this.metrics);
     this.file.start();
   }
 
