@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rememberIdleLimit, sendTransaction } from '../../src/platform/database/mysql-transaction.js';
+import { rememberIdleLimit, sendTransaction } from '../../src/platform/database/mysql-client.js';
 import { writeStatement } from '../../src/platform/database/statement.js';
 
 type Done = (error: Error | null, result: unknown) => void;

@@ -6,7 +6,7 @@ import { type MigrationClass, migrationsWith } from '../../migrations/migrations
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import { mysqlSocket, setVerifiedHost } from '../private-members.js';
-import { rememberIdleLimit } from './mysql-transaction.js';
+import { rememberIdleLimit } from './mysql-client.js';
 import { prepareFile } from './sqlite-statements.js';
 
 /**

@@ -1,3 +1,4 @@
+import { RecentMap } from '../recent-map.js';
 import { SQLITE_LOCK } from './retry-policy.js';
 import { type SqlValue, timeOf } from './sql-dialect.js';
 
@@ -18,50 +19,47 @@ export interface SqliteConnection {
   pragma(text: string): unknown;
 }
 
-/** SQLite keeps a prepared statement in memory until it is closed. The least recently used one is dropped. */
+/** SQLite keeps a prepared statement in memory until it is closed. */
 const MAX_PREPARED_STATEMENTS = 500;
 
-type PreparedStatement = ReturnType<SqliteConnection['prepare']>;
+interface PreparedStatement {
+  statement: ReturnType<SqliteConnection['prepare']>;
+  /** Known after the first SELECT. */
+  timeColumns?: string[];
+}
 
 export class SqliteStatements {
-  private readonly prepared = new Map<string, PreparedStatement>();
-  private readonly timeColumns = new WeakMap<PreparedStatement, string[]>();
+  private readonly prepared = new RecentMap<PreparedStatement>(MAX_PREPARED_STATEMENTS);
 
   constructor(private readonly connection: SqliteConnection) {}
 
   select(sql: string, parameters: SqlValue[]): unknown[] {
-    const statement = this.prepare(sql);
-    const rows = statement.all(...parameters.map(asStored)) as Record<string, unknown>[];
-    for (const column of this.timeColumnsOf(statement)) for (const row of rows) row[column] = asTime(row[column]);
+    const prepared = this.prepare(sql);
+    const rows = prepared.statement.all(...parameters.map(asStored)) as Record<string, unknown>[];
+    prepared.timeColumns ??= timeColumnsOf(prepared);
+    for (const column of prepared.timeColumns) for (const row of rows) row[column] = asTime(row[column]);
     return rows;
   }
 
   write(sql: string, parameters: SqlValue[]): number {
-    return this.prepare(sql).run(...parameters.map(asStored)).changes;
-  }
-
-  /** SQLite stores times as text. `MAX(won_at) AS last_won_at` has no type there, so its name decides. */
-  private timeColumnsOf(statement: PreparedStatement): string[] {
-    const known = this.timeColumns.get(statement);
-    if (known) return known;
-    const isTime = ({ name, type }: { name: string; type: string | null }) =>
-      type === null ? name.endsWith('_at') : type.startsWith('datetime');
-    const times = statement.columns().filter(isTime);
-    const names = times.map(({ name }) => name);
-    this.timeColumns.set(statement, names);
-    return names;
+    return this.prepare(sql).statement.run(...parameters.map(asStored)).changes;
   }
 
   private prepare(sql: string): PreparedStatement {
-    const statement = this.prepared.get(sql) ?? this.connection.prepare(sql);
-    this.prepared.delete(sql); // a Map keeps the order of insertion, so the first statement is the least recently used
-    this.prepared.set(sql, statement);
-    if (this.prepared.size > MAX_PREPARED_STATEMENTS) {
-      const [leastRecentlyUsed] = this.prepared.keys();
-      this.prepared.delete(leastRecentlyUsed as string);
-    }
-    return statement;
+    const known = this.prepared.get(sql);
+    if (known) return known;
+    const prepared: PreparedStatement = { statement: this.connection.prepare(sql) };
+    this.prepared.set(sql, prepared);
+    return prepared;
   }
+}
+
+/** SQLite stores times as text. `MAX(won_at) AS last_won_at` has no type there, so its name decides. */
+function timeColumnsOf({ statement }: PreparedStatement): string[] {
+  const isTime = ({ name, type }: { name: string; type: string | null }) =>
+    type === null ? name.endsWith('_at') : type.startsWith('datetime');
+  const times = statement.columns().filter(isTime);
+  return times.map(({ name }) => name);
 }
 
 /** SQLite has neither dates nor booleans. TypeORM stores them in these forms. */

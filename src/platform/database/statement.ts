@@ -128,7 +128,6 @@ function rowsInto(entity: new () => object, columns: readonly string[], size: nu
   return `INTO ${table} (${columns.join(', ')}) VALUES ${Array(size).fill(row).join(', ')}`;
 }
 
-/** A write with its parameters, for `Database.executeTogether`. */
 export interface BoundWrite {
   statement: WriteStatement;
   parameters: SqlValue[];
@@ -141,7 +140,6 @@ export function bindWrite<Parameters extends SqlValue[]>(
   return { statement, parameters };
 }
 
-/** The name of a column, made from that of its property. */
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : '';
@@ -160,13 +158,10 @@ type SelectedValue<Value> = Value extends boolean
     ? Value
     : string;
 
-/** JSON is written as text. */
 type WrittenValue<Value> = Value extends SqlValue ? Value : string;
 
-/** The name of a column of an entity. */
 export type ColumnOf<Entity> = keyof Columns<Entity> & string;
 
-/** The names of all columns of an entity, for a select list. */
 export function columnsOf<Entity extends object>(entity: new () => Entity): ColumnOf<Entity>[] {
   const columns = getMetadataArgsStorage().columns.filter(({ target }) => target === entity);
   return columns.map(({ propertyName, options }) => options.name ?? propertyName) as ColumnOf<Entity>[];
