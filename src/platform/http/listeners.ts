@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Request } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
 import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
@@ -15,7 +14,7 @@ import {
   endBrokenConnection,
 } from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
-import { type Port, routeOf, targetOn } from './surfaces.js';
+import { type Port, targetOn } from './surfaces.js';
 
 /** Observes requests. For bytes that are no request, only `requestFinished` is called. */
 interface RequestObserver {
@@ -117,9 +116,8 @@ class Listener {
     const context = new RequestContext(this.name, request);
     this.hooks.observer.requestReceived(context, request);
     response.once('close', () => {
-      const route = routeOf((request as Request).route?.path);
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST_STATUS;
-      this.hooks.observer.requestFinished(context.finish(route, status));
+      this.hooks.observer.requestFinished(context.finish(status));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.name, request.url ?? '/');

@@ -54,8 +54,8 @@ export class RequestContext {
     return (this.request as Request).ip ?? '';
   }
 
-  finish(route: string, status: number): FinishedRequest {
-    return Object.assign(this, { route, status, milliseconds: performance.now() - this.receivedAt });
+  finish(status: number): FinishedRequest {
+    return Object.assign(this, { route: this.matchedRoute, status, milliseconds: performance.now() - this.receivedAt });
   }
 
   /** The pattern of the matched route; `none` before a route has matched. */

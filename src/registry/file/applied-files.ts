@@ -22,7 +22,6 @@ const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package
 const SALT = Buffer.from('customer-authorization registry');
 
 export interface FileContent {
-  /** The hash of the text and of the secret files that it names. */
   contentHash: string;
   textHash: string;
   revision: number | undefined;
