@@ -60,7 +60,12 @@ export class BrowserPurge {
     let rows = await this.database.select(findEnded, [now]);
     while (rows.length > 0) {
       for (const links of portionsOf(rows, LINKS_PER_STEP_COUNT)) {
-        await this.database.transaction((manager) => endLinks(manager, links));
+        await this.database.transaction(async (manager) => {
+          // `remember` raises the versions of the customers whose links it copies too, so that it copies none of these
+          const ids = links.map(({ entityId }) => entityId);
+          await raiseVersions(manager, 'customer', ids);
+          await unlink(manager, links);
+        });
         yield links.length;
       }
       rows = await this.database.select(findEnded, [now]);
@@ -109,13 +114,6 @@ export class BrowserPurge {
     await this.database.execute(writeStatement<string[]>(`DELETE FROM browser WHERE ${condition}`), list);
     yield idle.length;
   }
-}
-
-/** `remember` raises the versions of the customers whose links it copies too, so that it copies none of these links. */
-async function endLinks(manager: EntityManager, links: LinkKey[]): Promise<void> {
-  const ids = links.map(({ entityId }) => entityId);
-  await raiseVersions(manager, 'customer', ids);
-  await unlink(manager, links);
 }
 
 /**

@@ -46,7 +46,13 @@ export class CustomerErasure {
    * @returns whether the customer existed
    */
   async erase(entityId: string, actor: AuditParty): Promise<boolean> {
-    const organizationId = await this.database.transaction((manager) => this.eraseIn(manager, entityId));
+    const organizationId = await this.database.transaction(async (manager) => {
+      if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
+      await this.generations.record('customer-api', [entityId], manager);
+      for (const own of this.participants.own) await own.forgetIn?.(manager, entityId);
+      await this.noteUnfinished(manager, [entityId]);
+      return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;
+    });
     if (organizationId !== undefined)
       this.audit.success('identity.erased', actor, party('customer', entityId), { organizationId });
     // Also for an erased customer, because an earlier erasure may have failed after its transaction.
@@ -132,13 +138,5 @@ export class CustomerErasure {
       count += Number((await this.database.select(countRows, [entityId]))[0]?.row_count);
     }
     return count <= MAX_ROWS_PER_REQUEST;
-  }
-
-  private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
-    if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
-    await this.generations.record('customer-api', [entityId], manager);
-    for (const own of this.participants.own) await own.forgetIn?.(manager, entityId);
-    await this.noteUnfinished(manager, [entityId]);
-    return (await manager.findOneByOrFail(CustomerIdentity, { entityId })).organizationId;
   }
 }

@@ -194,41 +194,32 @@ export class Identities {
    * @returns `undefined` if the browser has no secret any more, or too many links
    */
   private async createFor(browser: RecognizedBrowser, scope: IdentityScope): Promise<CustomerOfBrowser | undefined> {
-    const entityId = uuidv7(this.clock.now());
+    const { browserId, endedId } = browser;
+    const now = this.clock.now();
+    const day = dayOf(now);
+    const entityId = uuidv7(now);
     const takeLimit = this.newCustomers.limitOnce();
-    const create = (manager: EntityManager) => this.createForIn(manager, browser, scope, entityId, takeLimit);
+    const create = async (manager: EntityManager): Promise<CustomerOfBrowser | undefined> => {
+      if (!(await lockBrowser(manager, browser))) return undefined;
+      const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, scope.organizationId, scope.groupId]);
+      // a parallel request has created the customer
+      if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
+        return { entityId: existing.entity_id, generation: existing.generation };
+      if (existing) await unlink(manager, [{ browserId, entityId: existing.entity_id }]);
+      // in place of `end_sessions`, which has not come to this browser yet
+      if (existing?.browsers_ended && (await removeSecretsOfUnlinked(manager, [browserId], day)).length > 0)
+        return undefined;
+      if ((await manager.countBy(BrowserLink, { browserId })) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
+      takeLimit();
+      await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
+      const content = { origin: 'own', generation: 0, seenDay: day } as const;
+      await insertLinks(manager, [newLink(browserId, { entityId, ...scope }, content)]);
+      return { entityId, generation: 0 };
+    };
     // after a lost response to the COMMIT, the second transaction finds the customer of the first one
     const result = await IDEMPOTENT_STATEMENT.run(() => this.database.transaction(create));
     if (result?.entityId === entityId) this.newCustomers.auditCreated('browser', entityId, scope.organizationId);
     return result;
-  }
-
-  private async createForIn(
-    manager: EntityManager,
-    browser: RecognizedBrowser,
-    scope: IdentityScope,
-    entityId: string,
-    takeLimit: () => void,
-  ): Promise<CustomerOfBrowser | undefined> {
-    const { browserId, endedId } = browser;
-    const now = this.clock.now();
-    const day = dayOf(now);
-    if (!(await lockBrowser(manager, browser))) return undefined;
-    const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, scope.organizationId, scope.groupId]);
-    // a parallel request has created the customer
-    if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
-      return { entityId: existing.entity_id, generation: existing.generation };
-    if (existing) await unlink(manager, [{ browserId, entityId: existing.entity_id }]);
-    // in place of `end_sessions`, which has not come to this browser yet
-    if (existing?.browsers_ended && (await removeSecretsOfUnlinked(manager, [browserId], day)).length > 0)
-      return undefined;
-    if ((await manager.countBy(BrowserLink, { browserId })) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
-    takeLimit();
-    await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
-    await insertLinks(manager, [
-      newLink(browserId, { entityId, ...scope }, { origin: 'own', generation: 0, seenDay: day }),
-    ]);
-    return { entityId, generation: 0 };
   }
 
   private today(): number {
