@@ -57,7 +57,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { configuration, connections } = options;
   const log = options.log ?? serviceLog(configuration);
   const telemetry = await Telemetry.start(configuration, log);
-  const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, observer: telemetry };
+  const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, telemetry };
   const listeners = new Listeners(configuration, hooks, connections);
   let running: INestApplication | undefined;
   try {

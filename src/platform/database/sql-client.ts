@@ -1,14 +1,10 @@
 import type { EntityManager } from 'typeorm';
+import type { poolState } from '../private-members.js';
 import type { SqlDialect, SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
-export interface PoolUsage {
-  inUse: number;
-  idle: number;
-  limit: number;
-  waiting: number;
-  rejected: number;
-}
+/** `rejected`: the number of statements since the start for which too many waited already. */
+export type PoolUsage = ReturnType<typeof poolState> & { rejected: number };
 
 export interface SqlClient {
   readonly dialect: SqlDialect;

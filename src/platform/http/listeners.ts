@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
-import { type FinishedRequest, RequestContext, requestContext } from '../request-context/request-context.js';
+import { RequestContext, requestContext } from '../request-context/request-context.js';
+import type { Telemetry } from '../telemetry.js';
 import { CONNECTION_LIMITS, type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
 import {
   type BrokenRequest,
@@ -16,17 +17,11 @@ import {
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, targetOn } from './surfaces.js';
 
-/** Observes requests. For bytes that are no request, only `requestFinished` is called. */
-interface RequestObserver {
-  requestReceived(context: RequestContext, request: IncomingMessage): void;
-  requestFinished(request: FinishedRequest): void;
-}
-
 export interface ListenerHooks {
   starting: RequestListener;
   /** For bytes that never became a request, and so have no controller. */
   brokenRequest(status: number, requestId: string): string;
-  observer: RequestObserver;
+  telemetry: Telemetry;
 }
 
 const DRAIN_INTERVAL_MS = 50;
@@ -114,10 +109,10 @@ class Listener {
     if (violation !== undefined) return this.writeError(request.socket, brokenRequestOf(violation));
     request.isHandled = true;
     const context = new RequestContext(this.name, request);
-    this.hooks.observer.requestReceived(context, request);
+    this.hooks.telemetry.requestReceived(context, request);
     response.once('close', () => {
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST_STATUS;
-      this.hooks.observer.requestFinished(context.finish(status));
+      this.hooks.telemetry.requestFinished(context.finish(status));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.name, request.url ?? '/');
@@ -145,7 +140,7 @@ class Listener {
     const text = brokenRequestResponse(status, id, this.hooks.brokenRequest(status, id));
     closeLingering(socket, this.limits.lingerMs, text);
     const about = { surface: this.name, method: 'none', route: 'none', milliseconds: 0 };
-    this.hooks.observer.requestFinished({ ...about, id, status, error: 'invalid_request', reason });
+    this.hooks.telemetry.requestFinished({ ...about, id, status, error: 'invalid_request', reason });
   }
 }
 
