@@ -34,7 +34,7 @@ const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 /**
  * The path of a demo registry with an organization, its web, server and native application, a resource server, an agent
  * and the agent of the backend. The first start writes the file with random secrets (mode 0600). A later start at another
- * URL only replaces the URL of the try-it page.
+ * URL only replaces the URL of the try-it page and raises the revision.
  *
  * @param grantTypes grants of an extension that the web application may use too
  */
@@ -45,17 +45,24 @@ export function demoRegistry(folder: string, authUrl: string, grantTypes: string
     return path;
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const text = stringify(demoEntries(authUrl, grantTypes), { aliasDuplicateObjects: false });
+  const text = stringify({ revision: 1, ...demoEntries(authUrl, grantTypes) }, { aliasDuplicateObjects: false });
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return path;
 }
 
-/** Replaces the URL of the try-it page in a demo registry, after a start on another port. */
+/**
+ * Replaces the URL of the try-it page in a demo registry, after a start on another port. Without a higher revision, the
+ * file would be superseded after a return to an earlier port (protocol §8.10).
+ */
 function moveTryItPage(path: string, authUrl: string): void {
   const text = readFileSync(path, 'utf8');
-  const [, earlierUrl] = /(https?:\/\/localhost:\d+)\/try\/signed-in/.exec(text) ?? [];
+  const [, earlierUrl] = /(https?:\/\/\S+)\/try\/signed-in/.exec(text) ?? [];
   if (earlierUrl === undefined || earlierUrl === authUrl) return;
-  writeFileSync(path, text.replaceAll(new RegExp(`${earlierUrl}(?!\\d)`, 'g'), authUrl));
+  const moved = text.replaceAll(new RegExp(`${earlierUrl}(?!\\d)`, 'g'), authUrl);
+  writeFileSync(
+    path,
+    moved.replace(/^revision: (\d+)$/m, (_line, revision) => `revision: ${Number(revision) + 1}`),
+  );
 }
 
 /** An organization, a web and a server application, and an agent, with random secrets. */

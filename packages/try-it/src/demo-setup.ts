@@ -14,9 +14,12 @@ export class DemoSetup {
     const { AUTH_URL, DATA_DIR } = this.configuration;
     const client = this.entries()?.clients.find(({ client_id }) => client_id === DEMO.clientId);
     if (client?.organization_id !== DEMO.organizationId)
-      return 'The registry of this service is not the demo registry.';
+      return 'The registry of this service is not the demo registry, which npm start creates without REGISTRY_FILE.';
     if (!client.redirect_uris.includes(signedInUrl(AUTH_URL)))
-      return `The demo registry in ${DATA_DIR} was made for another AUTH_URL.`;
+      return (
+        'The demo registry was made for another AUTH_URL. Restart the service to change it to this one: ' +
+        `only one npm start can use the folder ${DATA_DIR} at a time.`
+      );
     return undefined;
   }
 

@@ -2,10 +2,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
+import { TOKEN } from '../../../../test/support/cookie-grant.js';
 import { PRODUCTION, type ServiceProcess, START, startServiceProcess } from '../../../../test/support/processes.js';
 import { temporaryFolder } from '../../../../test/support/project-files.js';
 import { writeRegistry } from '../../../../test/support/test-registry.js';
 import { request } from '../../../../test/support/test-service.js';
+import { DEMO } from '../../src/demo-registry.js';
 
 const PAGE_FILES = join(import.meta.dirname, '../../page');
 const root = temporaryFolder('try-it-process');
@@ -42,20 +44,25 @@ describe('protocol §11: a first npm start', () => {
     }
   });
 
-  it('with PORT=0 has free ports and prints them, and a later start on another port still has the page', async () => {
+  it('with PORT=0 has free ports and prints them, and the page works after each change of the port', async () => {
     const DATA_DIR = join(root, 'ports');
     const urls: string[] = [];
-    for (const PORT of ['0', '0', String(await freePort())]) {
+    const fixed = String(await freePort());
+    for (const PORT of ['0', fixed, '0', fixed]) {
       const service = await start(START, { ...(PORT === '0' ? { PORT, MANAGEMENT_PORT: '' } : { PORT }), DATA_DIR });
       const url = `http://localhost:${new URL(service.url).port}`;
       await service.process.says(new RegExp(`^Try the service in a browser: ${url}/try$`, 'm'));
-      expect((await request(`${service.url}/try`, {})).text).not.toContain('was made for another AUTH_URL');
+      expect(await statusOf(service, '/try')).toBe(200);
+      const visit = { client_id: DEMO.clientId, grant_type: 'cookie', organization_id: DEMO.organizationId };
+      const body = JSON.stringify({ response_type: 'token', ...visit });
+      const headers = { origin: url, 'content-type': 'application/json' };
+      expect((await request(`${service.url}${TOKEN}`, { method: 'POST', headers, body })).status).toBe(200);
       expect(service.managementUrl).not.toContain(':3001');
       urls.push(url);
       await service.terminate();
     }
     const registry = readFileSync(join(DATA_DIR, 'demo-registry.yaml'), 'utf8');
-    expect(urls.filter((url) => registry.includes(`${url}/try/signed-in`))).toEqual(urls.slice(-1));
+    expect(urls.filter((url) => registry.includes(`${url}/try/signed-in`))).toEqual([urls[1], urls[3]]);
   });
 
   it('with TRY_IT=false in .env has no pages that try the service, and prints no URL of one', async () => {
