@@ -46,8 +46,8 @@ function paragraphsIn(tokens) {
 
 /** @param {string[]} lines of a paragraph @param {number} start where its text begins in the first line */
 function filled(lines, start) {
-  const [first = '', second = first] = lines;
-  const indent = second.match(/^[\s>]*/)?.[0] ?? '';
+  const [first = '', second] = lines;
+  const indent = second?.match(/^[\s>]*/)?.[0] ?? first.slice(0, start).replace(/[^>]/g, ' ');
   const text = [first.slice(start), ...lines.slice(1).map((line) => line.replace(/^[\s>]*/, ''))].join(' ');
   const result = [];
   let line = first.slice(0, start);
