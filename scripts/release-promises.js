@@ -29,7 +29,11 @@ process.exit(problems.length > 0 ? 1 : 0);
 function outOfDate() {
   const changes = differences(existsSync(LIST) ? linesOf(LIST) : [], promises);
   if (changes.length === 0) return [];
-  return [`docs/releases/${version}.txt is out of date. Run: npm run update:surface`, ...changes.map(textOf)];
+  return [
+    `docs/releases/${version}.txt is out of date. Raise the version first if ${version} is released already ` +
+      '(CONTRIBUTING.md). Then run: npm run update:surface',
+    ...changes.map(textOf),
+  ];
 }
 
 function beyondTheVersion() {

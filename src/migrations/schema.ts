@@ -2,6 +2,7 @@ import {
   type MigrationInterface,
   type QueryRunner,
   Table,
+  TableColumn,
   type TableColumnOptions,
   type TableIndexOptions,
   type TableOptions,
@@ -62,6 +63,14 @@ export function expiryIndex(table: string): TableIndexOptions[] {
 export async function createTables(runner: QueryRunner, tables: TableOptions[]): Promise<void> {
   const unquoted = withoutQuotedCharsets(runner);
   for (const table of tables) await unquoted.createTable(new Table(table), true);
+}
+
+/** Adds missing columns to a table that exists. Rows of before have the default or NULL, so each column needs one. */
+export async function addColumns(runner: QueryRunner, table: string, columns: TableColumnOptions[]): Promise<void> {
+  const unquoted = withoutQuotedCharsets(runner);
+  for (const column of columns) {
+    if (!(await runner.hasColumn(table, column.name))) await unquoted.addColumn(table, new TableColumn(column));
+  }
 }
 
 /** TypeORM quotes character sets and collations, which some servers reject. */

@@ -16,7 +16,7 @@ export type { ExportedRows, ExportPage } from '../identity/export-page.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
+export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { isIdText, Optional } from '../oauth/parameters.js';
 export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';

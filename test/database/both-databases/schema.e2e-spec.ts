@@ -1,6 +1,7 @@
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { addColumns, Columns, createTables, dropTables, NULLABLE } from '../../../src/migrations/schema.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../../../src/platform/database/migrate.js';
@@ -40,6 +41,21 @@ describe('the schema', () => {
     expect(dataSource.entityMetadatas.length).toBeGreaterThan(5);
     expect(await pendingChanges()).toEqual([]);
     expect(await tablesOf(dataSource)).toEqual(expect.arrayContaining(entityTables()));
+  });
+
+  it('gets the missing columns of a later migration, and is not changed if the migration runs again', async () => {
+    const runner = dataSource.createQueryRunner();
+    onTestFinished(() => runner.release());
+    await createTables(runner, [{ name: 'later', columns: [new Columns(runner).key('id', 36)] }]);
+    onTestFinished(() => dropTables(runner, ['later']));
+    await dataSource.query("INSERT INTO later (id) VALUES ('1')");
+    const added = [
+      new Columns(runner).text('city', 80, NULLABLE),
+      new Columns(runner).integer('visits', { default: 0 }),
+    ];
+    await addColumns(runner, 'later', added);
+    await addColumns(runner, 'later', added);
+    expect(await dataSource.query('SELECT * FROM later')).toEqual([{ id: '1', city: null, visits: 0 }]);
   });
 
   it('compares ids by bytes, so that ids that differ in case are different', async () => {
