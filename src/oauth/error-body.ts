@@ -24,6 +24,7 @@ const ERROR_CODES = [
   ...POLLING_CODES,
 ] as const;
 
+/** The code of an error response, one of `ERROR_CODES`. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** The description of most errors, word for word from protocol §2.12. */

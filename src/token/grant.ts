@@ -186,6 +186,7 @@ export interface GrantMetadata extends Omit<GrantOptions<GrantBody, string | und
 /** The decorator behind `@GrantType`. `GrantRegistry` finds the grants by its metadata. */
 export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
 
+/** The agent that calls a grant, if the grant declares a scope; otherwise `undefined`. */
 type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 
 /**

@@ -13,6 +13,7 @@ export type LimitName =
   | 'client_revocations'
   | 'forgets';
 
+/** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
   count: number;
   seconds: number;

@@ -140,6 +140,7 @@ export function bindWrite<Parameters extends SqlValue[]>(
   return { statement, parameters };
 }
 
+/** The name of a column, made from that of its property. */
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : '';
@@ -158,8 +159,10 @@ type SelectedValue<Value> = Value extends boolean
     ? Value
     : string;
 
+/** JSON is written as text. */
 type WrittenValue<Value> = Value extends SqlValue ? Value : string;
 
+/** The name of a column of an entity. */
 export type ColumnOf<Entity> = keyof Columns<Entity> & string;
 
 export function columnsOf<Entity extends object>(entity: new () => Entity): ColumnOf<Entity>[] {
