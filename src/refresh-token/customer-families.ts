@@ -91,8 +91,9 @@ export class CustomerFamilies implements CustomerTables {
   }
 
   async devices(manager: EntityManager, customerId: string): Promise<CustomerDevice[]> {
-    await deleteIn(manager, await selectIn(manager, FIND_OLD_ENDED, [customerId, new Date(this.clock.now())]));
-    const families = await this.list(customerId, manager);
+    const parameters: [string, Date] = [customerId, new Date(this.clock.now())];
+    await deleteIn(manager, await selectIn(manager, FIND_OLD_ENDED, parameters));
+    const families = await selectIn(manager, FIND_LIVE, parameters);
     return families.map((family) => ({
       ...{ kind: 'refresh family', root: family.root, claims: claimsOfFamily(family) },
       ...{ addedAt: timeOf(family.begun_at), usedAt: timeOf(family.rotated_at) },
@@ -100,10 +101,9 @@ export class CustomerFamilies implements CustomerTables {
     }));
   }
 
-  /** The families that lead to a customer, the one used last first. @param manager of a transaction */
-  async list(customerId: string, manager?: EntityManager): Promise<StoredFamily[]> {
-    const parameters: [string, Date] = [customerId, new Date(this.clock.now())];
-    return manager ? selectIn(manager, FIND_LIVE, parameters) : this.database.select(FIND_LIVE, parameters);
+  /** The families that lead to a customer, the one used last first. */
+  list(customerId: string): Promise<StoredFamily[]> {
+    return this.database.select(FIND_LIVE, [customerId, new Date(this.clock.now())]);
   }
 
   async refreshFamilies(customerId: string): Promise<RefreshFamilyRecord[]> {
