@@ -40,6 +40,7 @@ export class BoundedQueue {
 
   /** A task that still waits after `waitMs` is abandoned. `AbortSignal.timeout` would keep its timer until then. */
   runWithin<Result>(waitMs: number, task: () => Promise<Result>): Promise<Result> {
+    if (this.running < this.bounds.maxRunning) return this.run(task);
     const wait = new AbortController();
     const timer = setTimeout(() => wait.abort(), waitMs).unref();
     return this.run(() => {

@@ -181,8 +181,10 @@ describe('a bounded queue', () => {
     const late = expect(queue.runWithin(1_000, async () => 'never')).rejects.toThrow(AbandonedTaskError);
     vi.advanceTimersByTime(1_000);
     await late;
+    const next = queue.runWithin(1_000, async () => 'next');
     running.resolve('done');
-    expect(await first).toBe('done');
+    expect(await Promise.all([first, next])).toEqual(['done', 'next']);
+    expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
   });
 
