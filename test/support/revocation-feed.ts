@@ -64,7 +64,7 @@ export class FeedConsumer {
 
   /** Reads pages until nothing further exists. */
   async catchUp(): Promise<FeedEntry[]> {
-    while (!(await this.read(1)).complete);
+    for (let wait = 0; !(await this.read(wait)).complete; wait = 1);
     return this.entries;
   }
 

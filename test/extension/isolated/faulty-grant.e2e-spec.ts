@@ -1,12 +1,13 @@
 import { Injectable, Module, Scope, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
+import { Column, Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoBody } from '../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
 import type { AgentPrincipal } from '../../../src/bearer/principal.js';
 import type { Extension } from '../../../src/extension.js';
+import { Expires } from '../../../src/platform/database/entity-checks.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';
 import { registryWithDraw } from '../../support/lotto-registry.js';
 import { startTestService } from '../../support/test-service.js';
@@ -86,7 +87,22 @@ class EmptyMigration implements MigrationInterface {
 class Identity1796100000002 extends EmptyMigration {}
 class Tickets extends EmptyMigration {}
 
-/** Declares its entity when it is called, because every later start in this file knows the entity. */
+/** Declares its entity when it is called, because every later start in this file knows the entity, as the next one. */
+function withTicketTable(): Extension {
+  @Expires()
+  @Entity('old_ticket')
+  class OldTicket {
+    @PrimaryColumn('varchar', { length: 36 })
+    id!: string;
+
+    @Column('datetime', { name: 'expires_at', precision: 3 })
+    expiresAt!: Date;
+  }
+  @Module({ imports: [TypeOrmModule.forFeature([OldTicket])] })
+  class OldTicketModule {}
+  return { modules: [OldTicketModule] };
+}
+
 function withAgentTable(): Extension {
   @Entity('agent')
   class LottoAgent {
@@ -108,6 +124,11 @@ it.each<[what: string, extension: () => Extension, message: string]>([
     'migration has no timestamp in its name',
     () => ({ migrations: [Tickets] }),
     'the name of the migration Tickets must end in the time at which it was written: milliseconds, 13 digits, as in Tickets1795300000000',
+  ],
+  [
+    'table to be purged has no indexed expires_at column',
+    withTicketTable,
+    'OldTicket: @Expires() needs a column named "expires_at" with an @Index; add it',
   ],
   [
     'entity has the table name of one of the service’s tables',

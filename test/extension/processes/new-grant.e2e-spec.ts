@@ -109,7 +109,7 @@ describe('npm run new:grant', SLOW, () => {
   });
 
   it('writes grants and a route with texts and examples for the OpenAPI document', async () => {
-    const parameters = ['run', '--project', 'isolated', 'test/http/isolated/openapi-texts.e2e-spec.ts'];
+    const parameters = ['run', '--project', 'sqlite', 'test/http/openapi-texts.e2e-spec.ts'];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...parameters);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*\d+ passed/) });
   });

@@ -105,7 +105,6 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   it('lists the errors of the start and of the test kit that tests check', () => {
     const tests = [
       'extension/isolated/faulty-grant',
-      'extension/isolated/both-databases/faulty-table',
       'extension/isolated/both-databases/missing-table',
       'extension/faulty-routes',
       'extension/extension-audit',

@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
-import { exchange, plainRequest, RawConnection, rawRequest } from '../../support/raw-http.js';
-import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
-import { useService } from '../../support/use-service.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
+import { ACME, ACME_ORIGIN } from '../support/test-registry.js';
+import { useService } from '../support/use-service.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 const VALID_BODY = JSON.stringify(cookieBody());

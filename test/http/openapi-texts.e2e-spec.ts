@@ -1,7 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { tryItModule } from '../../../packages/try-it/src/try-it.module.js';
-import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
+import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
+import { EXAMPLE } from '../../src/platform/http/api-examples.js';
 import {
   examplesOf,
   hasExample,
@@ -11,9 +11,9 @@ import {
   propertiesOf,
   resolved,
   violationOf,
-} from '../../support/openapi-texts.js';
-import { request } from '../../support/test-service.js';
-import { useService } from '../../support/use-service.js';
+} from '../support/openapi-texts.js';
+import { request } from '../support/test-service.js';
+import { useService } from '../support/use-service.js';
 
 const SENTENCE = /^[A-Z`].*\.$/s;
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
