@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
+import { collectTimers } from '../support/collected-timers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { RawConnection, rawRequest } from '../support/raw-http.js';
 import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
@@ -11,19 +12,6 @@ import { newCustomer } from '../support/transfers.js';
 
 /** How long a stop waits for requests. */
 const DRAIN_MS = 5_000;
-
-/** Collects the work of the timers that end a drain, and starts all other timers. */
-function collectDrainEnds(): (() => void)[] {
-  const ends: (() => void)[] = [];
-  const { setTimeout: start } = globalThis;
-  const collect = (work: () => void, delayMs?: number, ...parameters: []) => {
-    if (delayMs !== DRAIN_MS) return start(work, delayMs, ...parameters);
-    ends.push(work);
-    return start(() => undefined);
-  };
-  vi.spyOn(globalThis, 'setTimeout').mockImplementation(collect as typeof setTimeout);
-  return ends;
-}
 
 it('a service that stops waits for the slow requests of both ports at the same time, and ends them after 5 s', async () => {
   const service = await startTestService();
@@ -36,7 +24,7 @@ it('a service that stops waits for the slow requests of both ports at the same t
     connection.send(`POST ${path} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 9\r\n\r\n`);
   }
   await sleep(500); // until the service reads the bodies
-  const ends = collectDrainEnds();
+  const ends = collectTimers(DRAIN_MS);
   const stopped = service.stop();
   await expect.poll(() => ends).toHaveLength(slow.length);
   vi.restoreAllMocks();

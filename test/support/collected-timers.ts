@@ -1,0 +1,14 @@
+import { vi } from 'vitest';
+
+/** Starts no timer of this duration until the spies are restored. Returns the work of these timers. */
+export function collectTimers(durationMs: number, kind: 'setTimeout' | 'setInterval' = 'setTimeout'): (() => void)[] {
+  const collected: (() => void)[] = [];
+  const { [kind]: start, setTimeout: startOther } = globalThis;
+  const collect = (work: () => void, delayMs?: number, ...parameters: []) => {
+    if (delayMs !== durationMs) return start(work, delayMs, ...parameters);
+    collected.push(work);
+    return startOther(() => undefined);
+  };
+  vi.spyOn(globalThis, kind).mockImplementation(collect as never);
+  return collected;
+}
