@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
-import { collectTimers } from '../support/collected-timers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { RawConnection, rawRequest } from '../support/raw-http.js';
 import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
 import { testRegistry } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
+import { collectTimers } from '../support/timers.js';
 import { newCustomer } from '../support/transfers.js';
 
 /** How long a stop waits for requests. */

@@ -5,6 +5,9 @@ import type { TestResponse } from './test-service.js';
 
 export const FEED_SECRET = 'a-secret-of-a-resource-server-0123456789';
 
+/** The pause between two reads of the feed's state by a process. */
+export const POLL_PAUSE_MS = 400;
+
 /** Resource servers with different audiences. The id says which audiences. */
 export const FEED_SERVERS = [
   { id: 'customer-server', secret: FEED_SECRET, audiences: ['customer-api'] },

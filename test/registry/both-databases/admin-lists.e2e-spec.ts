@@ -3,9 +3,9 @@ import { DataSource } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
-import { collectTimers } from '../../support/collected-timers.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { collectTimers } from '../../support/timers.js';
 import { useService } from '../../support/use-service.js';
 
 const LISTS = ['organizations', 'clients', 'agents', 'resource-servers'];

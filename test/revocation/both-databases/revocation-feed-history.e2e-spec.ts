@@ -8,11 +8,14 @@ import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
-import { FEED_SERVERS, FeedConsumer, readFeed } from '../../support/revocation-feed.js';
+import { FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';
 import { type TestService } from '../../support/test-service.js';
+import { shortenPauses } from '../../support/timers.js';
 import { newCustomer } from '../../support/transfers.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
+
+beforeEach(() => shortenPauses(POLL_PAUSE_MS));
 
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-statements.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
@@ -11,9 +11,17 @@ import { TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
-import { FEED_SECRET, FEED_SERVERS, FeedConsumer, type FeedEntry, readFeed } from '../../support/revocation-feed.js';
+import {
+  FEED_SECRET,
+  FEED_SERVERS,
+  FeedConsumer,
+  type FeedEntry,
+  POLL_PAUSE_MS,
+  readFeed,
+} from '../../support/revocation-feed.js';
 import { clientOf } from '../../support/statements.js';
 import { ACME, ACME_AGENT } from '../../support/test-registry.js';
+import { shortenPauses } from '../../support/timers.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -23,6 +31,8 @@ import {
   transferToken,
 } from '../../support/transfers.js';
 import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+
+beforeEach(() => shortenPauses(POLL_PAUSE_MS));
 
 const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
 

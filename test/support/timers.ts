@@ -12,3 +12,11 @@ export function collectTimers(durationMs: number, kind: 'setTimeout' | 'setInter
   vi.spyOn(globalThis, kind).mockImplementation(collect as never);
   return collected;
 }
+
+/** Makes a service repeat work sooner that it repeats after this pause, until the spies are restored. */
+export function shortenPauses(pauseMs: number): void {
+  const { setTimeout: start } = globalThis;
+  const shortened = (work: () => void, delayMs?: number, ...parameters: []) =>
+    start(work, delayMs === pauseMs ? 50 : delayMs, ...parameters);
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(shortened as typeof setTimeout);
+}
