@@ -64,6 +64,20 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     },
   );
 
+  it.each(['a b', 'ä', 'x'.repeat(65), 'a.b', '%00'])('refuses the group_id %j', async (group) => {
+    const path = `/v2/customer/${ACME}/${encodeURI(group)}/token`;
+    await expectNoCustomerCreated(service, () => service.post(path, cookieBody()), 'group_id');
+  });
+
+  it('is refused if the groups of the organization share one identity', async () => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: SHARED });
+    const hint = expect.stringMatching(/^group_id: /);
+    expect(await service.post(groupPath(SHARED, 'g1'), body)).toMatchObject({
+      status: 400,
+      body: { error: 'unauthorized_client', error_hint: hint },
+    });
+  });
+
   it('does not find a route for a group_id of dots, which HTTP clients remove from the path, or without one', async () => {
     for (const group of ['.', '..', '%2e%2e']) {
       const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
@@ -89,6 +103,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     ['an unknown application', 'client_id', { client_id: 'nobody' }, {}],
     ['a foreign redirect_uri', 'redirect_uri', { redirect_uri: 'https://evil.example/' }, {}],
     ['a foreign Origin', 'Origin', {}, { origin: RIVAL_ORIGIN }],
+    ['another organization in the body', 'organization_id', { organization_id: RIVAL }, {}],
   ])('refuses %s as protocol §4.1 does', async (_, parameter, body, headers) => {
     await expectNoCustomerCreated(
       service,

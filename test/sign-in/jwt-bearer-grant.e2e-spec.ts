@@ -14,7 +14,8 @@ import {
   SignInSystem,
   signIn,
 } from '../support/assertion-issuer.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import { purge } from '../support/operator-commands.js';
 import {
   acme,
@@ -78,6 +79,36 @@ describe('an assertion of the organization’s sign-in system', () => {
       return expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({ sub: newUser() }, {}, key)));
     },
   );
+});
+
+describe('a form with an assertion', () => {
+  const form = async (more = '') => {
+    const parameters = {
+      grant_type: JWT_BEARER,
+      client_id: SIGN_IN,
+      organization_id: ACME,
+      assertion: await assert({}),
+    };
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    return service.post(TOKEN, `${new URLSearchParams(parameters)}${more}`, headers);
+  };
+
+  it('gets a token, and its empty optional parameters count as left out', async () => {
+    expect((await form('&remember=')).status).toBe(200);
+  });
+
+  it.each(['client_id', 'assertion'])('is refused if it has %s twice', async (name) => {
+    expectInvalidRequest(await form(`&${name}=text`), /^body: .*more than once/);
+  });
+
+  it('is refused if its assertion is empty, and by the cookie grant', async () => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const empty = new URLSearchParams({ grant_type: JWT_BEARER, client_id: SIGN_IN, assertion: '' });
+    expectInvalidRequest(await service.post(TOKEN, `${empty}`, headers), 'assertion: required');
+    const cookie = new URLSearchParams({ grant_type: 'cookie', client_id: SIGN_IN });
+    const refused = { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: 'body: not JSON' };
+    expectError(await service.post(TOKEN, `${cookie}`, headers), refused);
+  });
 });
 
 describe('the claims of an assertion', () => {

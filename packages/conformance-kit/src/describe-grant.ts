@@ -8,11 +8,11 @@ import { customerErasureRules, endingRules } from './rules/endings.js';
 import { fuzzRules } from './rules/fuzzing.js';
 import { groupRules } from './rules/groups.js';
 import { guessRules } from './rules/guesses.js';
-import { openApiRules } from './rules/openapi.js';
 import { parameterRules } from './rules/parameters.js';
 import { pendingRules } from './rules/pending.js';
 import { proofBindingRules } from './rules/proof-binding.js';
 import { responseRules } from './rules/responses.js';
+import { sameCustomerRules } from './rules/same-customer.js';
 import { proofOutputRules, secretRules } from './rules/secrets.js';
 import { settingsRules } from './rules/settings.js';
 import { singleUseRules } from './rules/single-use.js';
@@ -33,9 +33,9 @@ export function describeGrant(grant: Type, kit: GrantKit): void {
 
 const RULES = [
   ...[responseRules, parameterRules, clientRules, callerRules, groupRules, singleUseRules],
-  ...[settingsRules, openApiRules, secretRules, fuzzRules],
+  ...[settingsRules, secretRules, fuzzRules],
   ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endingRules],
-  pendingRules,
+  ...[pendingRules, sameCustomerRules],
 ];
 
 export function applicableRules(declared: GrantMetadata, kit: GrantKit): Rule[] {

@@ -30,7 +30,7 @@ export interface GrantKit extends Extension {
   endsWithSessions?: boolean;
   /**
    * Whether a proof ends with each bearer token that `valid` sends to the service; `true` if omitted. `false` if no
-   * bearer token creates the proof.
+   * bearer token creates the proof, or if the proof of an agent must outlive its token, such as a printed voucher.
    */
   endsWithCaller?: boolean;
   /**
@@ -38,6 +38,12 @@ export interface GrantKit extends Extension {
    * a short proof is harmless. It is required if the proof is short.
    */
   guessable?: GuessableParameter | false;
+  /**
+   * Returns the parameters of a further proof for the person of earlier parameters, such as another code for the same
+   * address: both get tokens of the same customer, until the customer is erased. `false` if each proof has a customer of
+   * its own. It is required if a parameter is an address.
+   */
+  again?: ((earlier: Record<string, unknown>, environment: TestEnvironment) => object | Promise<object>) | false;
   /** A proof that waits for the decision of a person. It is required if the grant declares `polling`. */
   pending?: (environment: TestEnvironment) => PendingProof | Promise<PendingProof>;
   /** Providers of the extension that other objects replace, as for `startTestService`. */

@@ -21,6 +21,10 @@ import { type Change, type ExpectedError, type Parameters, presentHeaders, type 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
+/** A proof with a descent is valid for at most so long (protocol §10.7). */
+const MAX_DESCENT_SECONDS = 86_400;
+const TOO_LONG =
+  'a proof that ends with its bearer token is valid for at most 86400 s. Shorten it. Or declare `endsWithCaller: false`, and store no descent, if no bearer token creates the proof, or if that of an agent must outlive its token';
 const NEW_PROOF = 'create a proof in each call, for a customer or a phone of its own';
 
 /** The real service with the grant under test, and methods that send requests to it. */
@@ -50,6 +54,9 @@ export class GrantTestContext extends TestContext {
   }
 
   protected override async sendValid(): Promise<void> {
+    const { lifetime, endsWithCaller } = this.kit;
+    if (Number(lifetime) > MAX_DESCENT_SECONDS && endsWithCaller !== false)
+      throw new Error(`lifetime: ${lifetime} s; ${TOO_LONG}`);
     const used = await this.body();
     assertDeclared(used, this.bodySchema);
     await this.expectToken(used);

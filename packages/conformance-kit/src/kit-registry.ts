@@ -5,10 +5,9 @@ import { randomSecret } from 'customer-authorization-service/grant';
 import { declaredProperties, GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { RegistryDocument } from './registry-file.js';
 
-/** The organization of the requests, an unrelated organization, and an organization whose groups share one identity. */
+/** The organization of the requests, and an unrelated one. */
 export const OWN_ORGANIZATION = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
 export const FOREIGN_ORGANIZATION = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
-export const SHARED_ORGANIZATION = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
 
 export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
@@ -25,7 +24,6 @@ export const PUBLIC_SITE = 'kit-public-site';
 export const PUBLIC_ORIGIN = 'https://widget.example';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
-export const SHARED_SITE = 'kit-shared-site';
 
 export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
 
@@ -42,8 +40,7 @@ export function kitRegistry({
   organization = {},
   grantTypes,
 }: KitRegistryOptions = {}): Required<RegistryDocument> {
-  const shared = { public_clients: [PUBLIC_SITE], grants: organization };
-  const separated = { ...shared, license: { chat_between_groups: false } };
+  const own = { public_clients: [PUBLIC_SITE], grants: organization, license: { chat_between_groups: false } };
   const site = {
     client_type: 'web',
     scopes: ['customers:own'],
@@ -58,9 +55,8 @@ export function kitRegistry({
   const ownSite = siteOf(OWN_ORGANIZATION, ORIGIN);
   return {
     organizations: [
-      { id: OWN_ORGANIZATION, name: 'Own', ...separated },
-      { id: FOREIGN_ORGANIZATION, name: 'Foreign', ...separated },
-      { id: SHARED_ORGANIZATION, name: 'Shared', ...shared },
+      { id: OWN_ORGANIZATION, name: 'Own', ...own },
+      { id: FOREIGN_ORGANIZATION, name: 'Foreign', ...own },
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ownSite },
@@ -70,10 +66,9 @@ export function kitRegistry({
       { client_id: BARE_SITE, name: 'Site without settings', ...ownSite, grants: {} },
       { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: [`${PUBLIC_ORIGIN}/`] },
       { client_id: FOREIGN_SITE, name: 'Foreign site', ...siteOf(FOREIGN_ORGANIZATION, FOREIGN_ORIGIN) },
-      { client_id: SHARED_SITE, name: 'Shared site', ...siteOf(SHARED_ORGANIZATION, 'https://shared.example') },
     ],
     resource_servers: [],
-    agents: [OWN_ORGANIZATION, FOREIGN_ORGANIZATION, SHARED_ORGANIZATION].map((organization_id) => ({
+    agents: [OWN_ORGANIZATION, FOREIGN_ORGANIZATION].map((organization_id) => ({
       email: agentEmail(organization_id),
       name: 'Agent',
       password: randomSecret('base64url'),

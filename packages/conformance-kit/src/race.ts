@@ -75,12 +75,22 @@ export function withoutDatabase<Result>(service: TestService, work: () => Promis
   return withStatements([service], failing, work);
 }
 
+/** Does work while each statement of `executeIdempotent` is sent twice, as after a lost response of the database. */
+export function withRepeatedStatements<Result>(service: TestService, work: () => Promise<Result>): Promise<Result> {
+  const repeating =
+    (send: Method): Method =>
+    (...parameters) =>
+      Promise.resolve(send(...parameters)).then(() => send(...parameters));
+  return withStatements([service], repeating, work, ['executeIdempotent']);
+}
+
 function withStatements<Result>(
   services: TestService[],
   change: (send: Method) => Method,
   work: () => Promise<Result>,
+  methods: readonly string[] = METHODS,
 ): Promise<Result> {
   const databases = services.map(({ application }) => application.get(Database));
-  const restores = databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, change)));
+  const restores = databases.flatMap((database) => methods.map((name) => replaceMethod(database, name, change)));
   return thenRestore(restores, work);
 }

@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
-import { replaceMethod, thenRestore } from './shared-patch.js';
+import { textsIn } from './secret-search.js';
+import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
 
 /** A provider, and the object that takes its place: `[SmsGateway, { send: async () => undefined }]`. */
 export type ReplacedProvider = readonly [provider: Type | (abstract new () => unknown), replacement: object];
@@ -48,21 +49,29 @@ function modulesIn(imports: Import[], found = new Set<Type>()): Set<Type> {
   return found;
 }
 
-/** Does work, and returns the names of the methods of replaced providers that the service called meanwhile. */
+/**
+ * Does work, and returns the names of the methods of replaced providers that the service called meanwhile, and the texts
+ * in their parameters.
+ *
+ * @param respond responds to a call; if omitted, the method itself
+ */
 export async function recordCalls<Result>(
   replaced: readonly ReplacedProvider[],
   work: () => Promise<Result>,
-): Promise<{ result: Result; calls: string[] }> {
+  respond?: Method,
+): Promise<{ result: Result; calls: string[]; texts: string[] }> {
   const calls = new Set<string>();
+  const texts: string[] = [];
   const restores = replaced.flatMap(([{ name: provider }, replacement]) =>
     methodsOf(replacement).map((name) =>
       replaceMethod(replacement, name, (method) => (...parameters) => {
         calls.add(`${provider}.${name}`);
-        return method(...parameters);
+        texts.push(...textsIn(parameters));
+        return (respond ?? method)(...parameters);
       }),
     ),
   );
-  return { result: await thenRestore(restores, work), calls: [...calls] };
+  return { result: await thenRestore(restores, work), calls: [...calls], texts };
 }
 
 /** The names of the methods of an object, also those of its class. */

@@ -6,6 +6,8 @@ import { declaredProperties, schemaOf } from 'customer-authorization-service/tes
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
 /** A shorter value may occur anywhere by chance. */
 const MIN_SECRET_CHARACTERS = 5;
+/** A phone number, or the beginning of an email address. */
+export const ADDRESS = /^(\+\d{6,15}$|[^@\s]+@)/;
 /** A value of this length never occurs by chance, even as part of a longer word. */
 const MIN_UNIQUE_CHARACTERS = 16;
 

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { estimatedBits } from './guess-values.js';
-import { containsSecret } from './secret-search.js';
+import { ADDRESS, containsSecret } from './secret-search.js';
 import type { TestService } from './test-service.js';
 
 export interface StoredColumn {
   table: string;
   column: string;
+  type: string;
 }
 
 /** TypeORM's record of the migrations. */
@@ -26,6 +27,18 @@ export async function columnsWith(service: TestService, isFound: (cell: string) 
     Object.entries(row).flatMap(([column, cell]) => (isFound(textOf(cell)) ? [`${table}.${column}`] : [])),
   );
   return [...new Set(found)].sort();
+}
+
+/** @throws Error if a text is longer than its column. SQLite stores it; other databases reject it with an error. */
+export async function assertFits(service: TestService): Promise<void> {
+  const columns = await storedColumns(service);
+  for (const [table, row] of await storedRows(service))
+    for (const [column, cell] of Object.entries(row)) {
+      const { type } = columns.find((each) => each.table === table && each.column === column) as StoredColumn;
+      const length = /^varchar\((\d+)\)$/i.exec(type)?.[1];
+      if (length !== undefined && typeof cell === 'string' && cell.length > Number(length))
+        throw new Error(`${table}.${column}: has a text of ${cell.length} characters in a ${type}`);
+    }
 }
 
 /** The rows of all tables with one of the texts, as JSON with the name of their table. */
@@ -51,8 +64,8 @@ function textOf(cell: unknown): string {
 }
 
 const MYSQL_COLUMNS =
-  'SELECT table_name AS `table`, column_name AS `column` FROM information_schema.columns WHERE table_schema = DATABASE()';
-const SQLITE_COLUMNS = `SELECT tables.name AS "table", columns.name AS "column"
+  'SELECT table_name AS `table`, column_name AS `column`, column_type AS `type` FROM information_schema.columns WHERE table_schema = DATABASE()';
+const SQLITE_COLUMNS = `SELECT tables.name AS "table", columns.name AS "column", columns.type AS "type"
   FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
 
 /** A computer tries so many values in minutes. */
@@ -67,13 +80,13 @@ export async function assertInNoTable(service: TestService, secretsOfProofs: str
   if (stored.length > 0) throw new Error(`${stored.join(', ')}: has a proof in plain text; store its sha256(…)`);
 }
 
-/** @throws Error if a column has the SHA-256 of each of some short values */
+/** @throws Error if a column has the SHA-256 of each of some short values or addresses */
 export async function assertNoShortHash(service: TestService, values: string[]): Promise<void> {
-  const short = values.filter((value) => estimatedBits(value) <= MAX_SEARCHED_BITS);
+  const short = values.filter((value) => ADDRESS.test(value) || estimatedBits(value) <= MAX_SEARCHED_BITS);
   const stored = await columnsWithEach(service, short.map(hashesOf));
   if (stored.length === 0) return;
   const solution = 'hash it together with a long handle, or by HMAC with a key from a file';
-  throw new Error(`${stored.join(', ')}: has the hash of a short proof, which trying all values reverses; ${solution}`);
+  throw new Error(`${stored.join(', ')}: has the hash of a short text, which trying all values reverses; ${solution}`);
 }
 
 async function columnsWithEach(service: TestService, groups: string[][]): Promise<string[]> {

@@ -8,7 +8,6 @@ import {
   FOREIGN_SITE,
   ORIGIN,
   OWN_ORGANIZATION,
-  SHARED_ORGANIZATION,
   SITE,
 } from './kit-registry.js';
 import type { TestService } from './test-service.js';
@@ -16,7 +15,7 @@ import type { TestService } from './test-service.js';
 /** The organization of the requests, and another one, each with its client. */
 export const OWN = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
 const FOREIGN = { clientId: FOREIGN_SITE, organizationId: FOREIGN_ORGANIZATION, origin: FOREIGN_ORIGIN };
-const ORGANIZATIONS = [OWN_ORGANIZATION, FOREIGN_ORGANIZATION, SHARED_ORGANIZATION];
+const ORGANIZATIONS = [OWN_ORGANIZATION, FOREIGN_ORGANIZATION];
 
 /**
  * The clients, customers and agents of a service that `startTestService` started without `registry`, for tests of a

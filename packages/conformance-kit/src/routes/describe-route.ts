@@ -6,6 +6,7 @@ import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
 import { routeEndedCallerRules } from './ended-caller-rules.js';
 import { routeHttpRules } from './http-rules.js';
 import { routeLimitRules, routeResendRules } from './limit-rules.js';
+import { routeMessageRules } from './message-rules.js';
 import { routeOrganizationRules } from './organization-rules.js';
 import type { RouteKit } from './route-kit.js';
 import { type RouteRule, RouteTestContext } from './route-test-context.js';
@@ -30,7 +31,7 @@ export function applicableRouteRules(kit: RouteKit): RouteRule[] {
       ...routeLimitRules(kit),
       ...routeSecretRules(kit),
     ],
-    ...[...routeEndedCallerRules(kit), ...routeResendRules(kit)],
+    ...[...routeEndedCallerRules(kit), ...routeResendRules(kit), ...routeMessageRules(kit)],
     ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
   ];
 }

@@ -21,6 +21,8 @@ const DECLARES_REDEEM = undeclared(
   'redeem: return the parameters of the token request, or declare `redeem: false`',
 );
 
+const OUTLIVES = 'if the proof of an agent must outlive its token, declare `redeem: false`';
+
 const ENDS_WITH_CALLER: RouteRule = {
   title: 'creates nothing that gives a token after the bearer token of its caller has ended',
   async check(context) {
@@ -35,7 +37,7 @@ const ENDS_WITH_CALLER: RouteRule = {
     await endBearers(context.environment.service, [later.bearer]);
     const { status, text, body } = await redeem(context, later.parameters);
     if (status === 400 && body.error === 'invalid_grant') return;
-    throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}\nresponse: ${status} ${text}`);
+    throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}; ${OUTLIVES}\nresponse: ${status} ${text}`);
   },
 };
 
@@ -49,7 +51,7 @@ async function createProof(context: RouteTestContext): Promise<{ parameters: obj
   return { parameters, bearer: sent.headers.authorization ?? '' };
 }
 
-async function redeem({ environment, kit }: RouteTestContext, parameters: object): Promise<TestResponse> {
+export async function redeem({ environment, kit }: RouteTestContext, parameters: object): Promise<TestResponse> {
   const body: Parameters = { client_id: SITE, ...parameters };
   const agentScope = grantsOf(kit).find(({ name }) => name === body.grant_type)?.agentScope;
   const headers = agentScope ? { authorization: `Bearer ${await environment.agentToken(agentScope)}` } : {};

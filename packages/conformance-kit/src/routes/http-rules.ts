@@ -1,13 +1,12 @@
-import { DiscoveryService } from '@nestjs/core';
-import { declaredProperties, routesOf } from 'customer-authorization-service/testing-host';
+import { declaredProperties } from 'customer-authorization-service/testing-host';
 import { request } from '../http-client.js';
 import { ORIGIN } from '../kit-registry.js';
 import { propertiesOf } from '../rules/openapi.js';
-import type { RouteRule, RouteTestContext } from './route-test-context.js';
+import type { RouteRule } from './route-test-context.js';
 
 const EVIL_ORIGIN = 'https://evil.example';
 
-/** Responses, methods, CORS and the OpenAPI document. */
+/** Responses, CORS and the OpenAPI document. */
 export const routeHttpRules: RouteRule[] = [
   {
     title: 'responds to a valid request with success, as the OpenAPI document describes',
@@ -25,17 +24,6 @@ export const routeHttpRules: RouteRule[] = [
       const names = bodySchema ? declaredProperties(bodySchema.body) : [];
       const missing = names.filter((name) => !described.includes(name));
       if (missing.length > 0) throw new Error(`not in the OpenAPI document: ${missing}`);
-    },
-  },
-  {
-    title: 'responds with 405 and Allow to another method',
-    async check(context) {
-      const methods = methodsOf(context);
-      const method = ['DELETE', 'GET', 'PUT'].find((each) => !methods.includes(each)) as string;
-      const sent = await context.valid();
-      const { headers } = await context.expectError({ status: 405 }, { ...sent, method, body: undefined });
-      const allowed = headers.get('allow') ?? '';
-      if (methods.some((each) => !allowed.includes(each))) throw new Error(`Allow: ${allowed}`);
     },
   },
   {
@@ -59,8 +47,3 @@ export const routeHttpRules: RouteRule[] = [
     },
   },
 ];
-
-function methodsOf({ environment, route }: RouteTestContext): string[] {
-  const all = routesOf(environment.service.application.get(DiscoveryService, { strict: false }));
-  return all.filter(({ path }) => path === route.path).map(({ method }) => method.toUpperCase());
-}

@@ -2,6 +2,7 @@ import { RateLimits } from 'customer-authorization-service/testing-host';
 import { isAccepted, wrongValue } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { recordCalls } from '../replaced-providers.js';
+import { ADDRESS } from '../secret-search.js';
 import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
 import { rowsWith } from '../stored-cells.js';
 import type { Parameters } from '../token-request.js';
@@ -52,6 +53,7 @@ async function limitsTakenDuring({ environment }: RouteTestContext, work: () => 
   return taken;
 }
 
+const ONE_SPELLING = 'take from the limit for the address in lower case';
 const LIMIT_THEM = 'take from a limit for this text by `Limits.take` before the message is sent';
 
 /** A route without bearer tokens sends a limited number of messages to the same person, and says nothing about it. */
@@ -96,12 +98,26 @@ function limitsResends(count: number): RouteRule {
         if (status !== 429)
           throw new Error(`one request more; ${LIMIT_THEM}: not refused with 429\nresponse: ${status} ${text}`);
         // a provider may send the message of an earlier request late, but then not twice
-        const { calls, changesRows } = await workOf(context, sent);
-        const isSent = first.calls.length > 0 && first.calls.every((call) => calls.includes(call));
-        if (isSent && (changesRows || !countsInTable))
-          throw new Error(`calls ${calls} for a request that it refuses with 429; ${LIMIT_THEM}`);
+        const isSent = ({ calls }: { calls: string[] }) =>
+          first.calls.length > 0 && first.calls.every((call) => calls.includes(call));
+        const refused = await workOf(context, sent);
+        if (isSent(refused) && (refused.changesRows || !countsInTable))
+          throw new Error(`calls ${refused.calls} for a request that it refuses with 429; ${LIMIT_THEM}`);
+        for (const [name, text] of otherSpellings(parametersOf(sent))) {
+          const other = await workOf(context, withText(sent, name, text));
+          if (other.response.status < 300 && isSent(other))
+            throw new Error(`${name}: calls ${other.calls} for another spelling of the domain; ${ONE_SPELLING}`);
+        }
       }),
   };
+}
+
+/** The parameters that are email addresses, with their domain in the other case, in which it is the same domain. */
+function otherSpellings(parameters: Parameters): [name: string, text: string][] {
+  return Object.entries(parameters).flatMap(([name, text]): [string, string][] => {
+    const [, person, domain] = /^([^@\s]+@)([\w-]+\.[\w.-]*[a-z]{2,})$/.exec(`${text}`) ?? [];
+    return domain === undefined ? [] : [[name, `${person}${domain.toUpperCase()}`]];
+  });
 }
 
 /** What a request causes: calls of replaced providers, such as a gateway, and changes of rows. */
@@ -111,8 +127,6 @@ async function workOf(context: RouteTestContext, sent: SentRequest) {
   const { result: response, calls } = await recordCalls(context.kit.replace ?? [], () => context.send(sent));
   return { response, calls, changesRows: `${await rows()}` !== `${before}` };
 }
-
-const ADDRESS = /^(\+\d{6,15}$|[^@\s]+@)/;
 
 const SAYS_NOTHING_OF_AN_ADDRESS: RouteRule = {
   title: 'gives an unknown address the same response as a known one',

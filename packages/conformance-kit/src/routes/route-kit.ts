@@ -15,7 +15,8 @@ export interface RouteKit extends Extension {
   /** The scope that an agent needs. If omitted, an agent with the scope `customers:own` calls. */
   agentScope?: string;
   /**
-   * Returns the parameters of the token request that redeems what a request has created; `false` if no grant redeems it.
+   * Returns the parameters of the token request that redeems what a request has created; `false` if no grant redeems it,
+   * or if the proof of an agent must outlive its token.
    * The kit adds the client. It is required if the route takes a bearer token and the extension has a grant.
    */
   redeem?: Redeem | false;

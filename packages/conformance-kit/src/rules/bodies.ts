@@ -1,13 +1,15 @@
 import { declaredProperties } from 'customer-authorization-service/testing-host';
 import { about, forEach } from '../cases.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
+import { assertFits } from '../stored-cells.js';
 import type { RuleFor, TestContext } from '../test-context.js';
 import type { ExpectedError } from '../token-request.js';
-import { assertBounded, type BodySchema, required, textsOf, typeOf, typesOf } from './body-schema.js';
+import { assertBounded, type BodySchema, longestText, required, textsOf, typeOf, typesOf } from './body-schema.js';
 
 const HUGE_VALUE_CHARACTERS = 10_000;
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 const NO_OBJECTS = ['[]', '7', '"text"', 'null', 'true', '[{}]'];
+const SHORTEN = 'give it the @MaxLength() of its column';
 const NO_JSON = ['{', "{'a':1}", '<xml/>', '\u0000', '{"a":1}{"a":1}'];
 
 const invalid = (hint: RegExp): ExpectedError => ({ error: 'invalid_request', hint });
@@ -85,6 +87,15 @@ export const bodyRules: RuleFor<TestContext>[] = [
         );
       }
     });
+  }),
+  bodyRule('stores no longer text than its columns have characters', async (context, body) => {
+    for (const name of textsOf(body, context.ownParameters)) {
+      const send = await context.newRequest();
+      await about(`${name}, with the longest text that its rules accept; ${SHORTEN}`, async () => {
+        await send({ body: (own) => ({ ...own, [name]: longestText(body.body, own, name) }) });
+        await assertFits(context.environment.service);
+      });
+    }
   }),
   bodyRule(
     'responds by the protocol to unusual texts in its own parameters and changes no prototype',

@@ -63,7 +63,7 @@ async function customersOfProof(context: GrantTestContext): Promise<{ customers:
   return { customers: [...new Set([...used.customers, body.entity_id, ...proof.customers])], proof };
 }
 
-async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {
+export async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {
   const erasure = environment.service.application.get(CustomerErasure);
   for (const entityId of customers) await erasure.erase(entityId, { kind: 'operator' });
 }

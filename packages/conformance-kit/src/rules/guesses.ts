@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { about } from '../cases.js';
 import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
-import { GuessValues } from '../guess-values.js';
+import { estimatedBits, GuessValues } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { raceOfBodies, withInterleavedStatements } from '../race.js';
 import { TOKEN } from '../test-environment.js';
@@ -16,10 +16,13 @@ const countAll = (parameter: string) =>
 const COUNT_FIRST = 'count each guess before you compare its value';
 
 /** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
-export const guessRules: RuleSet = ({ agentScope }, { guessable }) => [
+export const guessRules: RuleSet = ({ agentScope, attempts }, { guessable, lifetime }) => [
   ...(agentScope === undefined ? [fromSecureRandom()] : []),
   ...(agentScope === undefined && guessable === undefined ? [unguessable(LIMIT)] : []),
   ...(guessable ? [limitsGuesses(guessable), limitsSpellings(guessable)] : []),
+  ...(guessable && attempts && typeof lifetime === 'number'
+    ? [limitsGuessesFor(lifetime, guessable, [attempts].flat())]
+    : []),
 ];
 
 function limitsGuesses(guessable: GuessableParameter): Rule {
@@ -50,6 +53,32 @@ function limitsGuesses(guessable: GuessableParameter): Rule {
       )
         throw new Error(`${parameter}: the right value gets a token among many wrong ones; ${COUNT_FIRST}`);
     },
+  };
+}
+
+/** A value of so few bits is no longer hard to guess after so many times the declared guesses. */
+const MAX_SHORT_BITS = 32;
+const MAX_GUESS_RATIO = 10;
+
+/** Windows of `attempts` that are much shorter than the lifetime of a proof admit guesses again and again. */
+function limitsGuessesFor(lifetime: number, guessable: GuessableParameter, limits: readonly { limit: string }[]): Rule {
+  const { parameter, limit } = guessable;
+  return {
+    title: 'limits the guesses for the lifetime of a short proof, because the test declares `guessable` and `lifetime`',
+    check: (context) =>
+      context.withLimits(async (service) => {
+        const windows = limits.map((each) => each.limit.split('/').map(Number) as [count: number, seconds: number]);
+        const guessCount = Math.min(...windows.map(([count, seconds]) => Math.floor((count * lifetime) / seconds)));
+        const parameters = await context.body();
+        const isShort = estimatedBits(`${parameters[parameter]}`) <= MAX_SHORT_BITS;
+        if (!isShort || guessCount < limit * MAX_GUESS_RATIO) return;
+        await guess(context, service, parameters, guessable);
+        service.clock.advance({ seconds: Math.max(...windows.map(([, seconds]) => seconds)) + 1 });
+        const { status } = await context.send(parameters, { url: service.url });
+        if (status !== 200) return;
+        const guesses = `${guessCount} guesses in its lifetime of ${lifetime} s`;
+        throw new Error(`${parameter}: \`attempts\` admits ${guesses}; choose a window of at least this lifetime`);
+      }),
   };
 }
 

@@ -1,26 +1,18 @@
-import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
-import { request } from '../http-client.js';
-import { withoutDatabase } from '../race.js';
+import { Identities } from 'customer-authorization-service/grant';
+import { about } from '../cases.js';
+import type { RuleSet } from '../grant-test-context.js';
+import { withoutDatabase, withRepeatedStatements } from '../race.js';
+import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
 import { TOKEN } from '../test-environment.js';
 
 /**
- * The response to a token request, and what the operator sees of it. `ResponseChecks` verifies each token by the JWKS,
- * and makes most of the checks. The endpoint writes audit events and metrics, so no grant can omit them.
+ * The response to a token request. `ResponseChecks` verifies each token by the JWKS, and makes most of the checks. The
+ * endpoint writes audit events and metrics, so no grant can omit them.
  */
-export const responseRules: RuleSet = ({ name, agentScope }) => [
+export const responseRules: RuleSet = () => [
   {
     title: 'gives a token for a valid request, in a response with exactly the declared fields',
     check: async (context) => void (await context.expectToken(await context.body())),
-  },
-  {
-    title: 'gives a token that this service accepts, for an existing customer',
-    async check(context) {
-      const { body } = await context.expectToken(await context.body());
-      const headers = { authorization: `Bearer ${body.access_token}` };
-      const info = await context.environment.service.send('GET', '/v2/customer/info', headers);
-      if (info.status !== 200 || info.body.entity_id !== body.entity_id)
-        throw new Error(`GET /v2/customer/info: ${info.status} ${info.text}`);
-    },
   },
   {
     title: 'does not respond with invalid_grant to a valid request while the database is unavailable',
@@ -33,40 +25,30 @@ export const responseRules: RuleSet = ({ name, agentScope }) => [
     },
   },
   {
-    title: 'causes one audit event with its name, the customer, the client, the organization and the request',
+    title: 'gives a token if a response to a statement of `executeIdempotent` is lost',
     async check(context) {
-      const { headers, body } = await context.expectToken(await context.body());
-      const { sub, jti, client_id, organization_id } = await context.checks.claimsOf(body.access_token);
-      const requestId = headers.get('x-request-id');
-      const [entry, ...more] = context.environment.service.audit.filter(
-        (each) => each.event === 'token.issued' && each.requestId === requestId,
+      const parameters = await context.body();
+      await withRepeatedStatements(context.environment.service, () =>
+        about('send a statement that redeems a proof by `execute`', () => context.expectToken(parameters)),
       );
-      if (!entry || more.length > 0) throw new Error(`${more.length + (entry ? 1 : 0)} audit events token.issued`);
-      const audited = [entry.grant, entry.clientId, entry.organizationId, entry.subject?.id, entry.details?.jti];
-      const expected = [name, client_id, organization_id, sub, jti];
-      if (`${audited}` !== `${expected}`) throw new Error(`token.issued has ${audited}; expected: ${expected}`);
-      const actor = agentScope === undefined ? 'customer' : 'agent';
-      if (entry.actor.kind !== actor || entry.outcome !== 'success') throw new Error(JSON.stringify(entry));
     },
   },
   {
-    title: 'is counted in the metrics by its name',
+    title: 'sets the identity cookies of the browser whose customer it finds or creates',
     async check(context) {
-      const before = await metricsOf(context);
-      await context.expectToken(await context.body());
-      const now = await metricsOf(context);
-      const tokens = `cas_tokens_issued_total{grant="${name}"}`;
-      if ((now.get(tokens) ?? 0) <= (before.get(tokens) ?? 0)) throw new Error(`${tokens} does not count`);
-      const requests = [...now.keys()].find(
-        (each) => /^http_requests_total\{.*status="200"/.test(each) && each.includes(`grant="${name}"`),
-      );
-      if (!requests) throw new Error(`no http_requests_total of the grant ${name}`);
+      const parameters = await context.body();
+      const identities = context.environment.service.application.get(Identities);
+      let found = false;
+      const noting =
+        (find: Method): Method =>
+        (...scope) => {
+          found = true;
+          return find(...scope);
+        };
+      const restore = replaceMethod(identities, 'findOrCreateForBrowser', noting);
+      const { cookies } = await thenRestore([restore], () => context.expectToken(parameters));
+      if (found && cookies.length === 0)
+        throw new Error('call `browser.setCookie` for each of `IdentityCookies.setCookieLines`');
     },
   },
 ];
-
-async function metricsOf({ environment }: GrantTestContext): Promise<Map<string, number>> {
-  const { text } = await request(`${environment.service.managementUrl}/metrics`, {});
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  return new Map(lines.map((line) => [line.replace(/ \S+$/, ''), Number(line.split(' ').at(-1))]));
-}

@@ -3,6 +3,7 @@ import { DataSource } from 'typeorm';
 import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
 import { estimatedBits } from '../guess-values.js';
 import { createProof, type Proof } from '../proof.js';
+import { ADDRESS } from '../secret-search.js';
 import { assertInNoTable, assertNoShortHash, storedColumns } from '../stored-cells.js';
 import { listedProperties } from './openapi.js';
 
@@ -19,10 +20,11 @@ export const storageRules: RuleSet = (_declared, { singleUse }) => [
     async check(context) {
       const proofs = [await createProof(context), await createProof(context)];
       await assertNotStored(context, proofs);
-      // a proof that was used once is worthless afterwards
-      if (singleUse) return;
       for (const { parameters } of proofs) await context.expectToken(parameters);
-      await assertNotStored(context, proofs);
+      // a proof that was used once is worthless afterwards, but not its address
+      if (!singleUse) await assertNotStored(context, proofs);
+      const addressesIn = ({ parameters }: Proof) => context.secretsIn(parameters).filter((text) => ADDRESS.test(text));
+      await assertNoShortHash(context.environment.service, proofs.flatMap(addressesIn));
     },
   },
   {

@@ -50,16 +50,29 @@ describe('the conformance kit detects a grant that', () => {
   });
 
   it('breaks any of its rules', () => {
-    const declarations = [
+    const declarations: NonNullable<Parameters<typeof grantThat>[1]>[] = [
       {},
       { polling: true },
-      { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' },
+      {
+        attempts: { per: ['network'], limit: '3/600' },
+        form: true,
+        groups: true,
+        optIn: true,
+        settings: Object,
+        agentScope: 'tickets:any',
+      },
     ];
     const titles = declarations.flatMap((options) =>
       [
         {},
         { pending: pollingGrant().pending },
-        { singleUse: true, boundToClient: true, lifetime: 300, guessable: { parameter: 'code', limit: 3 } },
+        {
+          again: valid,
+          singleUse: true,
+          boundToClient: true,
+          lifetime: 300,
+          guessable: { parameter: 'code', limit: 3 },
+        },
       ].flatMap((more) =>
         applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(({ title }) => title),
       ),
@@ -107,6 +120,7 @@ describe('the conformance kit', () => {
     [() => ({ ticket: undefined }), /^ticket: `valid` returns undefined; did a request in `valid` fail\?/],
     [() => ({ ticket: '654321' }), /^refused instead of a token/],
     [() => Promise.reject(new Error('the gateway is unreachable')), /^`valid`: the gateway is unreachable/],
+    [valid, /^lifetime: 172800 s; a proof that ends with its bearer token is valid for/, { lifetime: 172_800 }],
     [valid, /^`valid` returns the same proof twice, .* create a proof in each call/, { singleUse: true }],
     [
       firstTwoAreValid(),

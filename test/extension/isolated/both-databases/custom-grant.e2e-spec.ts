@@ -179,8 +179,10 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     expect((await requestToken(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
   });
 
-  it('is available at the route of a group if it declares `groups`', async () => {
+  it('is available at the route of a group if it declares `groups`, and only then', async () => {
     const groupPath = `/v2/customer/${ACME}/sales/token`;
+    const { error_hint } = (await service.post(groupPath, lottoBody())).body;
+    expect(error_hint).toBe('grant_type: not supported by the route of a group');
     const { status, body } = await service.post(groupPath, lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect({ status, ...body }).toMatchObject({ status: 200, club: 'sales', organization_id: ACME });
   });

@@ -5,6 +5,9 @@ import { GrantBody, OAuthError, Optional, UUID } from 'customer-authorization-se
 import type { TestEnvironment } from '../../../src/grant-kit.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registry.js';
 import { badgeGrant } from '../broken-routes/badge.route.js';
+import { MailTable1795700000000, STORE_MAIL } from '../broken-routes/mail.route.js';
+import { grantOf } from '../grant-of.js';
+import { addressGrant } from './address.grant.js';
 import type { BrokenCase } from './broken-case.js';
 import { pollingGrant } from './polling.grant.js';
 import { type Behavior, grantThat, sound, TicketBody, type TicketRequest } from './ticket.grant.js';
@@ -192,6 +195,32 @@ const printing = leaking((text) => Reflect.get(console, 'log').call(console, { t
 const logging = leaking((text) => new Logger('Tickets').debug(`asked for ${text}`));
 const creatingFirst = first(({ body }, identities) => identities.create(body.organization_id));
 
+const { again: _again, ...withoutAgain } = addressGrant();
+const withShortWindow = voucherGrant({ ...VOUCHER_FORM, attempts: { per: ['network'], limit: '3/10' } });
+class StoredBody extends GrantBody {
+  @Matches(UUID)
+  override organization_id!: string;
+
+  @Matches(/^[\w.@]{1,64}$/)
+  email!: string;
+}
+
+const storingLongTexts = {
+  ...grantOf<StoredBody>('kit_stored', { body: StoredBody }, async ({ body }, identities, { database }) => {
+    await database.execute(STORE_MAIL, [body.email]);
+    return identities.create(body.organization_id);
+  }),
+  migrations: [MailTable1795700000000],
+  valid: () => ({ email: 'person.10000@example.com' }),
+};
+const withoutCookies = grantThat(async ({ body, groupId }, identities) => {
+  const customer = await identities.findOrCreateForBrowser(undefined, {
+    organizationId: body.organization_id,
+    groupId,
+  });
+  return { ...customer, response: { prize: 'a bicycle' } };
+});
+
 const FIELDS = 'exactly the declared fields';
 const OPTIONAL = 'without its optional parameters';
 const STRANGE = 'to unusual texts';
@@ -219,23 +248,27 @@ const ONCE = /^if a request is valid only once, declare `singleUse: true` in the
 const OTHER_AGENT = /^its own agent, after one of another organization tried; .*: refused instead of a token/;
 const REVEALED = /^entity_id: for another organization's customer [\s\S]*\nfor no customer /;
 const NO_DESCENT = /^not refused with invalid_grant; store `descent\(\)` of the caller with the proof/;
+const AGAIN_DECLARED = /^email: declare `again`, which returns another proof for the same address, or `again: false`/;
+const NOT_SAME = /^another customer for the same person; store the `entity_id` with the HMAC/;
+const ERASED = /^after the erasure of its customer; delete the stored `entity_id` in `onErase`.*: refused instead of/;
+const TOO_LONG = /^email, .*; give it the @MaxLength\(\) of its column: kit_mail\.email: has a text of 64 characters/;
+const HASHED = /^kit_address\.address: has the hash of a short text, which trying all values reverses; .* by HMAC/;
+const NO_COOKIES = /^call `browser\.setCookie` for each of `IdentityCookies\.setCookieLines`/;
+const WINDOW =
+  /^code: `attempts` admits 90 guesses in its lifetime of 300 s; choose a window of at least this lifetime/;
 const ELSEWHERE = /^a token for a proof of another organization; store the organization with the proof/;
 
 const ROWS: Row[] = [
   ['omits a declared field', FIELDS, /^a response with .*; declared: .*prize/, returning({ response: {} })],
   ['returns a number as entity_id', FIELDS, /entity_id must be string/, returning({ entityId: 7 })],
-  [
-    'returns no customer',
-    'for an existing',
-    /entity_id is no customer of .*: winner/,
-    returning({ entityId: 'winner' }),
-  ],
+  ['returns no customer', FIELDS, /entity_id is no customer of .*: winner/, returning({ entityId: 'winner' })],
   ['relies on an optional parameter', OPTIONAL, NO_REDIRECT, relyingOnRedirect],
   ['calls each proof invalid in an outage', 'is unavailable', /^let each error of `Database` pass/, catching],
   ['has a parameter without a rule', 'of a wrong type', /^ticket: has no rule for/, ruleless],
   ['accepts texts of any length', 'of 10,000 characters', ANY_LENGTH, endless],
   ['throws if a parameter is the name of an object property', STRANGE, NO_FUNCTION, confusing],
   ['writes a parameter into a prototype', STRANGE, /^touched: Object\.prototype\.polluted/, pollutingUntilRestored],
+  ['stores longer texts than its table', 'than its columns', TOO_LONG, storingLongTexts],
   ['never responds to one value', STRANGE, /^ticket: "NaN": no response within \d+ ms/, silent],
   ['throws for some valid values', 'fuzzed requests of seed 2026', REPEAT, capricious],
   [
@@ -298,6 +331,12 @@ const ROWS: Row[] = [
     /^a second use: not refused with 400/,
     pollingGrant('redeems a proof twice'),
   ],
+  ['creates a customer for each proof', 'of one customer', NOT_SAME, addressGrant('creates a customer for each proof')],
+  ['keeps the id of an erased customer', 'of one customer', ERASED, addressGrant('keeps the id of an erased customer')],
+  ['stores a hash of the address alone', 'in plain text', HASHED, addressGrant('stores a hash of the address alone')],
+  ['takes an address, and has a test without `again`', 'declares `again`', AGAIN_DECLARED, withoutAgain],
+  ['sets no identity cookies', 'sets the identity cookies', NO_COOKIES, withoutCookies],
+  ['admits guesses in each of many windows', 'for the lifetime of a short proof', WINDOW, withShortWindow],
   ['is polled, and whose test shows no pending proof', 'declares `pending`', /^pending: return/, withoutPending],
 ];
 

@@ -1,6 +1,5 @@
 import { IsString } from 'class-validator';
 import { GrantBody, type Principal } from 'customer-authorization-service/grant';
-import { Audit } from '../../../../../src/audit/audit.js';
 import { BearerAuthGuard } from '../../../../../src/bearer/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
@@ -8,7 +7,6 @@ import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../s
 import type { BrokenCase, InterceptedRequest } from './broken-case.js';
 import { grantThat, sound, type TicketBody } from './ticket.grant.js';
 
-const TOKEN = '/v2/customer/token';
 const SCOPE = 'tickets:any';
 const GOOD = { grant_type: 'ticket', client_id: SITE, organization_id: OWN_ORGANIZATION, ticket: '123456' };
 
@@ -49,10 +47,6 @@ const ofText = (change: (text: string, headers: Record<string, string>) => strin
   changing((sent) => {
     sent.body = change(sent.body, sent.headers);
   });
-const ofPath = (change: (path: string) => string) =>
-  changing((sent) => {
-    sent.path = change(sent.path);
-  });
 /** Replaces a text in responses from a path. */
 const responding = (path: string, from: string | RegExp, to: string): Broken => ({
   interception: {
@@ -87,31 +81,18 @@ const withAnySetting = breaking(({ application }) => {
 });
 
 const only = grantThat(sound);
-const withForm = grantThat(sound, { form: true });
-const withGroups = grantThat(sound, { groups: true });
 const optIn = grantThat(sound, { optIn: true });
 
 type Row = [description: string, rule: string, failure: RegExp, broken: Broken, grant?: Pick<BrokenCase, 'grant'>];
 
-const DESCRIBED = 'its parameters and its response';
 const ACCEPTED = /not refused with 400 invalid_request hint/;
-const REFUSED = /refused instead of a token/;
 const ONE_CLIENT = /a token of the client kit-site/;
 const ONE_ORGANIZATION = /a token of the organization .*; requested: /;
 const ANY_REGISTRY = /^a registry with the field no_such_setting is accepted/;
 
 const ofOtherTicket = ofBody((body) => ({ ...body, ticket: body.ticket || GOOD.ticket }));
 const ofOneOrganization = ofBody((body) => ({ ...body, organization_id: OWN_ORGANIZATION }));
-const ofJsonForms = ofText((text, { 'content-type': type }) =>
-  type ? JSON.stringify(Object.fromEntries(new URLSearchParams(text))) : text,
-);
-const withoutRepetition = ofText(
-  (text) => `${new URLSearchParams(Object.fromEntries([...new URLSearchParams(text)].reverse()))}`,
-);
 const withoutRedirect = ofBody(({ redirect_uri: _, ...all }) => all);
-const toSales = ofPath((path) => path.replace(/[^/]+\/token$/, 'sales/token'));
-const withoutGroups = ofPath((path) => (path.endsWith('/sales/token') ? TOKEN : path));
-const toOwnGroups = ofPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION));
 const fromOwnOrigin = changing(({ headers }) => {
   if (headers.origin) headers.origin = ORIGIN;
 });
@@ -119,33 +100,16 @@ const admittingEveryClient = breaking(({ application }) => {
   const organization = application.get(Registry).organization(FOREIGN_ORGANIZATION);
   if (organization) organization.admits = () => true;
 });
-const withoutAudit = breaking(({ application }) => {
-  application.get(Audit).record = () => undefined;
-});
-const countingOthers = responding('/metrics', 'grant="ticket"', 'grant="other"');
-const withoutRequests = responding('/openapi.json', '"ticket":"#', '"other":"#');
-const withoutResponses = responding('/openapi.json', '"title":"ticket"', '"title":"other"');
 const withSettings = grantThat(sound, { settings: AnySetting });
 
 const ROWS: Row[] = [
   ['publishes other keys', 'exactly the', /^no applicable key/, responding('jwks.json', /"kid":"[^"]*"/g, '"kid":"x"')],
   ['fills in missing parameters', 'a required', ACCEPTED, ofBody((body) => ({ ticket: GOOD.ticket, ...body }))],
   ['fills in empty parameters', 'an empty parameter, and', ACCEPTED, ofOtherTicket],
-  ['has empty values', 'of a form', REFUSED, ofText((text) => text.replace('t_uri=', 't_uri=empty')), withForm],
   ['accepts a repeated parameter', 'a repeated parameter, in', ACCEPTED, ofBody((body) => body)],
-  ['rejects unknown parameters', 'does not receive', REFUSED, ofBody((body) => ('unknown' in body ? {} : body))],
-  [
-    'parses bodies by their type',
-    'any Content-Type',
-    REFUSED,
-    ofText((text, { 'content-type': type }) => type ?? text),
-  ],
   ['reads bodies of any size', 'more than 16 KiB', /^not refused with 413/, ofText((text) => text.trim())],
   ['repairs bodies', 'that is not JSON', ACCEPTED, repairing],
   ['repairs JSON', 'JSON that is not an object', ACCEPTED, repairing],
-  ['reads forms for every grant', 'refuses a form', ACCEPTED, ofJsonForms],
-  ['reads no form', 'from a form', REFUSED, changing(({ headers }) => delete headers['content-type']), withForm],
-  ['accepts a repeated parameter in a form', 'a repeated parameter in a form', ACCEPTED, withoutRepetition, withForm],
   ['takes unknown clients for one', 'refuses an unknown client', ONE_CLIENT, ofOneClient],
   ['takes forbidden clients for one', 'may not use this grant', ONE_CLIENT, ofOneClient],
   ['takes foreign clients for one', 'to a client of another', ONE_CLIENT, ofOneClient],
@@ -157,16 +121,8 @@ const ROWS: Row[] = [
   ['has endless tokens', 'or expired', /^an ended token: not refused with 401/, acceptingEveryCaller, asAgent],
   ['checks no scopes', 'without its scope', /^not refused with 403 insufficient_scope/, acceptingEveryCaller, asAgent],
   ['admits every client', 'to an agent of another', ONE_ORGANIZATION, admittingEveryClient, asAgent],
-  ['ignores groups', 'on the path of a group, because', /data must have required property/, withoutGroups],
-  ['confuses the groups of two organizations', 'from the path', ACCEPTED, toOwnGroups, withGroups],
-  ['accepts any group', 'group id', ACCEPTED, toSales, withGroups],
-  ['gives shared groups their own identities', 'share one', /^not refused with 400 unauth/, withoutGroups, withGroups],
   ['accepts any settings', 'that its settings class does not declare', ANY_REGISTRY, withAnySetting, withSettings],
   ['accepts settings of a grant without them', 'declares no settings', ANY_REGISTRY, withAnySetting],
-  ['records no audit events', 'causes one audit event', /^0 audit events token\.issued/, withoutAudit],
-  ['counts another grant', 'in the metrics', /^cas_tokens_issued_total\{grant="ticket"\} does not/, countingOthers],
-  ['does not describe the grant', DESCRIBED, /^application\/json: no entry of the grant/, withoutRequests],
-  ['does not describe the response', DESCRIBED, /^no response schema of the grant/, withoutResponses],
 ];
 
 /** Violations in the token endpoint. A grant alone cannot violate these rules. */

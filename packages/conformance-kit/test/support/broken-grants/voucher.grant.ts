@@ -44,14 +44,17 @@ export function randomVoucherForm(random: Random): VoucherForm {
   const alphabet = random.pick(ALPHABETS);
   const length = random.pick([3, 4, 5, 6, 8, 12, 20]);
   const mustHaveHandle = alphabet.length ** length < MIN_CODE_COUNT;
+  // a short code needs a window that is not much shorter than its lifetime
+  const isShort = alphabet.length ** length < 2 ** 32;
+  const windowSeconds = random.pick(isShort ? [60, 600] : [2, 10, 60, 600]);
   const per = random.pick<AttemptLimit<VoucherBody>['per']>([['network'], ['client_id'], ['network', 'client_id']]);
   return {
     alphabet,
     length,
     hasHandle: mustHaveHandle || random.chance(0.5),
     boundToClient: random.chance(0.5),
-    attempts: { per, limit: `${WRONG_CODE_COUNT}/${random.pick([2, 10, 60, 600])}` },
-    lifetimeSeconds: random.pick([30, 300, 86_400]),
+    attempts: { per, limit: `${WRONG_CODE_COUNT}/${windowSeconds}` },
+    lifetimeSeconds: isShort ? windowSeconds * random.pick([1, 5, 9]) : random.pick([30, 300, 86_400]),
   };
 }
 

@@ -1,18 +1,27 @@
-import { HttpCode, Injectable, Post } from '@nestjs/common';
-import { IsBoolean, IsString, Matches } from 'class-validator';
+import { randomInt } from 'node:crypto';
+import { HttpCode, Injectable, Logger, Post } from '@nestjs/common';
+import { IsBoolean, IsInt, IsOptional, IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   ClientRequest,
+  Clock,
+  Columns,
+  createTables,
+  Database,
+  dropTables,
   GrantBody,
   Limits,
   OAuthError,
   PublicController,
+  writeStatement,
 } from 'customer-authorization-service/grant';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
 import type { Random } from '../../../src/fuzz/random.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 import { grantOf } from '../grant-of.js';
 
 export const MAIL = 'POST /v2/customer/kit_mail';
+const LIFETIME_SECONDS = 600;
 
 /** How a correct route sends. */
 export interface MailForm {
@@ -27,6 +36,8 @@ export interface MailForm {
   sendsInValid: boolean;
   /** Whether the route asks a provider for the person before it takes from the limit. */
   looksUpFirst: boolean;
+  /** Whether the response comes before the message. */
+  sendsLater: boolean;
 }
 
 export const FORM: MailForm = {
@@ -36,6 +47,7 @@ export const FORM: MailForm = {
   countsInTable: false,
   sendsInValid: false,
   looksUpFirst: false,
+  sendsLater: false,
 };
 
 export function randomMailForm(random: Random): MailForm {
@@ -51,33 +63,67 @@ export function randomMailForm(random: Random): MailForm {
     countsInTable: random.chance(0.5),
     sendsInValid: random.chance(0.5),
     looksUpFirst: random.chance(0.5),
+    sendsLater: random.chance(0.3),
   };
 }
 
-const refuse = () => Promise.reject(OAuthError.invalidGrant('no mail'));
-
 class MailResponse {
+  @IsInt()
+  expires_in!: number;
+}
+
+class TellingResponse extends MailResponse {
   @IsBoolean()
   known!: boolean;
 }
+
+class ShowingResponse extends MailResponse {
+  @IsOptional()
+  @IsString()
+  code!: string;
+}
+
+/** A table of addresses of at most 40 characters. */
+export class MailTable1795700000000 implements MigrationInterface {
+  readonly name = 'MailTable1795700000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await createTables(runner, [{ name: 'kit_mail', columns: [new Columns(runner).key('email', 40)] }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['kit_mail']);
+  }
+}
+
+export const STORE_MAIL = writeStatement<[email: string]>(
+  ({ insertIgnore }) => `${insertIgnore} INTO kit_mail (email) VALUES (?)`,
+);
 
 type MailLimits = Record<'kit_mail_network' | 'kit_mail_email', `${number}/${number}`>;
 
 @Injectable()
 class Mailer {
   async lookUp(_address: string): Promise<void> {}
-  async send(_address: string): Promise<void> {}
+  async send(_address: string, _text: string): Promise<void> {}
 }
 
-/** A route that anyone calls sends a mail to an address of the request. */
+/** A route that anyone calls sends a code to an address of the request. The codes are in memory, for all processes. */
 export function mailRoute(mistake?: string, form = FORM): RouteKit {
-  const { addressOf, address, resends, countsInTable, sendsInValid, looksUpFirst } = form;
+  const { addressOf, address, resends, countsInTable, sendsInValid, looksUpFirst, sendsLater } = form;
   const limits: MailLimits = { kit_mail_network: '1000/600', kit_mail_email: `${resends}/600` };
-  const tells = mistake === 'says whether an address is known';
   const options = mistake === 'names no grant' ? {} : { grant: 'kit_mail' };
   const known = new Set<string>();
   /** The messages to each address, for all processes. */
   const table = new Map<string, number>();
+  const codes = new Map<string, { code: string; organizationId: string; expiresAt: number }>();
+  const hasTable = mistake === 'stores longer addresses than its table';
+  const spelled = (email: string) => (mistake === 'counts each spelling of an address' ? email : email.toLowerCase());
+  const lifetime = mistake === 'names its lifetime in milliseconds' ? LIFETIME_SECONDS * 1_000 : LIFETIME_SECONDS;
+  const more: Record<string, typeof MailResponse> = {
+    'says whether an address is known': TellingResponse,
+    'responds with the code': ShowingResponse,
+  };
 
   class MailBody {
     @IsString()
@@ -90,36 +136,84 @@ export function mailRoute(mistake?: string, form = FORM): RouteKit {
     email!: string;
   }
 
+  class MailGrantBody extends GrantBody {
+    @IsString()
+    override organization_id!: string;
+
+    @Matches(address)
+    email!: string;
+
+    @Matches(/^\d{6}$/)
+    code!: string;
+  }
+
   @PublicController('v2/customer/kit_mail')
   class MailController {
     constructor(
       private readonly limits: Limits<MailLimits>,
       private readonly mailer: Mailer,
+      private readonly clock: Clock,
+      private readonly database: Database,
     ) {}
 
     @Post()
-    @ApiRoute({ summary: 'Send a mail', errorStatuses: [429], ...(tells && { response: MailResponse }) })
+    @ApiRoute({ summary: 'Send a mail', errorStatuses: [429, 503], response: more[mistake ?? ''] ?? MailResponse })
     @HttpCode(200)
-    async send(@ClientRequest(MailBody, options) { body: { email } }: ClientRequest<MailBody>): Promise<object> {
+    async send(
+      @ClientRequest(MailBody, options) { body, organization }: ClientRequest<MailBody>,
+    ): Promise<MailResponse> {
+      const email = spelled(body.email);
+      const code = String(randomInt(100_000, 1_000_000));
+      const send = () => this.mailer.send(email, `Your code for acme.example: ${code}.`);
       this.limits.takeForNetwork('kit_mail_network');
       if (looksUpFirst) await this.mailer.lookUp(email);
-      if (mistake === 'sends before it takes from the limit') await this.mailer.send(email);
-      if (mistake !== 'limits only the network') this.count(email);
-      await this.mailer.send(email);
-      return tells ? { known: known.has(email) } : {};
+      if (mistake === 'sends before it takes from the limit') await send();
+      const counted = mistake === 'limits only the network' ? { giveBack: () => undefined } : this.count(email);
+      if (hasTable) await this.database.execute(STORE_MAIL, [email]);
+      codes.set(email, {
+        code,
+        organizationId: `${organization?.id}`,
+        expiresAt: this.clock.now() + LIFETIME_SECONDS * 1_000,
+      });
+      if (mistake === 'logs the code of a message') new Logger('Mail').log(`sent ${code}`);
+      const sending = send().catch((error) => {
+        if (mistake !== 'uses up the limit although the mailer fails') counted.giveBack();
+        if (mistake !== 'reports success although the mailer fails' && !sendsLater) throw error;
+      });
+      if (!sendsLater) await sending;
+      return {
+        expires_in: lifetime,
+        ...(mistake === 'says whether an address is known' && { known: known.has(email) }),
+        ...(mistake === 'responds with the code' && { code }),
+      };
     }
 
-    private count(email: string): void {
-      if (!countsInTable) return void this.limits.take('kit_mail_email', email);
+    private count(email: string): { giveBack(): void } {
+      if (!countsInTable) return this.limits.take('kit_mail_email', email);
       const count = (table.get(email) ?? 0) + 1;
       if (count > resends) throw OAuthError.rateLimited(60, 'mails');
       table.set(email, count);
+      return { giveBack: () => void table.set(email, (table.get(email) ?? 1) - 1) };
     }
   }
 
-  const routes = { controllers: [MailController], providers: [Mailer] };
+  const provided = grantOf<MailGrantBody>(
+    'kit_mail',
+    { body: MailGrantBody },
+    async ({ body }, identities, { clock }) => {
+      if (mistake === 'fails in the grant for a long address' && body.email.length > 50)
+        throw new TypeError('too long');
+      const sent = codes.get(spelled(body.email));
+      const isRight = sent?.code === body.code && sent.organizationId === body.organization_id;
+      if (!isRight || sent.expiresAt <= clock.now()) throw OAuthError.invalidGrant('wrong or expired code');
+      codes.delete(spelled(body.email));
+      return identities.create(body.organization_id);
+    },
+    { controllers: [MailController], providers: [Mailer] },
+  );
   return {
-    modules: grantOf('kit_mail', { body: GrantBody }, refuse, routes).modules,
+    modules: provided.modules,
+    migrations: hasTable ? [MailTable1795700000000] : [],
     limits,
     otherLimits: mistake === 'limits only the network' || countsInTable ? ['kit_mail_email'] : [],
     replace: [[Mailer, new Mailer()]],

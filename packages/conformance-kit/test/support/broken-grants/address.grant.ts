@@ -1,0 +1,74 @@
+import type { Type } from '@nestjs/common';
+import { IsString, Matches } from 'class-validator';
+import {
+  Columns,
+  createTables,
+  dropTables,
+  GrantBody,
+  OAuthError,
+  randomSecret,
+  sha256,
+  writeStatement,
+} from 'customer-authorization-service/grant';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { GrantKit } from '../../../src/grant-kit.js';
+import { grantOf } from '../grant-of.js';
+
+class AddressBody extends GrantBody {
+  @IsString()
+  override organization_id!: string;
+
+  @Matches(/^[\w.]{1,40}@example\.com$/)
+  email!: string;
+
+  @Matches(/^[\w-]{43}$/)
+  code!: string;
+}
+
+class Addresses1795800000000 implements MigrationInterface {
+  readonly name = 'Addresses1795800000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await createTables(runner, [{ name: 'kit_address', columns: [new Columns(runner).key('address', 64)] }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['kit_address']);
+  }
+}
+
+const STORE = writeStatement<[hash: string]>(
+  ({ insertIgnore }) => `${insertIgnore} INTO kit_address (address) VALUES (?)`,
+);
+
+/** A code proves an address, which has one customer. Codes and customers are in memory, for all processes. */
+export function addressGrant(mistake?: string): { grant: Type } & GrantKit & { modules: Type[] } {
+  const codes = new Map<string, string>();
+  const customers = new Map<string, string>();
+  const proofOf = (email: string) => {
+    const code = randomSecret('base64url');
+    codes.set(code, email);
+    return { email, code };
+  };
+
+  return {
+    ...grantOf<AddressBody>('kit_address', { body: AddressBody }, async ({ body }, identities, { database }) => {
+      const { organization_id: organizationId, email, code } = body;
+      if (codes.get(code) !== email) throw OAuthError.invalidGrant('wrong code');
+      if (mistake === 'stores a hash of the address alone') await database.execute(STORE, [sha256(email)]);
+      const known = customers.get(email);
+      const customer = known && (await identities.find(known, organizationId));
+      if (known && !customer && mistake === 'keeps the id of an erased customer')
+        throw OAuthError.invalidGrant('erased');
+      if (customer && mistake !== 'creates a customer for each proof') return customer;
+      const created = await identities.create(organizationId);
+      customers.set(email, created.entityId);
+      return created;
+    }),
+    migrations: [Addresses1795800000000],
+    valid: () => proofOf(`person.${10_000 + codes.size}@example.com`),
+    again: ({ email }) => proofOf(`${email}`),
+    endsWithCaller: false,
+    endsWithSessions: false,
+  };
+}
