@@ -36,6 +36,7 @@ function newGrant(args) {
   const options = /** @type {const} */ ({ ...TEMPLATE_PARSER_OPTIONS, help: { type: 'boolean', short: 'h' } });
   const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
   if (values.help) return HELP;
+  if (values.message) throw new Error('--message writes a package; use new-package, and copy the files of its src');
   const [text = '', ...more] = positionals;
   if (text === '' || more.length > 0) throw new Error(USAGE);
   const names = grantNames(text);

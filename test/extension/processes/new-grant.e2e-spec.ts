@@ -38,6 +38,13 @@ describe('npm run new:grant', SLOW, () => {
     expect(existsSync(join(project, `test/grants/both-databases/${name}-grant.e2e-spec.ts`))).toBe(false);
   });
 
+  it('writes nothing with --message, which is a template of a package', async () => {
+    const before = application();
+    const { code, stderr } = await newGrant('mail code', '--message');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^--message writes a package; /) });
+    expect(application()).toBe(before);
+  });
+
   it('explains its options with --help', async () => {
     const { code, stdout } = await newGrant('--help');
     expect({ code, stdout }).toEqual({

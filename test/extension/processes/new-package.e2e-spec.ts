@@ -42,6 +42,7 @@ describe('the program new-package of the packed service', SLOW, () => {
     [['magic link code', '--route'], 'magic-link-code'],
     [['agent link', '--agent'], 'agent-link'],
     [['mail confirmation', '--polling'], 'mail-confirmation'],
+    [['mail code', '--message'], 'mail-code'],
   ])('writes for %j a package that can be built and whose tests pass without a change', async (parameters, folder) => {
     expect(await newPackage(...parameters)).toMatchObject({ exitCode: 0 });
     const build = await runIn(folder, 'typescript/bin/tsc', '-p', 'tsconfig.build.json');
@@ -54,7 +55,7 @@ describe('the program new-package of the packed service', SLOW, () => {
   it('explains its options with --help', async () => {
     expect(await newPackage('--help')).toEqual({
       exitCode: 0,
-      output: expect.stringMatching(/^usage: .*--route.*--agent.*--polling.*--grant-type/s),
+      output: expect.stringMatching(/^usage: .*--route.*--agent.*--polling.*--message.*--grant-type/s),
     });
   });
 
@@ -86,7 +87,7 @@ describe('the program new-package of the packed service', SLOW, () => {
     [['one time'], /^"one time" would give a class or table a name that the service uses; /],
     [['taken'], /^taken exists already; /],
     [['x', '--grant-type', "a'b"], /^"a'b" is no URI for a grant type/],
-    [['x', '--agent', '--polling'], /^--agent and --polling are two templates; choose one/],
+    [['x', '--agent', '--polling'], /^--agent and --polling are different templates; choose one/],
     [['x', '--routes'], /^Unknown option '--routes'/],
   ])('writes nothing for %j, and says why in one line', async (parameters, message) => {
     mkdirSync(join(service.folder, 'teams/taken'), { recursive: true });
