@@ -3,7 +3,7 @@
 // `npm run test:processes`: runs the tests that start processes of the built service, npm or documented commands.
 // `npm run test:firefox`: runs the browser tests in Firefox.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildIfStale } from './build.js';
 import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
@@ -48,9 +48,7 @@ async function main(args) {
     const selection = projects.flatMap((name) => ['--project', name]);
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
     const recordsStatements = projects.includes('mariadb');
-    // a test of this command starts processes of its own, which need the processors that other workers would take
-    const workers = args.includes(PROCESSES) ? [`--maxWorkers=${availableParallelism()}`] : [];
-    const vitestCode = await runVitest([...filters, ...selection, ...workers, ...reporters], {
+    const vitestCode = await runVitest([...filters, ...selection, ...reporters], {
       TEST_CHROMIUM: path(CHROMIUM),
       TEST_FIREFOX: programs.includes(FIREFOX) ? path(FIREFOX) : undefined, // several times slower than Chromium
       TEST_REDIS_SERVER: path(REDIS),

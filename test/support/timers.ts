@@ -1,5 +1,8 @@
 import { vi } from 'vitest';
 
+/** The pause between two reads of a file that a process watches. */
+export const FILE_CHECK_PAUSE_MS = 2_000;
+
 /** Starts no timer of this duration until the spies are restored. Returns the work of these timers. */
 export function collectTimers(durationMs: number, kind: 'setTimeout' | 'setInterval' = 'setTimeout'): (() => void)[] {
   const collected: (() => void)[] = [];

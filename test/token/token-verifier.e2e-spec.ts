@@ -12,6 +12,7 @@ import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET } from '../support/revocation-feed.js';
 import { decisionOf, registryWithServers, verifierOf } from '../support/service-verifier.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../support/timers.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
@@ -131,6 +132,7 @@ it('token-verifier, while the feed is away, accepts tokens for maxAgeSeconds, th
 });
 
 it('token-verifier, when the keys are rotated, accepts the tokens of the new key, and no token of a removed key', async () => {
+  shortenPauses(FILE_CHECK_PAUSE_MS);
   const verifier = await startVerifier(await startTcpProxy(service.managementUrl), 'accept');
   const old = await newToken();
   expect(await decisionOf(verifier, old)).toBe('valid');

@@ -16,6 +16,7 @@ import { metricOf } from '../../support/management-api.js';
 import { registryFileOf, writeFileOf } from '../../support/registry-files.js';
 import { ACME } from '../../support/test-registry.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
+import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../../support/timers.js';
 
 const OLD_SECRET = 'the-old-secret-of-the-acme-backend';
 const NEW_SECRET = 'the-new-secret-of-the-acme-backend';
@@ -46,6 +47,7 @@ describe('a superseded registry file', () => {
     output = new OutputCapture();
   });
   afterEach(async () => {
+    vi.restoreAllMocks();
     for (const service of running.splice(0)) await service.stop();
     await database.remove();
   });
@@ -140,6 +142,7 @@ describe('a superseded registry file', () => {
   });
 
   it('is applied when an operator restores it in a running process, and stays in force after a restart', async () => {
+    shortenPauses(FILE_CHECK_PAUSE_MS);
     const [older, newer] = [stringify(registry('Older')), stringify(registry('Newer'))];
     const path = fileOf(older);
     const service = await start(path);
@@ -154,6 +157,7 @@ describe('a superseded registry file', () => {
   });
 
   it('is not applied by a running process when only a secret file changes', async () => {
+    shortenPauses(FILE_CHECK_PAUSE_MS);
     fileOf(OLD_SECRET, 'secret.txt');
     const service = await start(withFile('Older'));
     await restart(fileOf(registry('Newer')));

@@ -23,6 +23,7 @@ import {
   UNKNOWN_CUSTOMER,
 } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
+import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../../support/timers.js';
 import {
   agentTokenPair,
   everythingIn,
@@ -311,6 +312,7 @@ describe('an access token that was verified before', () => {
   });
 
   it('is refused after its key was removed, or replaced by another key with the same kid', async () => {
+    shortenPauses(FILE_CHECK_PAUSE_MS);
     const path = join(service.database.folder, 'keys.json');
     const before = readFileSync(path, 'utf8');
     const { keys } = JSON.parse(before) as PrivateKeySet;
