@@ -11,7 +11,7 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidToken } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { request, type TestResponse } from '../support/test-service.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
@@ -135,17 +135,6 @@ describe('protocol §2.6: an invalid token', () => {
     expectInvalidToken(await asAgent(percentEncoded.replace('%3A', '%3a')));
     expect((await asAgent(decodeURIComponent(percentEncoded))).status).toBe(200);
   });
-
-  it.each<[string, (token: string) => string]>([
-    ['extended by a character', (token) => `${token}A`],
-    ['with another organization', (token) => withClaims(token, { organization_id: RIVAL })],
-    ['with the other audience', (token) => withClaims(token, { aud: otherAudience(token) })],
-  ])('is refused: %s', async (_, damage) => {
-    const damaged = damage(agentToken);
-    expect(damaged).not.toBe(agentToken);
-    expectInvalidToken(await asAgent(damaged));
-    expectInvalidToken(await asCustomer(damage(customerToken)));
-  });
 });
 
 function asAgent(token: string): Promise<TestResponse> {
@@ -165,14 +154,4 @@ function issue(more: Record<string, unknown> = {}): string {
   const claims = { sub: agentId(), aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME };
   const claimsAndScope = { scope: 'customers:own', ...claims, ...more };
   return service.application.get(AccessTokens).issue(claimsAndScope as unknown as IssuableClaims, TTL_SECONDS);
-}
-
-function withClaims(token: string, claims: object): string {
-  const segments = token.split('.');
-  segments[1] = Buffer.from(JSON.stringify({ ...claimsOf(token), ...claims })).toString('base64url');
-  return segments.join('.');
-}
-
-function otherAudience(token: string): string {
-  return claimsOf(token).aud === 'agent-api' ? 'customer-api' : 'agent-api';
 }
