@@ -71,7 +71,6 @@ export class RecordedValues implements OnModuleInit {
     await this.recordCustomerTokenLife(Math.max(CUSTOMER_TOKEN_TTL, this.longestCustomerTokenLife));
   }
 
-  /** Whether this process has recorded a lifetime of customers' tokens, or a longer one. */
   hasCustomerTokenLife(seconds: number): boolean {
     return seconds <= this.longestCustomerTokenLife;
   }

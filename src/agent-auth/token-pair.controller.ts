@@ -127,7 +127,6 @@ export class TokenPairController {
     return grantType === 'refresh_token' ? this.refresh(client, parameters) : this.exchange(client, parameters);
   }
 
-  /** Ends the bearer token. The refresh family that was issued with it stays valid. */
   @Delete()
   @ApiRoute({
     summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid',

@@ -6,7 +6,6 @@ import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
 import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
-/** Authenticates the callers that present a bearer token: agents and customers (RFC 6750). */
 @Module({
   imports: [AccessTokenModule, RegistryModule],
   providers: [BearerStrategy, BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],

@@ -1,4 +1,4 @@
-import { FeedHistory } from '../access-token/feed/feed-history.js';
+import { FeedHistory } from '../access-token/feed/feed-state.js';
 import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { Purge } from '../purge/purge.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type FeedPosition, isSamePosition } from '../access-token/feed/feed-history.js';
+import { type FeedPosition, isSamePosition } from '../access-token/feed/feed-state.js';
 import {
   type PublishedRevocation,
   type RevocationPage,

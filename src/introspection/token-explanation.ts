@@ -7,7 +7,6 @@ import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 
-/** What a text is that was presented as a token, whether it is valid here, and why not. */
 export interface ExplainedToken {
   kind: string;
   valid: boolean;
@@ -17,7 +16,6 @@ export interface ExplainedToken {
   claims?: AccessTokenClaims;
   /** What a token without a valid signature claims. An attacker may have written them. */
   unverified_claims?: Record<string, unknown>;
-  /** What the database has about a code or a refresh token. */
   stored?: StoredToken;
   /** The same for the text that the caller should have sent. */
   corrected?: ExplainedToken;

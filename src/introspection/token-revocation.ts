@@ -10,7 +10,6 @@ import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
-/** The caller, and the tokens that it may end. */
 interface Revoker {
   /** The calling client; `undefined` means the operator, who may end any token. */
   clientId: string | undefined;
@@ -48,11 +47,8 @@ export class TokenRevocation {
   }
 
   /** @param accessTokenReason why the text is no access token; it may be a refresh token */
-  private async endFamily(
-    token: string,
-    { clientId, audience, count }: Revoker,
-    accessTokenReason: InactiveReason,
-  ): Promise<void> {
+  private async endFamily(token: string, revoker: Revoker, accessTokenReason: InactiveReason): Promise<void> {
+    const { clientId, audience, count } = revoker;
     const family = await this.refreshTokens.familyOf(token, clientId);
     if (family === undefined || (audience === 'customer-api' && family.audience !== 'customer-api'))
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);

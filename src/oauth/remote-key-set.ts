@@ -9,11 +9,8 @@ export const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 /** Finds the key that the header of a JWS names. */
 type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;
 
-/** How long fetched keys are used without another fetch. */
 const MAX_AGE_MS = 600_000;
-/** How long after a fetch an unknown key id causes no other fetch. */
 const REFETCH_INTERVAL_MS = 60_000;
-/** How long after a failed fetch no other fetch starts. */
 const FAILURE_PAUSE_MS = 1_000;
 
 /**

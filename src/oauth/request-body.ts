@@ -27,29 +27,21 @@ interface BodyReading extends Omit<BodyOptions, 'form'> {
 }
 
 /** Reads the parameters of a request body, not yet validated (protocol §2.4). @throws OAuthError */
-export async function readBody(
-  request: IncomingMessage,
-  { form = false, mayBeEmpty = false }: BodyReading = {},
-): Promise<Record<string, unknown>> {
+export async function readBody(request: IncomingMessage, how: BodyReading = {}): Promise<Record<string, unknown>> {
   const text = await readText(request);
-  if (mayBeEmpty && text === '') return {};
-  if (form === 'only' || (form !== false && isForm(text, request.headers['content-type'], form)))
-    return parseForm(text);
-  return parseJsonObject(text);
+  if (how.mayBeEmpty && text === '') return {};
+  return isForm(text, request, how.form) ? parseForm(text) : parseJsonObject(text);
 }
 
 /** `curl -d` labels JSON as a form too. Such a body is read as JSON. */
-function isForm(
-  text: string,
-  contentType: string | undefined,
-  accepts: true | ((parameters: URLSearchParams) => boolean),
-): boolean {
-  if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
+function isForm(text: string, { headers }: IncomingMessage, form: BodyReading['form']): boolean {
+  if (form === 'only') return true;
+  if (!form || !headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
   try {
     JSON.parse(text);
     return false;
   } catch {
-    return accepts === true || accepts(new URLSearchParams(text));
+    return form === true || form(new URLSearchParams(text));
   }
 }
 

@@ -5,7 +5,6 @@ import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 import { OneTimeCodes } from './one-time-codes.js';
 
-/** Codes that can be redeemed once: authorization codes and transfer tokens. */
 @Module({
   imports: [TypeOrmModule.forFeature([OneTimeCode]), AccessTokenModule, IdentityModule],
   providers: [OneTimeCodes],

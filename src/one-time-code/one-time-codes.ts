@@ -102,8 +102,26 @@ export class OneTimeCodes {
    * A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A second use that is a replay
    * also ends the tokens of the first use (protocol §3.6, §3.7). @throws OAuthError `invalid_grant`
    */
-  redeem(kind: CodeKind, code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<RedeemedCode> {
-    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof, steps));
+  redeem(kind: CodeKind, code: string, proof: CodeProof, steps: RedemptionSteps = {}): Promise<RedeemedCode> {
+    return traced('redemption', { 'cas.code_kind': kind }, async () => {
+      const hash = sha256(code);
+      const row = await this.find(hash);
+      assertProofMatches(row, kind, proof);
+      const network = callerNetwork(hash);
+      if (row.consumed_for !== null) return this.rejectReuse(row, network);
+      if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
+      const attempt = randomUUID();
+      const redeemed: RedeemedCode = { ...redeemableCode(row), attempt };
+      await steps.prepare?.(redeemed);
+      if (!(await this.markRedeemed(hash, row, redeemed, network, steps))) {
+        const current = (await this.find(hash)) ?? row;
+        // A redemption by this attempt, whose response was lost, is not a first use by another caller.
+        if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
+        return this.rejectReuse(current, network);
+      }
+      this.record(row, 'redeemed', attempt);
+      return redeemed;
+    });
   }
 
   async describe(code: string): Promise<StoredToken | undefined> {
@@ -117,30 +135,6 @@ export class OneTimeCodes {
       ...(jti && { family: jti }),
       ...(inactiveReason && { inactiveReason }),
     };
-  }
-
-  private async redeemByHash(
-    kind: CodeKind,
-    hash: string,
-    proof: CodeProof,
-    steps: RedemptionSteps = {},
-  ): Promise<RedeemedCode> {
-    const row = await this.find(hash);
-    assertProofMatches(row, kind, proof);
-    const network = callerNetwork(hash);
-    if (row.consumed_for !== null) return this.rejectReuse(row, network);
-    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    const attempt = randomUUID();
-    const code: RedeemedCode = { ...redeemableCode(row), attempt };
-    await steps.prepare?.(code);
-    if (!(await this.markRedeemed(hash, row, code, network, steps))) {
-      const current = (await this.find(hash)) ?? row;
-      // A redemption by this attempt, whose response was lost, is not a first use by another caller.
-      if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
-      return this.rejectReuse(current, network);
-    }
-    this.record(row, 'redeemed', attempt);
-    return code;
   }
 
   /** The UPDATE decides. With further writes it is part of their transaction, so that all are stored or none. */

@@ -34,11 +34,13 @@ export type { LimitDeclarations, LimitText } from '../platform/configuration/rat
 export { Database } from '../platform/database/database.js';
 export { Expires } from '../platform/database/entity-checks.js';
 export type { SqlDialect, SqlText, SqlValue } from '../platform/database/sql-dialect.js';
-export type { EntityRow, NotNull, OrNull } from '../platform/database/statement.js';
 export {
+  type EntityRow,
   type InsertStatement,
   insertIgnoreStatement,
   insertStatement,
+  type NotNull,
+  type OrNull,
   type SelectStatement,
   selectStatement,
   type WriteStatement,

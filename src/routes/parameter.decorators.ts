@@ -136,9 +136,7 @@ export function Caller<Authenticated extends Principal>(
   };
 }
 
-/**
- * Gives a route the browser that calls, with its cookies. CORS allows credentials on such a route (protocol §2.9).
- */
+/** Gives a route the browser that calls, with its cookies. CORS allows credentials on such a route (protocol §2.9). */
 export function CallingBrowser(): ParameterOf<Browser> {
   return (controller, method, index) => {
     declareRouteParameters(controller, method, { usesCookies: true });
@@ -146,7 +144,6 @@ export function CallingBrowser(): ParameterOf<Browser> {
   };
 }
 
-/** Declares what a parameter reads, and the checks before it. */
 function checked<Value>(declaration: RequestDeclaration, read: RouteParameters): ParameterOf<Value> {
   const decorate = Checked(declaration, RequestChecksPipe);
   return (controller, method, index) => {

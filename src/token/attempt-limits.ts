@@ -67,7 +67,6 @@ function isRefusal(error: unknown): boolean {
   return error instanceof OAuthError && error.status < 500 && error.status !== 429 && !error.isPending;
 }
 
-/** A declared limit, with the keys of one request. */
 interface Attempt {
   /** The name of the limit's counts. */
   limit: string;

@@ -5,14 +5,12 @@ const MAX_WAITING_REQUESTS = 100;
 /** A caller gets a response even if the requests before its own do not end. */
 const MAX_WAIT_MS = 3_000;
 
-/** The request has waited for the longest permitted time. */
 export class QueueTimeoutError extends Error {
   constructor() {
     super(`the request has waited for ${MAX_WAIT_MS} ms`);
   }
 }
 
-/** A request that has keys, and may wait for other requests of the same keys. */
 export interface QueuedRequest {
   keys: string[];
   /** A key that has no room for the request; `undefined` if all have room. May throw an error that rejects the request. */

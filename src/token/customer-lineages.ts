@@ -58,11 +58,7 @@ export class CustomerLineages {
   }
 
   /** The customer is read before the check of what has ended, so that no later generation is missed. */
-  private async ofDescendant(
-    granted: GrantResult,
-    descent: string,
-    agent: AgentPrincipal | undefined,
-  ): Promise<GrantResult> {
+  private async ofDescendant(granted: GrantResult, descent: string, agent?: AgentPrincipal): Promise<GrantResult> {
     const { bearer, organizationId, entityId = granted.entityId, generation } = this.descents.read(descent);
     if (granted.entityId !== entityId || granted.organizationId !== organizationId)
       throw OAuthError.invalidGrant('descent: of another customer or organization');
@@ -79,10 +75,8 @@ export class CustomerLineages {
     return { ...granted, groupId, lineage: agent ? lineageByBoth(lineage, agent.claims) : lineage };
   }
 
-  private async currentOf(
-    { entityId, groupId, lineage, generation = lineage?.gen }: GrantResult,
-    isRead: boolean,
-  ): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+  private async currentOf(granted: GrantResult, isRead: boolean): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+    const { entityId, groupId, lineage, generation = lineage?.gen } = granted;
     if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
     const current = await this.identities.currentOf(entityId);
     if (!current) throw ERRORS.erased();

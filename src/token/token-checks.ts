@@ -52,11 +52,9 @@ export const TOKEN_ERRORS = {
 export interface TokenRouteParameters {
   /** The grant type of a route that has only one grant. */
   grantType?: string;
-  /** The organization and the group in the path. */
   group?: { organizationId: string; groupId: string };
 }
 
-/** Gives a token route the context that `TokenEndpoint.respond` needs. */
 export const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
 
 export class TokenRequest extends CheckedRequest<GrantBody> {

@@ -18,7 +18,7 @@ import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import { claimsOfResult } from './declared-claims.js';
 import type { GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
-import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
+import { GrantRegistry } from './grant-registry.js';
 import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, type TokenServices } from './token-checks.js';
 import type { TokenResponse } from './token-response.js';
 
@@ -38,7 +38,6 @@ export class TokenEndpoint implements TokenServices {
     private readonly attempts: AttemptLimits,
   ) {}
 
-  /** @throws OAuthError */
   async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
     const request = new TokenRequest(context, route);
     await runChecks(TOKEN_CHECKS, request, this);
@@ -46,8 +45,7 @@ export class TokenEndpoint implements TokenServices {
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    const ofCustomer = await this.lineages.of(granted, request);
-    return this.issue(request, granted, ofCustomer, ttlSeconds);
+    return this.issue(request, granted, await this.lineages.of(granted, request), ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
@@ -65,21 +63,17 @@ export class TokenEndpoint implements TokenServices {
     return granted;
   }
 
-  private issue(
-    { grant, client, caller: agent }: TokenRequest,
-    granted: GrantResult,
-    ofCustomer: CustomerClaims,
-    ttlSeconds: number,
-  ): TokenResponse {
+  private issue(request: TokenRequest, granted: GrantResult, lineage: CustomerClaims, seconds: number): TokenResponse {
+    const { grant, client, caller: agent } = request;
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const { name: gty } = grant;
     const clientId = client.clientId;
-    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
+    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...lineage } as const;
     const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
-    const value = this.tokens.issue(claims, ttlSeconds, jti);
+    const value = this.tokens.issue(claims, seconds, jti);
     const actor = agent ? agentActor(agent) : party('customer');
     this.audit.success('token.issued', actor, party('customer', sub), { details: { jti } });
-    return tokenResponse(grant, client, granted, { value, ttlSeconds });
+    return tokenResponse(request, granted, value, seconds);
   }
 }
 
@@ -96,19 +90,10 @@ export function ownFields({ responds = [] }: GrantMetadata): string[] {
   return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
 }
 
-function tokenResponse(
-  grant: RegisteredGrant,
-  client: ClientApplication,
-  granted: GrantResult,
-  token: { value: string; ttlSeconds: number },
-): TokenResponse {
-  const { entityId, organizationId } = granted;
-  const response: TokenResponse = {
-    access_token: token.value,
-    entity_id: entityId,
-    expires_in: token.ttlSeconds,
-    token_type: 'Bearer',
-  };
+function tokenResponse(request: TokenRequest, granted: GrantResult, token: string, seconds: number): TokenResponse {
+  const { grant, client } = request;
+  const { entityId: entity_id, organizationId } = granted;
+  const response: TokenResponse = { access_token: token, entity_id, expires_in: seconds, token_type: 'Bearer' };
   if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
   if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
   for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = granted.response?.[field];

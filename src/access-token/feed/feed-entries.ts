@@ -5,7 +5,7 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import type { Revocation } from '../revocation.entity.js';
-import type { RevocationFeedState } from './feed-statements.js';
+import type { RevocationFeedState } from './feed-state.js';
 
 interface StoredEntries extends EntityRow<RevocationFeedState, 'entries' | 'entries_count'> {
   history: number | null;

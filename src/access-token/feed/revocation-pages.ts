@@ -6,8 +6,7 @@ import { Database } from '../../platform/database/database.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
 import type { Revocation, RevocationAudience, RevocationKind } from '../revocation.entity.js';
-import type { FeedPosition } from './feed-history.js';
-import { FIND_STATE, MAX_ROWS_PER_POSITION } from './feed-statements.js';
+import { type FeedPosition, FIND_STATE, MAX_ROWS_PER_POSITION } from './feed-state.js';
 import { RevocationPublisher } from './revocation-publisher.js';
 
 /** An entry of the feed as consumers get it (protocol §7.6), and whose tokens it can end. Times are in ISO 8601. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { EventEmitter } from 'node:events';
 import {
   Injectable,
   Logger,
@@ -15,8 +14,10 @@ import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
-import { FeedHistory, type FeedPosition, isSamePosition } from './feed-history.js';
 import {
+  FeedHistory,
+  type FeedPosition,
+  FeedState,
   FIND_STATE,
   FIND_UNPUBLISHED,
   FIND_WAITING,
@@ -25,7 +26,7 @@ import {
   RAISE_POSITION,
   type StoredFeedState,
   type WaitingRow,
-} from './feed-statements.js';
+} from './feed-state.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;
@@ -34,48 +35,11 @@ const TAKEOVER_MS = 500;
 /** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
 const MAX_LAG_MS = 3_000;
 
-/** One lower read may come from a node of a cluster that does not have the last transactions yet. */
-const MIN_LOWER_READ_COUNT = 2;
-
 /** The work of a poll, as the log says that it fails. */
 const WORK = {
   publication: 'the revocation feed cannot be published',
   count: 'the entries of the revocation feed cannot be counted',
 };
-
-/** The state of the feed, as this process last read or wrote it. The event `change` reports new positions. */
-class FeedState extends EventEmitter<{ change: [] }> {
-  /** The highest position; `undefined` before the first read. */
-  highest: FeedPosition | undefined;
-  /** Whether more revocations waited than one publication can have. */
-  hasBacklog = true;
-  private lowerReads = 0;
-
-  /** Whether the last read had a lower position than before, in the same history. */
-  get isLower(): boolean {
-    return this.lowerReads > 0;
-  }
-
-  /** Whether several reads had a lower position: the database was restored from a backup. */
-  get isRestored(): boolean {
-    return this.lowerReads >= MIN_LOWER_READ_COUNT;
-  }
-
-  /** Compares a position that was read with the known one. Call `moveTo` afterwards, unless the position is lower. */
-  compare({ history, position }: FeedPosition): void {
-    const isLower = this.highest?.history === history && this.highest.position > position;
-    this.lowerReads = isLower ? this.lowerReads + 1 : 0;
-  }
-
-  /** @returns whether the state has changed */
-  moveTo({ history, position }: FeedPosition, hasBacklog: boolean): boolean {
-    if (isSamePosition({ history, position }, this.highest) && hasBacklog === this.hasBacklog) return false;
-    this.highest = { history, position };
-    this.hasBacklog = hasBacklog;
-    this.emit('change');
-    return true;
-  }
-}
 
 /**
  * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position

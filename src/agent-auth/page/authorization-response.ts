@@ -26,10 +26,8 @@ export function completed(
 }
 
 /** A token is in the fragment, which browsers do not send to servers. No registered redirect URI has a fragment. */
-export function redirectTarget(
-  { redirectUri, responseType }: AuthorizationRequest,
-  parameters: ResponseParameters,
-): string {
+export function redirectTarget(request: AuthorizationRequest, parameters: ResponseParameters): string {
+  const { redirectUri, responseType } = request;
   const encoded = new URLSearchParams(parameters).toString().replaceAll('+', '%20');
   if (responseType === 'token') return `${redirectUri}#${encoded}`;
   return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${encoded}`;

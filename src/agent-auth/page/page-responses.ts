@@ -15,7 +15,6 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
   [CUSTOMERS_MANAGE]: 'read and erase everything that is stored about each of your customers',
 };
 
-/** The responses of the authorization page: a page for the agent, or a redirect to the client. */
 @Injectable()
 export class PageResponses {
   constructor(
@@ -48,7 +47,6 @@ export class PageResponses {
     return renderPage(request.res as Response, 'sign-in', values, authorization);
   }
 
-  /** Sends the response to the client, or shows the consent page first. */
   respond(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
     if ('response' in decision) return this.send(request, authorization, decision.response);
     const { client, query } = authorization;

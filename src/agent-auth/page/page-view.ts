@@ -31,12 +31,7 @@ const OPENER_SCRIPT_HASH = createHash('sha256').update(OPENER_SCRIPT).digest('ba
 export type View = 'sign-in' | 'consent' | 'signed-out' | 'error' | 'opener';
 
 /** Renders a page, and sets security headers that admit only what the page needs. */
-export function renderPage(
-  response: Response,
-  view: View,
-  values: Record<string, unknown>,
-  request?: AuthorizationRequest,
-): string {
+export function renderPage(response: Response, view: View, values: object, request?: AuthorizationRequest): string {
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
   response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request));
   response.setHeader('X-Frame-Options', 'DENY');

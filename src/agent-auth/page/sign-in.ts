@@ -77,7 +77,8 @@ export class SignIn {
     }
     this.recordAudit('succeeded', ip, agent);
     this.attempts.succeed(attempt);
-    this.rememberDevice(request, email, device ?? randomUUID());
+    const deviceOfEmail = `${device ?? randomUUID()} ${sha256(email.toLowerCase())}`;
+    this.cookies.write(request, DEVICE_COOKIE, deviceOfEmail, DEVICE_LIFETIME_SECONDS);
     return { agent };
   }
 
@@ -118,10 +119,6 @@ export class SignIn {
   private deviceOf(request: Request, email: string): string | undefined {
     const [id, ofEmail] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
     return ofEmail === sha256(email.toLowerCase()) ? id : undefined;
-  }
-
-  private rememberDevice(request: Request, email: string, id: string): void {
-    this.cookies.write(request, DEVICE_COOKIE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME_SECONDS);
   }
 }
 

@@ -5,7 +5,6 @@ import { SigningKeys } from '../../access-token/signing-keys.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { derivedSecret, equalInConstantTime } from '../../platform/secret.js';
 
-/** The cookies of the authorization page. */
 type CookieName = 'agent_session' | 'agent_device' | 'form';
 
 /** Reads and writes the cookies of the authorization page: signed, HttpOnly, SameSite=Lax, of this host only. */

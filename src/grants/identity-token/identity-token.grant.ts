@@ -16,7 +16,6 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import type { Browser } from '../../routes/client-request.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { TransferModule } from '../../transfer/transfer.module.js';
 import { Transfers } from '../../transfer/transfers.js';
@@ -107,21 +106,17 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     private readonly refreshTokens: CustomerRefreshTokens,
   ) {}
 
-  async grant({ body, client, browser }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
+  async grant(request: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
+    const { body, client } = request;
     const { remember, replace } = body;
     if (replace !== undefined && remember !== 'browser') throw ERRORS.replaceAlone();
     if (remember === undefined) return this.transfers.redeem(client, transferOf(body));
     assertMayRemember(client, remember);
-    if (remember === 'refresh_token') return this.rememberByRefreshToken(body, client);
-    return this.rememberBrowser(body, client, browser);
+    return remember === 'browser' ? this.rememberBrowser(request) : this.rememberByRefreshToken(request);
   }
 
   /** The token's `jti` begins with the id of the redemption, so that ending the token alone does not end the link. */
-  private async rememberBrowser(
-    body: IdentityTokenBody,
-    client: ClientApplication,
-    browser: Browser,
-  ): Promise<GrantResult> {
+  private async rememberBrowser({ body, client, browser }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
     if (browser.origin === undefined) throw ERRORS.noOrigin();
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     let added: RememberedBrowser | undefined;
@@ -141,7 +136,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   }
 
   /** The id of the redemption is also that of the refresh family. */
-  private async rememberByRefreshToken(body: IdentityTokenBody, client: ClientApplication): Promise<GrantResult> {
+  private async rememberByRefreshToken({ body, client }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
     let refreshToken = '';
     const granted = await this.transfers.redeem(client, transferOf(body), {
       prepare: async (code) => assertHasChallenge(code),

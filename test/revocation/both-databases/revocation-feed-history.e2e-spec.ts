@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE } from '../../../src/access-token/feed/feed-statements.js';
+import { FIND_STATE } from '../../../src/access-token/feed/feed-state.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { claimsOf } from '../../support/agent-tokens.js';

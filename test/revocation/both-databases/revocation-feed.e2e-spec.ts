@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-statements.js';
+import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-state.js';
 import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
 import { RevocationFeed } from '../../../src/introspection/revocation-feed.js';

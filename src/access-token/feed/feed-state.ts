@@ -1,14 +1,101 @@
+import { randomInt } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Database } from '../../platform/database/database.js';
 import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import {
   type EntityRow,
+  insertIgnoreStatement,
   selectStatement,
   type WriteStatement,
   writeStatement,
 } from '../../platform/database/statement.js';
 import { placeholdersFor } from '../../platform/database/value-list.js';
+import { type RecordedName, RecordedValue } from '../recorded-values.js';
 import type { Revocation } from '../revocation.entity.js';
-import { HISTORY } from './feed-history.js';
+
+/** A position of one history of the feed. Positions of different histories cannot be compared. */
+export interface FeedPosition {
+  history: number;
+  position: number;
+}
+
+export function isSamePosition(one: FeedPosition, other: FeedPosition | undefined): boolean {
+  return one.history === other?.history && one.position === other.position;
+}
+
+const NAME = 'revocation_feed_history' satisfies RecordedName;
+/** The recorded values are signed integers of 32 bits. */
+const MAX_HISTORY_IDS = 2 ** 31 - 1;
+
+/** The id of the feed's history, for other SELECTs; `null` before the first process has created the id. */
+export const HISTORY = `(SELECT value FROM recorded_value WHERE name = '${NAME}')`;
+
+const INSERT = insertIgnoreStatement({ into: RecordedValue, columns: ['name', 'value'] });
+
+const RENEW = writeStatement<[renewed: number, known: number | null]>(
+  `UPDATE recorded_value SET value = ? WHERE name = '${NAME}' AND value = COALESCE(?, value)`,
+);
+
+/** The random id of the feed's history (protocol §7.6). A process or the operator renews it after a restore. */
+@Injectable()
+export class FeedHistory {
+  constructor(private readonly database: Database) {}
+
+  async create(): Promise<void> {
+    await this.database.executeIdempotent(INSERT, [NAME, newId()]);
+  }
+
+  /** Of several processes that know an id, one replaces it. */
+  async renew(known: number | null): Promise<void> {
+    await this.database.executeIdempotent(RENEW, [newId(), known]);
+  }
+
+  async renewAlways(): Promise<void> {
+    await this.create();
+    await this.renew(null);
+  }
+}
+
+const newId = () => randomInt(1, MAX_HISTORY_IDS);
+
+/** One lower read may come from a node of a cluster that does not have the last transactions yet. */
+const MIN_LOWER_READ_COUNT = 2;
+
+/** The state of the feed, as this process last read or wrote it. The event `change` reports new positions. */
+export class FeedState extends EventEmitter<{ change: [] }> {
+  /** The highest position; `undefined` before the first read. */
+  highest: FeedPosition | undefined;
+  /** Whether more revocations waited than one publication can have. */
+  hasBacklog = true;
+  private lowerReads = 0;
+
+  /** Whether the last read had a lower position than before, in the same history. */
+  get isLower(): boolean {
+    return this.lowerReads > 0;
+  }
+
+  /** Whether several reads had a lower position: the database was restored from a backup. */
+  get isRestored(): boolean {
+    return this.lowerReads >= MIN_LOWER_READ_COUNT;
+  }
+
+  /** Compares a position that was read with the known one. Call `moveTo` afterwards, unless the position is lower. */
+  compare({ history, position }: FeedPosition): void {
+    const isLower = this.highest?.history === history && this.highest.position > position;
+    this.lowerReads = isLower ? this.lowerReads + 1 : 0;
+  }
+
+  /** @returns whether the state has changed */
+  moveTo({ history, position }: FeedPosition, hasBacklog: boolean): boolean {
+    if (isSamePosition({ history, position }, this.highest) && hasBacklog === this.hasBacklog) return false;
+    this.highest = { history, position };
+    this.hasBacklog = hasBacklog;
+    this.emit('change');
+    return true;
+  }
+}
 
 /** The state of the revocation feed, in one row with the id 1. Each publication changes the row. */
 @Entity('revocation_feed')
