@@ -96,7 +96,7 @@ function manifest({ name, grantType }) {
     scripts: {
       build: 'tsc -p tsconfig.build.json',
       check: 'tsc',
-      start: 'node dist/main.js',
+      start: 'exec node dist/main.js',
       cli: 'node dist/cli.js',
       test: 'npm run build && vitest run',
     },
