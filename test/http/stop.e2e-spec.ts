@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
 import { expect, it, vi } from 'vitest';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -48,7 +49,8 @@ it('a service that stops publishes the revocation of a request under way', async
   const stopped = service.stop();
   await sleep(100); // until it closes its ports
   expect((await ending.send('\r\n').response()).status).toBe(200);
-  await sleep(3_000); // a publication takes at most 2 s (protocol §7.6)
+  const findPublished = 'SELECT value FROM revocation WHERE position IS NOT NULL';
+  await expect.poll(() => service.application.get(DataSource).query(findPublished)).toHaveLength(1);
   const { body } = await reading.send('\r\n').response();
   expect(body.revocations).toMatchObject([{ kind: 'jti', value: claimsOf(access_token).jti }]);
   await stopped;
