@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -6,12 +6,15 @@ import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { FEED_SECRET, FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
+import { FEED_SECRET, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../support/revocation-feed.js';
 import { clientOf } from '../support/statements.js';
 import { testRegistry } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
+import { shortenPauses } from '../support/timers.js';
 import { newCustomer } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
+
+beforeEach(() => shortenPauses(POLL_PAUSE_MS));
 
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 

@@ -1,4 +1,4 @@
-import { vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 
 /** The pause between two reads of a file that a process watches. */
 export const FILE_CHECK_PAUSE_MS = 2_000;
@@ -16,10 +16,11 @@ export function collectTimers(durationMs: number, kind: 'setTimeout' | 'setInter
   return collected;
 }
 
-/** Makes a service repeat work sooner that it repeats after this pause, until the spies are restored. */
+/** Makes a service repeat work sooner that it repeats after this pause, until the end of the test. */
 export function shortenPauses(pauseMs: number): void {
   const { setTimeout: start } = globalThis;
   const shortened = (work: () => void, delayMs?: number, ...parameters: []) =>
     start(work, delayMs === pauseMs ? 50 : delayMs, ...parameters);
-  vi.spyOn(globalThis, 'setTimeout').mockImplementation(shortened as typeof setTimeout);
+  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(shortened as typeof setTimeout);
+  onTestFinished(() => spy.mockRestore());
 }

@@ -47,7 +47,6 @@ describe('a superseded registry file', () => {
     output = new OutputCapture();
   });
   afterEach(async () => {
-    vi.restoreAllMocks();
     for (const service of running.splice(0)) await service.stop();
     await database.remove();
   });

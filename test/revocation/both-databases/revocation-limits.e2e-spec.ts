@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Denylist } from '../../../src/access-token/denylist.js';
 import { DEFAULT_LIMITS } from '../../../src/platform/configuration/rate-limit-rule.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -12,9 +12,10 @@ import { beginWindow } from '../../support/limit-windows.js';
 import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { linksOf, moveOf, remember } from '../../support/remember.js';
-import { FEED_SERVERS, FeedConsumer } from '../../support/revocation-feed.js';
+import { FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS } from '../../support/revocation-feed.js';
 import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../../support/test-registry.js';
 import type { TestService } from '../../support/test-service.js';
+import { shortenPauses } from '../../support/timers.js';
 import {
   agentTokenPair,
   ageRotation,
@@ -26,6 +27,8 @@ import {
   transferToken,
 } from '../../support/transfers.js';
 import { ADMIN_TOKEN, serviceOfTest, type UsedService } from '../../support/use-service.js';
+
+beforeEach(() => shortenPauses(POLL_PAUSE_MS));
 
 const HOME = { 'x-forwarded-for': '203.0.113.7' };
 const FURTHER = { 'x-forwarded-for': '192.0.2.1' };
