@@ -217,6 +217,7 @@ describe('the number of entries in force', () => {
     await untilCounted(service);
     await insertRevocations(service, 25_000, HOUR_SECONDS);
     await insertRevocations(service, 500, -10);
+    vi.restoreAllMocks(); // the pauses between two steps are those of production again
     const step = vi.spyOn(entriesIn(service) as unknown as Counting, 'countStep');
     await beginCount(service);
     await expect.poll(() => step, { interval: 1 }).toHaveBeenCalled();
@@ -245,6 +246,7 @@ describe('the number of entries in force', () => {
     await untilEntries(service, 1);
     await untilCounted(service);
     await insertRevocations(service, 25_000, HOUR_SECONDS);
+    vi.restoreAllMocks(); // the pauses between two steps are those of production again
     const step = vi.spyOn(entriesIn(service) as unknown as Counting, 'countStep');
     await beginCount(service);
     await expect.poll(() => step, { interval: 1 }).toHaveBeenCalled();
