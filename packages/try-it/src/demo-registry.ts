@@ -58,7 +58,8 @@ function moveTryItPage(path: string, authUrl: string): void {
   const text = readFileSync(path, 'utf8');
   const [, earlierUrl] = /(https?:\/\/\S+)\/try\/signed-in/.exec(text) ?? [];
   if (earlierUrl === undefined || earlierUrl === authUrl) return;
-  const moved = text.replaceAll(new RegExp(`${earlierUrl}(?!\\d)`, 'g'), authUrl);
+  const earlier = new RegExp(`${earlierUrl.replace(/\W/g, '\\$&')}(?![\\w.:-])`, 'g'); // not the start of another URL
+  const moved = text.replaceAll(earlier, authUrl);
   writeFileSync(
     path,
     moved.replace(/^revision: (\d+)$/m, (_line, revision) => `revision: ${Number(revision) + 1}`),

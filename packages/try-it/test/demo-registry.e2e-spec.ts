@@ -49,6 +49,17 @@ describe('the demo registry', () => {
   });
 });
 
+it('a demo registry gets the URL of a later start, and keeps its other URLs', () => {
+  const folder = temporaryFolder('moved-demo-registry');
+  const callback = registry.clients[1].redirect_uris.at(-1);
+  for (const url of ['http://localhost', 'http://[::1]:3000', 'https://demo.example', 'http://localhost:8080']) {
+    const { clients } = parse(readFileSync(demoRegistry(folder, url), 'utf8'));
+    const redirect_uris = ['http://localhost:3000/', `${url}/`, `${url}/try/signed-in`];
+    expect(clients[0]).toMatchObject({ redirect_uris, origins: registry.clients[0].origins });
+    expect(clients[1].redirect_uris).toEqual([...redirect_uris, callback]);
+  }
+});
+
 it('agent-token names its database, without the password, if the agent is unknown', async () => {
   const error = await issueAgentToken(service, { email: 'unknown@acme.example' }).catch(({ message }) => message);
   expect(error).toMatch(
