@@ -63,6 +63,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
     return this.principalOf(await caller);
   }
 
+  /** @param claims of a token that was verified already */
   identify(request: Request, claims: AccessTokenClaims): Principal {
     const principal = this.principalOf(callerOf(claims));
     request.user = principal;

@@ -10,6 +10,7 @@ export const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;
 
 const MAX_AGE_MS = 600_000;
+/** How long after a fetch an unknown key id causes no other fetch. */
 const REFETCH_INTERVAL_MS = 60_000;
 const FAILURE_PAUSE_MS = 1_000;
 
@@ -134,6 +135,7 @@ async function fetchJwks(url: string): Promise<JSONWebKeySet> {
   return keySet as JSONWebKeySet;
 }
 
+/** Counts decompressed bytes, because a few compressed ones could expand to gigabytes. */
 async function readText({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

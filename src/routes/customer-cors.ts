@@ -5,7 +5,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from '../registry/registry.js';
 import { routesOf } from './declared-routes.js';
 
-/** Pages of all clients' origins can read every response (protocol §2.9). A check compares the client later. */
+/** Pages of all clients' origins can read every response (protocol §2.9). `identifyClient` compares the client later. */
 export function customerCors(registry: Registry, discovery: DiscoveryService) {
   let cookieRoutes: RegExp | undefined;
   return (request: Request, response: Response, next: NextFunction): void => {

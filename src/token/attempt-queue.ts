@@ -37,7 +37,11 @@ export class AttemptQueue {
     return this.runningByKey.get(key) ?? 0;
   }
 
-  /** The caller must call `leave` later. @throws QueueFullError, QueueTimeoutError, AbandonedTaskError */
+  /**
+   * Resolves when the request may run. The caller must then call `leave`.
+   *
+   * @throws QueueFullError, QueueTimeoutError, AbandonedTaskError, errors of `fullKey`
+   */
   async enter(request: QueuedRequest, createSignal: () => AbortSignal): Promise<void> {
     const full = request.fullKey();
     if (full === undefined) this.count(request, 1);

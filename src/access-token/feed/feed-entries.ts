@@ -79,6 +79,7 @@ export class FeedEntries {
     return this.published + this.waiting;
   }
 
+  /** Callers without a secret then cause no further entries (protocol §2.14). */
   get isFull(): boolean {
     return this.count >= MAX_ENTRIES || this.waiting >= MAX_WAITING_ENTRIES;
   }

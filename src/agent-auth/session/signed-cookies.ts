@@ -44,6 +44,7 @@ export class SignedCookies {
     request.res?.clearCookie(this.fullName(name), this.attributes());
   }
 
+  /** The purpose is signed too, so that a signature for one purpose is not valid for another. */
   sign(purpose: string, text: string): string {
     return derivedSecret(this.secrets[0] as string, `${purpose}\n${text}`);
   }
@@ -68,7 +69,7 @@ export class SignedCookies {
   }
 }
 
-/** RFC 6265 §5.4. */
+/** The decoded value of the first cookie of a name (RFC 6265 §5.4). */
 function firstCookie(header: string, name: string): string | undefined {
   for (const pair of header.split(';')) {
     const end = pair.indexOf('=');

@@ -121,7 +121,10 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
   }
 }
 
-/** A browser sends its cookies with the requests of any page, so a sign-in needs an Origin (decision 0019). */
+/**
+ * A browser sends its cookies with the requests of any page, so a sign-in needs an Origin (decision 0019). The endpoint
+ * has rejected an Origin that is not one of the client's.
+ */
 function assertMayRemember(client: ClientApplication, { origin }: Browser): void {
   const settings = client.grants[JWT_BEARER] as JwtBearerClientSettings | undefined;
   if (!settings?.remember?.includes('browser')) throw ERRORS.notForClient();
