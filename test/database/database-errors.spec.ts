@@ -99,6 +99,19 @@ describe('a retry policy', () => {
   });
 });
 
+it('an idempotent statement is not repeated if the deadline of its request is before the end of the pause', async () => {
+  const attemptsWithin = async (remainingMs: number) => {
+    const work = vi.fn(() => Promise.reject(new ServiceUnavailableException('the database is unavailable')));
+    const context = { deadline: performance.now() + remainingMs } as RequestContext;
+    const repeated = requestContext.run(context, () => IDEMPOTENT_STATEMENT.run(work));
+    await expect(repeated).rejects.toThrow(ServiceUnavailableException);
+    return work.mock.calls.length;
+  };
+  expect(await attemptsWithin(-1)).toBe(1);
+  expect(await attemptsWithin(190)).toBe(1);
+  expect(await attemptsWithin(60_000)).toBe(2);
+});
+
 it('the time of the statements of a request starts with the first one, and is negative after it has passed', () => {
   const context: Partial<RequestContext> = {};
   const remaining = () => requestContext.run(context as RequestContext, () => requestContext.remainingMs());

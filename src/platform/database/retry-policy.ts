@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { EarlierSchemaError, isLocked, isRolledBack } from './database-errors.js';
+import { EarlierSchemaError, isLocked, isRolledBack, remainingMs } from './database-errors.js';
 
 interface RetryRules {
   attempts: number;
@@ -36,11 +36,13 @@ export const ROLLED_BACK_STATEMENT = new RetryPolicy({
   isRetryable: isRolledBack,
 });
 
-/** An idempotent statement is repeated once if the database was unavailable: it may have run, or not. */
+const IDEMPOTENT_PAUSE_MS = 200;
+
+/** An idempotent statement is repeated once, if its request has time: it may have run, or not. */
 export const IDEMPOTENT_STATEMENT = new RetryPolicy({
   attempts: 2,
-  pauseMs: () => 200,
-  isRetryable: isOutage,
+  pauseMs: () => IDEMPOTENT_PAUSE_MS,
+  isRetryable: (error) => isOutage(error) && remainingMs(Infinity) > IDEMPOTENT_PAUSE_MS,
 });
 
 /** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
