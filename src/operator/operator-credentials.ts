@@ -73,7 +73,10 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
     for (const file of this.files) file.stop();
   }
 
-  /** Names the operator in the request context. Another bearer token is a failed authentication. */
+  /**
+   * Names the operator in the request context. Another bearer token is a failed authentication, because no other caller
+   * of these routes sends one.
+   */
   match(authorization: string | undefined): boolean {
     const token = bearerTokenOf(authorization);
     if (token === undefined || !this.areConfigured) return false;

@@ -24,7 +24,10 @@ export function networkOf(text: string): string {
   return keysOfIp(text)[0].key;
 }
 
-/** The networks of an `account`, the narrowest first. One caller can have a /48, which has 65,536 networks of /64. */
+/**
+ * The networks in which a limit counts all requests or those for an `account`, the narrowest first. One caller can have
+ * a /48, which has 65,536 networks of /64.
+ */
 export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] {
   const keyOf = (network: string, factor: number) => ({ key: account ? `${account} ${network}` : network, factor });
   const groups = ipv6Groups(text);
@@ -41,7 +44,7 @@ export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] 
   ];
 }
 
-/** An end site (RFC 6177) is an IPv4 address, or the /56 and, with 4 times the limit, the /48 of an IPv6 address. */
+/** The end site (RFC 6177): an IPv4 address, or the /56 of an IPv6 address and, with 4 times the limit, its /48. */
 export function keysOfSite(text: string): LimitKey[] {
   const [narrowest, ...wider] = keysOfIp(text);
   if (wider.length === 0) return [narrowest];

@@ -83,6 +83,7 @@ export class RateLimits implements OnApplicationShutdown {
 
   /**
    * If one key is at its limit, the request counts for none: a /64 could use up the limit of its /48 otherwise.
+   * @param keys a short text that identifies what the limit counts for, such as a client; or the keys of a network
    * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After`
    */
   take(limit: string, keys: string | LimitKey[]): void {

@@ -25,7 +25,7 @@ export type LimitText = `${number}/${number}`;
 /** The limits that an extension declares, by their names in snake_case: `{ qr_guess: '30/300' }`. */
 export type LimitDeclarations = Readonly<Record<string, LimitText>>;
 
-/** With those of an extension's limits that RATE_LIMIT names. */
+/** The rules of the service's limits, and those of an extension's limits that RATE_LIMIT names. */
 export type RateLimitRules = Record<LimitName, RateLimitRule> & Record<string, RateLimitRule>;
 
 export const DEFAULT_LIMITS: RateLimitRules = {

@@ -64,7 +64,10 @@ function isUnknownVariable({ errno, message }: { errno?: number | undefined; mes
   return errno === UNKNOWN_VARIABLE_ERRNO || /unknown.* variable|variable.* (not exist|unknown)/i.test(message);
 }
 
-/** Statements that wait for the connection get this error. After `destroy()` they would get `write after end`. */
+/**
+ * Without its setting, the connection could read old rows. Statements that wait for it get this error. After
+ * `connection.destroy()` they would get `write after end`.
+ */
 function abort(connection: PoolConnection, setting: string, cause: Error): void {
   const error = new Error(`SET SESSION ${setting}: ${cause.message}`, { cause });
   mysqlSocket(connection).destroy(error);

@@ -1,7 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import { dialectOf } from './sql-dialect.js';
 
-/** `GET_LOCK` does not work, because each node of a Galera cluster has its own locks. */
+/** A row that one process holds. Each node of a Galera cluster has its own locks of `GET_LOCK`. */
 export interface Lease {
   name: 'migration' | 'purge';
   owner: string;

@@ -35,7 +35,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 
-  /** RFC 9110 §15.5.6, protocol §2.3 */
+  /** A path with other methods gets 405 (RFC 9110 §15.5.6, protocol §2.3). */
   override setNotFoundHandler(notFound: RequestHandler): void {
     this.use((request: Request, response: Response, next: (error?: unknown) => void) => {
       const allowed = allowedMethods(this.getInstance(), request.path);

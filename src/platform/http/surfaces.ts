@@ -3,8 +3,8 @@ import type { Configuration } from '../configuration/configuration.js';
 
 /**
  * The ports of the service (protocol §1.5). A listener puts the name of its surface before the path of each request,
- * and the decorator of a controller before its routes, so a request only reaches controllers of its own port. Only this
- * file knows the form of the prefix.
+ * and the decorator of a controller before its routes, so a request only reaches controllers of its own port. A
+ * controller without a surface stops the start (routes/route-checks.ts). Only this file knows the form of the prefix.
  */
 export type Surface = 'public' | 'management';
 
