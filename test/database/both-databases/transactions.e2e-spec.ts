@@ -7,6 +7,7 @@ import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { mysqlPool, poolState } from '../../../src/platform/private-members.js';
+import { Organization } from '../../../src/registry/organization.entity.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
 import { useService } from '../../support/use-service.js';
@@ -116,13 +117,17 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
 });
 
 describe.runIf(onMariadb)('a read of entities that gets no response', () => {
-  it('rejects and leaves no connection in use, although the table is still locked', async () => {
+  it('rejects after 5 s and leaves no connection in use, although the table is still locked', async () => {
     const locking = await connectTo(service.database);
     const lock = locking.createQueryRunner();
     await lock.query('LOCK TABLES organization WRITE');
     try {
-      const reads = Array.from({ length: POOL_CONNECTION_COUNT }, () => service.admin('GET', '/admin/organizations'));
-      for (const { status } of await Promise.all(reads)) expect(status).toBe(503);
+      const read = expect(database.read(Organization)).rejects.toThrow('did not respond within 5000 ms');
+      const others = Array.from({ length: POOL_CONNECTION_COUNT - 1 }, () =>
+        service.admin('GET', '/admin/organizations'),
+      );
+      await read;
+      for (const { status } of await Promise.all(others)) expect(status).toBe(503);
       const pool = mysqlPool(service.application.get(DataSource));
       await expect.poll(() => poolState(pool).inUse).toBe(0);
       expect(await exists('any')).toBe(false);
