@@ -22,7 +22,7 @@ const ROWS_PER_INSERT = 1_000_000;
 const SMALL_CUSTOMER_COUNT = 20_000;
 const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
 const ROUND_COUNT = 5;
-const MAX_DIRTY_PAGES = 1_000;
+const MAX_DIRTY_PAGE_COUNT = 1_000;
 
 await withSetup('2G', async ({ connection, pid, environment, start }) => {
   /** @type {import('./figures.js').Table} */
@@ -98,7 +98,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
       await sleep(1_000);
       const [rows] = await connection.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'");
       dirtyPages = Number(/** @type {{ Value: string }[]} */ (rows)[0]?.Value);
-    } while (dirtyPages > MAX_DIRTY_PAGES);
+    } while (dirtyPages > MAX_DIRTY_PAGE_COUNT);
     await connection.query('SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT');
   }
 
