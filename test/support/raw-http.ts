@@ -143,7 +143,8 @@ function parseResponse(text: string): TestResponse {
     line.slice(0, line.indexOf(':')),
     line.slice(line.indexOf(':') + 1),
   ]);
-  return toResponse(Number(statusLine.split(' ')[1]), new Headers(headers), bodies.join('\r\n\r\n'));
+  const body = Buffer.from(bodies.join('\r\n\r\n'), 'latin1'); // a connection reads one character per byte
+  return toResponse(Number(statusLine.split(' ')[1]), new Headers(headers), body.toString());
 }
 
 function toResponse(status: number, headers: Headers, text: string): TestResponse {
