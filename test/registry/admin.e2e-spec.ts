@@ -161,6 +161,10 @@ describe('protocol §9.1: /admin on the management port', () => {
   });
 });
 
+it.each(['a@\udfffnew.example', '\ud800@new.example', 'no-email'])('%j is no email of an agent', async (email) => {
+  expectInvalidRequest(await service.admin('POST', '/admin/agents', { ...AGENT, email }), /^email: must be an email/);
+});
+
 const HOSTILE_KEYS = ['x'.repeat(10_000), 'a%00b', '%F0%9F%92%A9', '__proto__', '..%2f'];
 const TENANT = randomUUID();
 /** Hundreds of requests, one after another. */

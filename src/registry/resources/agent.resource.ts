@@ -1,14 +1,14 @@
-import { IsEmail, IsOptional } from 'class-validator';
+import { IsOptional } from 'class-validator';
 import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
-import { AreScopes, FitsLowered, IsName, Password } from './entry-rules.js';
+import { AreScopes, FitsLowered, IsEmailAddress, IsName, Password } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, PASSWORD } from './registry-resource.js';
 
 class AgentEntry {
-  @IsEmail({ require_tld: false })
+  @IsEmailAddress()
   @FitsLowered(254)
   @ApiProperty('The email with which the agent signs in.', EXAMPLE.agentEmail)
   email!: string;

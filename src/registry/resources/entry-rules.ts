@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
+import { IS_EMAIL, IsOptional, IsString, isEmail, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation.js';
@@ -36,6 +36,14 @@ export const Password = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPass
 /** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
+
+/** An email address. Lone surrogates are rejected first, because `isEmail` throws a URIError for them. */
+export const IsEmailAddress = () =>
+  rule(
+    IS_EMAIL,
+    (value) => typeof value === 'string' && !/\p{Cs}/u.test(value) && isEmail(value, { require_tld: false }),
+    'must be an email',
+  );
 
 /** Limits the length of a text in lower case, because lower case adds characters to a few letters. */
 export const FitsLowered = (maxCharacters: number) =>
