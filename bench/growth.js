@@ -51,17 +51,13 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     await service.stop();
     console.table(rows);
   };
-  await seedCustomers(connection, 1, SMALL_CUSTOMER_COUNT);
-  await flushed();
+  await seed(1, SMALL_CUSTOMER_COUNT);
   await measureWith('20,000 customers', SMALL_CUSTOMER_COUNT);
-  await seedCustomers(connection, SMALL_CUSTOMER_COUNT + 1, FIRST_MILLIONS * 1e6);
-  await flushed();
+  await seed(SMALL_CUSTOMER_COUNT + 1, FIRST_MILLIONS * 1e6);
   await measureWith(`${FIRST_MILLIONS} million`, FIRST_MILLIONS * 1e6);
-  await seedCustomers(connection, FIRST_MILLIONS * 1e6 + 1, SECOND_MILLIONS * 1e6);
-  await flushed();
+  await seed(FIRST_MILLIONS * 1e6 + 1, SECOND_MILLIONS * 1e6);
   await measureWith(`${SECOND_MILLIONS} million`, SECOND_MILLIONS * 1e6);
   await seedExpired(EXPIRED_MILLIONS * 1e6);
-  await flushed();
   await measureWith(
     `${SECOND_MILLIONS} million, ${EXPIRED_MILLIONS} million expired codes and as many revocations`,
     SECOND_MILLIONS * 1e6,
@@ -76,6 +72,12 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
   console.log(description);
   if (isSaving()) saveFigures('growth', [description, markdownTable(rows), markdownTable(tables)]);
 
+  /** @param {number} from @param {number} to */
+  async function seed(from, to) {
+    await seedCustomers(connection, from, to);
+    await flushed();
+  }
+
   /** @param {number} count */
   async function seedExpired(count) {
     for (let first = 1; first <= count; first += ROWS_PER_INSERT) {
@@ -88,6 +90,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
         INSERT INTO revocation (kind, value, issued_before, expires_at)
         SELECT 'jti', MD5(seq), NOW(3), ${expires} FROM ${numbers}`);
     }
+    await flushed();
   }
 
   /** Waits until the server has written the new rows to its files: reads of the first round would wait behind them. */

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { IDEMPOTENT_STATEMENT } from '../platform/database/retry-policy.js';
+import { IDEMPOTENT_WRITE } from '../platform/database/retry-policy.js';
 import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -105,7 +105,7 @@ export class Identities {
       attempts++;
       return this.database.execute(INSERT_CUSTOMER_IF_ABSENT, row);
     };
-    if ((await IDEMPOTENT_STATEMENT.run(insert)) === 0) {
+    if ((await IDEMPOTENT_WRITE.run(insert)) === 0) {
       if (attempts === 1) taken.giveBack();
       const other = await this.find(entityId, organizationId);
       const customer = other && assertInGroup(other, groupId);
@@ -217,7 +217,7 @@ export class Identities {
       return { entityId, generation: 0 };
     };
     // after a lost response to the COMMIT, the second transaction finds the customer of the first one
-    const result = await IDEMPOTENT_STATEMENT.run(() => this.database.transaction(create));
+    const result = await IDEMPOTENT_WRITE.run(() => this.database.transaction(create));
     if (result?.entityId === entityId) this.newCustomers.auditCreated('browser', entityId, scope.organizationId);
     return result;
   }

@@ -27,10 +27,10 @@ interface BodyReading extends Omit<BodyOptions, 'form'> {
 }
 
 /** Reads the parameters of a request body, not yet validated (protocol §2.4). @throws OAuthError */
-export async function readBody(request: IncomingMessage, how: BodyReading = {}): Promise<Record<string, unknown>> {
+export async function readBody(request: IncomingMessage, options: BodyReading = {}): Promise<Record<string, unknown>> {
   const text = await readText(request);
-  if (how.mayBeEmpty && text === '') return {};
-  return isForm(text, request, how.form) ? parseForm(text) : parseJsonObject(text);
+  if (options.mayBeEmpty && text === '') return {};
+  return isForm(text, request, options.form) ? parseForm(text) : parseJsonObject(text);
 }
 
 /** `curl -d` labels JSON as a form too. Such a body is read as JSON. */

@@ -38,15 +38,12 @@ export class BoundedQueue {
     }
   }
 
-  /** A task that still waits after `waitMs` is abandoned. `AbortSignal.timeout` would keep its timer until then. */
+  /** A task that still waits after `waitMs` is abandoned. `AbortSignal.timeout` would keep its timer after the task. */
   runWithin<Result>(waitMs: number, task: () => Promise<Result>): Promise<Result> {
     if (this.running < this.bounds.maxRunning) return this.run(task);
     const wait = new AbortController();
     const timer = setTimeout(() => wait.abort(), waitMs).unref();
-    return this.run(() => {
-      clearTimeout(timer);
-      return task();
-    }, wait.signal);
+    return this.run(task, wait.signal).finally(() => clearTimeout(timer));
   }
 
   private waitForSlot(abandoned: AbortSignal | undefined): Promise<void> {

@@ -87,11 +87,13 @@ export interface RequestDeclaration extends BodyOptions {
   checks: RequestCheck[];
 }
 
+const ROUTE_ERRORS = {
+  grant: (grantType: string) => OAuthError.unauthorizedClient(`client_id: may not use the grant ${grantType}`),
+  organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the bearer token'),
+};
+
 export class RouteRequest extends CheckedRequest {
-  readonly errors = {
-    grant: (grantType: string) => OAuthError.unauthorizedClient(`client_id: may not use the grant ${grantType}`),
-    organization: () => OAuthError.invalidRequest('organization_id: must be the organization of the bearer token'),
-  };
+  readonly errors = ROUTE_ERRORS;
 
   constructor(
     http: Request,

@@ -63,17 +63,22 @@ export class TokenEndpoint implements TokenServices {
     return granted;
   }
 
-  private issue(request: TokenRequest, granted: GrantResult, lineage: CustomerClaims, seconds: number): TokenResponse {
+  private issue(
+    request: TokenRequest,
+    granted: GrantResult,
+    lineage: CustomerClaims,
+    ttlSeconds: number,
+  ): TokenResponse {
     const { grant, client, caller: agent } = request;
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const { name: gty } = grant;
     const clientId = client.clientId;
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...lineage } as const;
     const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
-    const value = this.tokens.issue(claims, seconds, jti);
+    const value = this.tokens.issue(claims, ttlSeconds, jti);
     const actor = agent ? agentActor(agent) : party('customer');
     this.audit.success('token.issued', actor, party('customer', sub), { details: { jti } });
-    return tokenResponse(request, granted, value, seconds);
+    return tokenResponse(request, granted, value, ttlSeconds);
   }
 }
 
@@ -90,10 +95,10 @@ export function ownFields({ responds = [] }: GrantMetadata): string[] {
   return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
 }
 
-function tokenResponse(request: TokenRequest, granted: GrantResult, token: string, seconds: number): TokenResponse {
+function tokenResponse(request: TokenRequest, granted: GrantResult, token: string, ttlSeconds: number): TokenResponse {
   const { grant, client } = request;
   const { entityId: entity_id, organizationId } = granted;
-  const response: TokenResponse = { access_token: token, entity_id, expires_in: seconds, token_type: 'Bearer' };
+  const response: TokenResponse = { access_token: token, entity_id, expires_in: ttlSeconds, token_type: 'Bearer' };
   if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
   if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
   for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = granted.response?.[field];

@@ -10,7 +10,7 @@ import {
 } from '../../src/platform/database/database-errors.js';
 import {
   databaseAtStart,
-  IDEMPOTENT_STATEMENT,
+  IDEMPOTENT_WRITE,
   LEASE_STATEMENT,
   type RetryPolicy,
   ROLLED_BACK_STATEMENT,
@@ -77,8 +77,8 @@ describe('a retry policy', () => {
   it.each<[string, RetryPolicy, () => Error, number, number]>([
     ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5, 20 * 4],
     ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1, 0],
-    ['an idempotent statement whose response was lost', IDEMPOTENT_STATEMENT, away, 2, 200],
-    ['an idempotent statement that failed', IDEMPOTENT_STATEMENT, syntaxError, 1, 0],
+    ['an idempotent statement whose response was lost', IDEMPOTENT_WRITE, away, 2, 200],
+    ['an idempotent statement that failed', IDEMPOTENT_WRITE, syntaxError, 1, 0],
     ['a statement about a lease', LEASE_STATEMENT, deadlock, 10, 20 * 9],
     ['a connection of a command that does not wait', databaseAtStart(0), syntaxError, 1, 0],
     ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3, 1_000],
@@ -103,7 +103,7 @@ it('an idempotent statement is not repeated if the deadline of its request is be
   const attemptsWithin = async (remainingMs: number) => {
     const work = vi.fn(() => Promise.reject(new ServiceUnavailableException('the database is unavailable')));
     const context = { deadline: performance.now() + remainingMs } as RequestContext;
-    const repeated = requestContext.run(context, () => IDEMPOTENT_STATEMENT.run(work));
+    const repeated = requestContext.run(context, () => IDEMPOTENT_WRITE.run(work));
     await expect(repeated).rejects.toThrow(ServiceUnavailableException);
     return work.mock.calls.length;
   };

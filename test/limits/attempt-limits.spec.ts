@@ -172,7 +172,7 @@ describe('a bounded queue', () => {
     expect(await result).toBe('done');
   });
 
-  it('abandons a task that waits too long, and keeps no timer of a task that has begun', async () => {
+  it('abandons a task that waits too long, and keeps no timer of a task that has ended or was rejected', async () => {
     vi.useFakeTimers();
     const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
     const running = controlledTask();
@@ -182,6 +182,7 @@ describe('a bounded queue', () => {
     vi.advanceTimersByTime(1_000);
     await late;
     const next = queue.runWithin(1_000, async () => 'next');
+    await expect(queue.runWithin(1_000, async () => 'never')).rejects.toThrow(QueueFullError);
     running.resolve('done');
     expect(await Promise.all([first, next])).toEqual(['done', 'next']);
     expect(vi.getTimerCount()).toBe(0);

@@ -14,7 +14,7 @@ import {
 } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
-import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import { IDEMPOTENT_WRITE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
 import type { SqlValue } from './sql-dialect.js';
 import { SqliteClient } from './sqlite-client.js';
@@ -103,7 +103,7 @@ export class Database {
     statement: WriteStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
-    return IDEMPOTENT_STATEMENT.run(() => this.execute(statement, parameters));
+    return IDEMPOTENT_WRITE.run(() => this.execute(statement, parameters));
   }
 
   /**
@@ -126,7 +126,7 @@ export class Database {
     this.assertOutsideOfTransaction();
     const sql = statements.map((statement) => statement.text(this.client.dialect)).join('; ');
     const sendInTime = () => withinDeadline(send, STATEMENTS_TIMEOUT_MS);
-    return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, sendInTime));
+    return IDEMPOTENT_WRITE.run(() => this.sendWithRetries(sql, sendInTime));
   }
 
   /** Sends writes for callers of `executeShared`, regardless of the deadlines of their requests. @internal */

@@ -38,8 +38,8 @@ export const ROLLED_BACK_STATEMENT = new RetryPolicy({
 
 const IDEMPOTENT_PAUSE_MS = 200;
 
-/** An idempotent statement is repeated once, if its request has time: it may have run, or not. */
-export const IDEMPOTENT_STATEMENT = new RetryPolicy({
+/** An idempotent statement or transaction is repeated once, if its request has time: it may have run, or not. */
+export const IDEMPOTENT_WRITE = new RetryPolicy({
   attempts: 2,
   pauseMs: () => IDEMPOTENT_PAUSE_MS,
   isRetryable: (error) => isOutage(error) && remainingMs(Infinity) > IDEMPOTENT_PAUSE_MS,
