@@ -23,6 +23,9 @@ import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStat
 /** Limit of a transaction outside of requests, such as the application of a registry file. */
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
+/** One for the process, because on Node 20 each further storage makes every promise slower, also after its last use. */
+const currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
+
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. If all
  * statements of a request together take longer than 2.8 s (`requestContext.remainingMs`), the caller gets 503. On
@@ -33,7 +36,6 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 export class Database {
   private readonly statements: Counter<'outcome'>;
   private readonly outages = new OutageLog();
-  private readonly currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
 
   private constructor(
     private readonly dataSource: DataSource,
@@ -195,7 +197,7 @@ export class Database {
       const remaining = until - performance.now();
       if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
       const state = { isRunning: true };
-      const run = (manager: EntityManager) => this.currentTransaction.run(state, () => work(manager));
+      const run = (manager: EntityManager) => currentTransaction.run(state, () => work(manager));
       return this.client.transaction(run, remaining).finally(() => {
         state.isRunning = false;
       });
@@ -209,7 +211,7 @@ export class Database {
 
   /** Such a write would not be a part of the transaction, and could wait for its locks for ever. */
   private assertOutsideOfTransaction(): void {
-    if (this.currentTransaction.getStore()?.isRunning)
+    if (currentTransaction.getStore()?.isRunning)
       throw new Error('a write inside of a transaction must use the manager of the transaction');
   }
 
