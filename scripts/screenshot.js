@@ -27,7 +27,11 @@ const folder = process.argv[2];
 const data = mkdtempSync(join(tmpdir(), 'screenshot-'));
 const url = `http://localhost:${await freePort()}`;
 const service = startService();
-const browser = await chromium.launch({ executablePath: String(findChromium()), chromiumSandbox: false });
+const browser = await chromium.launch({
+  executablePath: String(findChromium()),
+  chromiumSandbox: false,
+  args: ['--disable-gpu', '--disable-dev-shm-usage'],
+});
 try {
   await untilReady();
   if (folder) mkdirSync(folder, { recursive: true });

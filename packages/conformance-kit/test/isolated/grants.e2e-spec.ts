@@ -7,9 +7,10 @@ import type { BrokenCase } from '../support/broken-grants/broken-case.js';
 import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
 import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
+import { passGrant } from '../support/broken-grants/pass.grant.js';
 import { pollingGrant } from '../support/broken-grants/polling.grant.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
-import { failuresIn } from '../support/failures-of.js';
+import { failuresIn, failuresOf } from '../support/failures-of.js';
 
 const valid = () => ({ ticket: '123456' });
 
@@ -41,7 +42,7 @@ async function failureOf({
 }
 
 describe('the conformance kit detects a grant that', () => {
-  const cases = [...BROKEN_GRANTS, ...BROKEN_SERVICES];
+  const cases = [...BROKEN_GRANTS, ...BROKEN_PROOFS, ...BROKEN_SERVICES];
   beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // One grant writes there.
   afterEach(() => vi.restoreAllMocks());
 
@@ -77,12 +78,19 @@ describe('the conformance kit detects a grant that', () => {
         applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(({ title }) => title),
       ),
     );
-    const broken = [...cases, ...BROKEN_PROOFS].map(({ rule }) => rule);
-    expect([...new Set(titles)].filter((title) => !broken.some((rule) => title.includes(rule)))).toEqual([]);
+    expect([...new Set(titles)].filter((title) => !cases.some(({ rule }) => title.includes(rule)))).toEqual([]);
   });
 });
 
 describe('the conformance kit', () => {
+  it.each([false, true])(
+    'finds no mistake in a correct grant whose proofs a route creates (listed: %s)',
+    async (isListed) => {
+      const { grant, ...kit } = passGrant(undefined, isListed);
+      expect(await failuresOf(grant, kit)).toEqual({});
+    },
+  );
+
   it('tests the guesses at a grant of agents if the test declares `guessable`', () => {
     const { grant } = grantThat(sound, { agentScope: 'tickets:any' });
     const titlesWith = (kit: Partial<GrantKit>) =>

@@ -23,7 +23,7 @@ import { failuresOfRoute } from '../support/failures-of.js';
 
 describe('the conformance kit detects a route that', () => {
   it.each(BROKEN_ROUTES)('%s', async (_description, name, kit, rule, failure, interception) => {
-    const failures = await failuresOfRoute(name, kit, interception);
+    const failures = await failuresOfRoute(name, kit, { rule, interception });
     expect(Object.entries(failures)).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
   });
 

@@ -22,9 +22,14 @@ export async function failuresOf(grant: Type, kit: GrantKit): Promise<Failures> 
   });
 }
 
-/** Returns the failures of all rules that a route violates. */
-export async function failuresOfRoute(name: string, kit: RouteKit, interception?: Interception): Promise<Failures> {
-  return failuresIn(await RouteTestContext.open(name, kit), applicableRouteRules(kit), interception);
+/** Returns the failures of all rules that a route violates. With `rule`, only of rules with this text in their title. */
+export async function failuresOfRoute(
+  name: string,
+  kit: RouteKit,
+  { rule = '', interception }: { rule?: string; interception?: Interception | undefined } = {},
+): Promise<Failures> {
+  const rules = applicableRouteRules(kit).filter(({ title }) => title.includes(rule));
+  return failuresIn(await RouteTestContext.open(name, kit), rules, interception);
 }
 
 /** Checks rules, and closes the context. */
