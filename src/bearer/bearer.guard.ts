@@ -7,13 +7,14 @@ import { routeParametersOf } from '../platform/http/route-parameters.js';
 import { isCustomerRoute } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
-import { BearerAuthentication } from './bearer-authentication.js';
+import { BearerAuthGuard } from './bearer.strategy.js';
 import {
   type AgentPrincipal,
   assertAgent,
   assertCustomer,
   type CustomerPrincipal,
   type Principal,
+  principalOf,
 } from './principal.js';
 
 /** A guard that admits callers of one kind. */
@@ -28,14 +29,14 @@ export class BearerGuard implements CallerGuard {
   /** @internal */
   constructor(
     /** @internal */
-    protected readonly authentication: BearerAuthentication,
+    protected readonly authentication: BearerAuthGuard,
     private readonly registry: Registry,
   ) {}
 
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = request.principal ?? (await this.authenticate(request));
+    const principal = principalOf(request) ?? (await this.authenticate(context));
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -47,8 +48,8 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** @internal */
-  protected authenticate(request: Request): Promise<Principal> {
-    return this.authentication.authenticate(request);
+  protected authenticate(context: ExecutionContext): Promise<Principal> {
+    return this.authentication.authenticate(context);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -72,14 +73,14 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
  */
 @Injectable()
 export class EndedCustomerGuard extends CustomerGuard {
-  protected override async authenticate(request: Request): Promise<Principal> {
+  protected override async authenticate(context: ExecutionContext): Promise<Principal> {
     try {
-      return await super.authenticate(request);
+      return await super.authenticate(context);
     } catch (error) {
       const { token } = requestContext.required();
       const reasons: (string | undefined)[] = ['expired', ...ENDED_REASONS];
       if (!(error instanceof OAuthError && token && reasons.includes(error.reason))) throw error;
-      return this.authentication.identify(request, token as AccessTokenClaims);
+      return this.authentication.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
     }
   }
 }

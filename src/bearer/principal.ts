@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
@@ -59,8 +60,13 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
 /** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
 
-/** A caller as its token names it. `BearerAuthentication` adds `descent`. */
+/** A caller as its token names it. `BearerAuthGuard` adds `descent`. */
 export type NamedCaller = Omit<AgentPrincipal, 'descent'> | Omit<CustomerPrincipal, 'descent'>;
+
+/** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */
+export function principalOf(request: Request): Principal | undefined {
+  return request.user as Principal | undefined;
+}
 
 /** The agent as the actor of an audit event. Agents of different issuers may have the same id. */
 export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPrincipal): AuditParty {

@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, type Type, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
 import type { CallerGuard } from '../bearer/bearer.guard.js';
-import type { Principal } from '../bearer/principal.js';
+import { type Principal, principalOf } from '../bearer/principal.js';
 import type { BodyOptions } from '../oauth/request-body.js';
 import { declareRouteParameters, type RouteParameters } from '../platform/http/route-parameters.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
@@ -78,7 +78,9 @@ const requestOf = (context: ExecutionContext): Request => context.switchToHttp()
 const Checked = createParamDecorator(
   (declaration: RequestDeclaration, context: ExecutionContext) => new RouteRequest(requestOf(context), declaration),
 );
-const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) => requestOf(context).principal);
+const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) =>
+  principalOf(requestOf(context)),
+);
 const ReadBrowser = createParamDecorator((_data: undefined, context: ExecutionContext) =>
   browserOf(requestOf(context)),
 );

@@ -1,6 +1,6 @@
 import { Injectable, type PipeTransform, type Type } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import type { Principal } from '../bearer/principal.js';
+import { type Principal, principalOf } from '../bearer/principal.js';
 import { parseQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
@@ -101,7 +101,7 @@ export class RouteRequest extends CheckedRequest {
   ) {
     super(http);
     this.parameterClass = declared.parameters as Type<ClientParameters>;
-    this.caller = http.principal;
+    this.caller = principalOf(http);
   }
 
   get checked(): object {

@@ -1,5 +1,5 @@
-import type { Request } from 'express';
-import type { BearerAuthentication } from '../bearer/bearer-authentication.js';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
 import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
@@ -55,6 +55,8 @@ export interface TokenRouteParameters {
   group?: { organizationId: string; groupId: string };
 }
 
+export const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
+
 export class TokenRequest extends CheckedRequest<GrantBody> {
   readonly errors = TOKEN_ERRORS;
   /** Set by `findGrant`. */
@@ -63,10 +65,10 @@ export class TokenRequest extends CheckedRequest<GrantBody> {
   override caller: AgentPrincipal | undefined;
 
   constructor(
-    http: Request,
+    readonly context: ExecutionContext,
     readonly route: TokenRouteParameters = {},
   ) {
-    super(http);
+    super(context.switchToHttp().getRequest());
   }
 
   override get organizationId(): string | undefined {
@@ -76,7 +78,7 @@ export class TokenRequest extends CheckedRequest<GrantBody> {
 
 export interface TokenServices extends CheckServices {
   grants: GrantRegistry;
-  bearer: BearerAuthentication;
+  bearer: BearerAuthGuard;
 }
 
 /** Reads the body. It is JSON, or a form (RFC 6749 §4.1.3) if the requested grant declares `form`. */
@@ -100,7 +102,7 @@ function assertGrantServesGroups({ route, grant }: TokenRequest): void {
 function authenticateAgent(request: TokenRequest, { bearer }: TokenServices): void | Promise<void> {
   const { agentScope } = request.grant;
   if (agentScope === undefined) return;
-  return bearer.authenticate(request.http).then((principal) => {
+  return bearer.authenticate(request.context).then((principal) => {
     const agent = assertAgent(principal);
     if (!agent.scopes.includes(agentScope)) throw OAuthError.insufficientScope(agentScope);
     request.caller = agent;

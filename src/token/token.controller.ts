@@ -1,12 +1,11 @@
-import { HttpCode, Param, Post, Req } from '@nestjs/common';
-import type { Request } from 'express';
+import { type ExecutionContext, HttpCode, Param, Post } from '@nestjs/common';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
 import { ChecksOrigin, UsesCookies } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { GrantBody } from './grant.js';
 import { TokenEndpoint } from './token.endpoint.js';
-import { TOKEN_ERRORS } from './token-checks.js';
+import { Context, TOKEN_ERRORS } from './token-checks.js';
 import { TokenResponse, TokenRoute } from './token-response.js';
 
 /** The token endpoint of customers (protocol §4.1 to §4.3, §4.5, §4.7 and §4.8). */
@@ -25,8 +24,8 @@ export class TokenController {
     response: TokenResponse,
   })
   @HttpCode(200)
-  token(@Req() request: Request): Promise<TokenResponse> {
-    return this.endpoint.respond(request);
+  token(@Context() context: ExecutionContext): Promise<TokenResponse> {
+    return this.endpoint.respond(context);
   }
 
   @Post(':organization_id/:group_id/token')
@@ -54,10 +53,10 @@ export class TokenController {
   })
   @HttpCode(200)
   groupToken(
-    @Req() request: Request,
+    @Context() context: ExecutionContext,
     @Param('organization_id') organizationId: string,
     @Param('group_id') groupId: string,
   ): Promise<TokenResponse> {
-    return this.endpoint.respond(request, { group: { organizationId, groupId } });
+    return this.endpoint.respond(context, { group: { organizationId, groupId } });
   }
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit, party } from '../audit/audit.js';
-import { BearerAuthentication } from '../bearer/bearer-authentication.js';
+import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -28,7 +27,7 @@ import type { TokenResponse } from './token-response.js';
 export class TokenEndpoint implements TokenServices {
   constructor(
     readonly grants: GrantRegistry,
-    readonly bearer: BearerAuthentication,
+    readonly bearer: BearerAuthGuard,
     readonly registry: Registry,
     readonly limits: RateLimits,
     private readonly tokens: AccessTokens,
@@ -39,8 +38,8 @@ export class TokenEndpoint implements TokenServices {
     private readonly attempts: AttemptLimits,
   ) {}
 
-  async respond(http: Request, route?: TokenRouteParameters): Promise<TokenResponse> {
-    const request = new TokenRequest(http, route);
+  async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
+    const request = new TokenRequest(context, route);
     await runChecks(TOKEN_CHECKS, request, this);
     // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;

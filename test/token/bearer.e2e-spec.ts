@@ -1,5 +1,10 @@
+import { HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { AccessTokenModule } from '../../src/access-token/access-token.module.js';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
+import { BearerModule } from '../../src/bearer/bearer.module.js';
+import { BearerAuthGuard } from '../../src/bearer/bearer.strategy.js';
+import { AnyOrigin, ApiRoute, PublicController } from '../../src/public/grant.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -16,7 +21,22 @@ const TTL_SECONDS = 28_800;
 let agentToken: string;
 let customerToken: string;
 
-const service = useService();
+@PublicController('guarded')
+class GuardedController {
+  @Post()
+  @HttpCode(200)
+  @UseGuards(BearerAuthGuard)
+  @AnyOrigin()
+  @ApiRoute({ summary: 'Guarded', description: 'A route with the guard of passport alone.' })
+  respond(): object {
+    return {};
+  }
+}
+
+@Module({ imports: [AccessTokenModule, BearerModule], controllers: [GuardedController] })
+class GuardedModule {}
+
+const service = useService({ modules: [GuardedModule] });
 beforeAll(async () => {
   agentToken = await issueAgentToken(service);
   customerToken = (await service.post(TOKEN, cookieBody())).body.access_token;
@@ -78,6 +98,13 @@ describe('protocol §2.6: a bearer token', () => {
     expectInvalidToken(await send([header, header]));
     expectInvalidToken(await send([header, 'Authorization: Basic eDp5']));
     expectInvalidToken(await send(['Authorization: Basic eDp5', header]));
+  });
+
+  it('is refused with two Authorization headers by a route of an extension that uses the guard alone', async () => {
+    const header = `Authorization: Bearer ${agentToken}`;
+    const send = (headers: string[]) => exchange(service.url, rawRequest('POST /guarded', '{}', headers));
+    expect((await send([header])).status).toBe(200);
+    expectInvalidToken(await send([header, header]));
   });
 
   it('is not read from the body or the query', async () => {

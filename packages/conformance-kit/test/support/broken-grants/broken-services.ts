@@ -1,6 +1,6 @@
 import { IsString } from 'class-validator';
 import { GrantBody, type Principal } from 'customer-authorization-service/grant';
-import { BearerAuthentication } from '../../../../../src/bearer/bearer-authentication.js';
+import { BearerAuthGuard } from '../../../../../src/bearer/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/kit-registry.js';
@@ -56,7 +56,7 @@ const responding = (path: string, from: string | RegExp, to: string): Broken => 
   },
 });
 
-const { authenticate } = BearerAuthentication.prototype;
+const { authenticate } = BearerAuthGuard.prototype;
 /** Makes the service accept every caller as an agent. */
 const acceptingEveryCaller: Broken = {
   breakService: () => {
@@ -64,13 +64,13 @@ const acceptingEveryCaller: Broken = {
     const identity = { kind: 'agent', agentId: 'anybody', organizationId: OWN_ORGANIZATION, clientId: SITE } as const;
     const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, descent: () => '' };
     const principal: Principal = { ...identity, ...own };
-    BearerAuthentication.prototype.authenticate = async (request) => {
-      request.principal = principal;
+    BearerAuthGuard.prototype.authenticate = async (context) => {
+      context.switchToHttp().getRequest().user = principal;
       return principal;
     };
   },
   restore: () => {
-    BearerAuthentication.prototype.authenticate = authenticate;
+    BearerAuthGuard.prototype.authenticate = authenticate;
   },
 };
 

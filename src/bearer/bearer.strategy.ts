@@ -1,0 +1,83 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { AuthGuard, PassportStrategy } from '@nestjs/passport';
+import type { Request } from 'express';
+import { Strategy } from 'passport-http-bearer';
+import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import { inactiveToken } from '../access-token/inactive-reason.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { Descents } from './descents.js';
+import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
+import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
+
+/** Not the default name `bearer`, so that the strategy of an extension cannot replace this one. */
+const STRATEGY = 'customer-authorization-service';
+
+/**
+ * Finds the bearer token of a request. Passport knows one strategy of a name per process, and several applications may
+ * run in one process. So the strategy has no services, and `BearerAuthGuard` of the application verifies the token.
+ *
+ * passport-http-bearer would also accept a token in the body or the query. It finds none there, because Express parses
+ * neither (service-http-adapter.ts). The service never accepts a Personal Access Token (protocol §2.6). It uses the
+ * scheme `Basic`, under which passport-http-bearer finds no token.
+ */
+@Injectable()
+export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
+  validate(token: string): string {
+    return token;
+  }
+}
+
+/** Reads the `Authorization` header only (RFC 6750 §2.1), for all routes with a bearer token (protocol §2.6). */
+@Injectable()
+export class BearerAuthGuard extends AuthGuard(STRATEGY) {
+  constructor(
+    private readonly tokens: TokenInspection,
+    private readonly trustedIssuers: TrustedIssuerTokens,
+    private readonly descents: Descents,
+  ) {
+    super();
+  }
+
+  /** @throws OAuthError `invalid_token` */
+  async authenticate(context: ExecutionContext): Promise<Principal> {
+    await this.canActivate(context);
+    return context.switchToHttp().getRequest<Request>().user as Principal;
+  }
+
+  /** @throws OAuthError `invalid_token` */
+  override canActivate(context: ExecutionContext): ReturnType<CanActivate['canActivate']> {
+    const { authorization = [] } = context.switchToHttp().getRequest<Request>().headersDistinct;
+    if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
+    if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
+    return super.canActivate(context);
+  }
+
+  /** Passport calls it with the token that the strategy has found. The result becomes the `user` of the request. */
+  override handleRequest<User = Promise<Principal>>(error: unknown, token: string | false): User;
+  override async handleRequest(error: unknown, token: string | false): Promise<Principal> {
+    if (error) throw error;
+    if (!token) throw OAuthError.invalidToken('no bearer token in the Authorization header');
+    const issuer = this.trustedIssuers.issuerOf(token);
+    const caller = issuer ? this.trustedIssuers.verify(token, issuer) : this.verifyOwnToken(token);
+    return this.principalOf(await caller);
+  }
+
+  /** @param claims of a token that was verified already */
+  identify(request: Request, claims: AccessTokenClaims): Principal {
+    const principal = this.principalOf(callerOf(claims));
+    request.user = principal;
+    return principal;
+  }
+
+  private principalOf(caller: NamedCaller): Principal {
+    return Object.assign(caller, { descent: (of?: DescentCustomer) => this.descents.textOf(caller, of) });
+  }
+
+  private async verifyOwnToken(token: string): Promise<NamedCaller> {
+    const { claims, inactiveReason } = await this.tokens.inspect(token);
+    if (claims) requestContext.set({ clientId: claims.client_id, organizationId: claims.organization_id });
+    if (inactiveReason) throw inactiveToken(inactiveReason);
+    return callerOf(claims);
+  }
+}
