@@ -1,4 +1,5 @@
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import type { Request } from 'express';
 import { Strategy } from 'passport-http-bearer';
@@ -17,15 +18,24 @@ const STRATEGY = 'customer-authorization-service';
  * Finds the bearer token of a request. Passport knows one strategy of a name per process, and several applications may
  * run in one process. So the strategy has no services, and `BearerAuthGuard` of the application verifies the token.
  *
- * passport-http-bearer would also accept a token in the body or the query. It finds none there, because Express parses
- * neither (service-http-adapter.ts). The service never accepts a Personal Access Token (protocol §2.6). It uses the
- * scheme `Basic`, under which passport-http-bearer finds no token.
+ * passport-http-bearer would also accept a token in the body or the query, but it gets only the header. The service
+ * never accepts a Personal Access Token (protocol §2.6). It uses the scheme `Basic`, under which passport-http-bearer
+ * finds no token.
  */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
   validate(token: string): string {
     return token;
   }
+}
+
+/**
+ * What passport gets of a request. V8 frees what passport's functions refer to only when it marks the whole heap. For a
+ * whole request, this costs a quarter of the processor time of `info`.
+ */
+interface HeaderAlone {
+  headers: { authorization: string };
+  user?: Principal;
 }
 
 /** Reads the `Authorization` header only (RFC 6750 §2.1), for all routes with a bearer token (protocol §2.6). */
@@ -46,11 +56,15 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   }
 
   /** @throws OAuthError `invalid_token` */
-  override canActivate(context: ExecutionContext): ReturnType<CanActivate['canActivate']> {
-    const { authorization = [] } = context.switchToHttp().getRequest<Request>().headersDistinct;
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Request>();
+    const { authorization = [] } = request.headersDistinct;
     if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
     if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
-    return super.canActivate(context);
+    const header: HeaderAlone = { headers: { authorization: authorization[0] as string } };
+    await super.canActivate(new ExecutionContextHost([header, {}]));
+    request.user = header.user;
+    return true;
   }
 
   /** Passport calls it with the token that the strategy has found. The result becomes the `user` of the request. */
