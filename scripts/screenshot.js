@@ -27,11 +27,7 @@ const folder = process.argv[2];
 const data = mkdtempSync(join(tmpdir(), 'screenshot-'));
 const url = `http://localhost:${await freePort()}`;
 const service = startService();
-const browser = await chromium.launch({
-  executablePath: String(findChromium()),
-  chromiumSandbox: false,
-  args: ['--disable-gpu', '--disable-dev-shm-usage'],
-});
+const browser = await chromium.launch({ executablePath: String(findChromium()), chromiumSandbox: false });
 try {
   await untilReady();
   if (folder) mkdirSync(folder, { recursive: true });

@@ -45,9 +45,9 @@ function ofDebian(name, packages, find, alternative) {
 /** The path of mariadbd. */
 export const findMariadb = () => findProgram(['mariadbd'], SBIN);
 
-/** The path of a Chromium or Chrome. */
+/** The path of the Chromium without windows, which takes half of the processor time of the other one. */
 export const findChromium = () =>
-  process.env.TEST_CHROMIUM || findProgram(['chromium', 'chromium-browser', 'google-chrome']);
+  process.env.TEST_CHROMIUM || findProgram(['chromium-headless-shell', 'chrome-headless-shell']);
 
 /** The path of a Firefox. */
 export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firefox-esr', 'firefox']);
@@ -74,7 +74,12 @@ export const MARIADB = ofDebian(
   findMariadb,
   'TEST_DATABASE_URL=mariadb://USER:PASSWORD@HOST:PORT/  (an account that may create databases)',
 );
-export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
+export const CHROMIUM = ofDebian(
+  'Chromium',
+  ['chromium-headless-shell'],
+  findChromium,
+  'TEST_CHROMIUM=/path/to/chrome-headless-shell',
+);
 export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
 export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
 export const MARIADB_BACKUP = ofDebian('MariaDB backup', ['mariadb-backup', 'mariadb-client'], () =>

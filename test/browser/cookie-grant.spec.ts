@@ -294,16 +294,6 @@ describe('a browser that blocks third-party cookies', () => {
     expect(await entityId(browser)).not.toBe(await entityId(browser));
     expect(await browser.cookies()).toEqual([]);
   });
-
-  it.runIf(BROWSER_NAME === 'chromium')('is one customer per site by default in Chromium', async () => {
-    current = partitioned;
-    const browser = await open('blocked');
-    const onAcme = await entityId(browser);
-    const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
-    expect(onWidget).not.toBe(onAcme);
-    expect(await entityId(browser)).toBe(onAcme);
-    expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
-  });
 });
 
 /** The browsers that store cookies without `Partitioned` on a page of another site. */

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, firefox, type LaunchOptions } from 'playwright-core';
 
 /** The browser that the vitest project tests: `chromium` or `firefox`. */
@@ -7,9 +5,10 @@ export const BROWSER_NAME = process.env.TEST_BROWSER === 'firefox' ? 'firefox' :
 
 /**
  * Which third-party cookies the browser sends:
- * - `default`: those of a newly installed browser. Firefox stores all of them per site of the page.
+ * - `default`: those of a newly installed browser. Firefox stores all of them per site of the page, Chromium those with
+ *   `Partitioned`.
  * - `allowed`: all of them, to all sites.
- * - `blocked`: none, as a setting of the user. Chromium still sends cookies with `Partitioned`, Firefox does not.
+ * - `blocked`: none, as a setting of the user. Chromium still sends cookies with `Partitioned`, as by default.
  */
 export type ThirdPartyCookies = 'default' | 'allowed' | 'blocked';
 
@@ -21,28 +20,22 @@ export interface BrowserLaunchOptions {
   colorScheme?: 'light' | 'dark';
 }
 
-/** `profile.cookie_controls_mode` of Chromium, and `network.cookie.cookieBehavior` of Firefox. */
-const COOKIE_CONTROLS_MODES = { default: undefined, allowed: 0, blocked: 1 };
+/** `network.cookie.cookieBehavior` of Firefox. */
 const COOKIE_BEHAVIORS = { default: 5, allowed: 0, blocked: 1 };
 
-/** Replaces the list of playwright. */
+/**
+ * Replaces the list of playwright: what changes requests, their interception, and the window. Without partitions of the
+ * storage, which playwright switches off, Chromium blocks no cookies.
+ */
 const DISABLED_FEATURES = [
-  // Renderers that each window or page starts in addition. They double the processor time of a page.
-  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'SpareRendererForSitePerProcess'],
-  // What playwright disables: changes of requests, of their interception, and of the window.
-  ...['HttpsUpgrades', 'BlockOriginHeaderModificationOnRedirect', 'AvoidCorsURLLoaderRestartOnRedirect'],
-  ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'PaintHolding', 'Translate'],
-  ...['AimEnabled', 'DialMediaRouteProvider', 'GlobalMediaControls', 'LensOverlay', 'MediaRouter'],
-  ...['NetworkTimeServiceQuerying', 'OptimizationHints', 'ThirdPartyStoragePartitioning'],
+  ...['AvoidCorsURLLoaderRestartOnRedirect', 'AvoidUnnecessaryBeforeUnloadCheckSync'],
+  ...['BlockOriginHeaderModificationOnRedirect', 'PaintHolding'],
 ];
 
 /** `layout.css.prefers-color-scheme.content-override` of Firefox. */
 const COLOR_SCHEMES = { dark: 0, light: 1 };
 
-/**
- * Starts the browser. Each `newContext({ ignoreHTTPSErrors: true })` has cookies of its own. The contexts of Chromium
- * block third-party cookies as incognito windows do.
- */
+/** Starts the browser. Each `newContext({ ignoreHTTPSErrors: true })` has cookies of its own. */
 export function launchBrowser(options: BrowserLaunchOptions = {}): Promise<Browser> {
   return BROWSER_NAME === 'firefox'
     ? firefox.launch(firefoxOptions(options))
@@ -54,23 +47,17 @@ export function launchProfile(folder: string, options: BrowserLaunchOptions = {}
   if (BROWSER_NAME === 'firefox') {
     return firefox.launchPersistentContext(folder, { ...firefoxOptions(options), ignoreHTTPSErrors: true });
   }
-  const { thirdPartyCookies = 'default' } = options;
-  const settings = join(folder, 'Default');
-  if (mkdirSync(settings, { recursive: true }) !== undefined) {
-    const preferences = { profile: { cookie_controls_mode: COOKIE_CONTROLS_MODES[thirdPartyCookies] } };
-    writeFileSync(join(settings, 'Preferences'), JSON.stringify(preferences));
-  }
   return chromium.launchPersistentContext(folder, { ...chromiumOptions(options), ignoreHTTPSErrors: true });
 }
 
-function chromiumOptions({ httpsPort }: BrowserLaunchOptions): LaunchOptions {
+function chromiumOptions({ httpsPort, thirdPartyCookies }: BrowserLaunchOptions): LaunchOptions {
   return {
     executablePath: process.env.TEST_CHROMIUM as string,
     chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
     args: [
-      ...['--disable-gpu', '--disable-quic', '--disable-sync', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update'],
+      '--renderer-process-limit=1', // pages of one site share a process
       `--disable-features=${DISABLED_FEATURES.join()}`,
+      ...(thirdPartyCookies === 'allowed' ? [] : ['--test-third-party-cookie-phaseout']),
       ...(httpsPort ? [`--host-resolver-rules=MAP * 127.0.0.1:${httpsPort}`] : []),
     ],
   };

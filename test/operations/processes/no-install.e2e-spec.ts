@@ -14,7 +14,9 @@ describe('--no-install', () => {
     const { code, stdout, stderr } = await run('test.js', '--no-install', 'test/identity/uuid.spec.ts');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('npm test needs programs that this machine does not have, and --no-install forbids');
-    expect(stderr).toContain('Chromium: apt-get update && apt-get install -y --no-install-recommends chromium\n');
+    expect(stderr).toContain(
+      'Chromium: apt-get update && apt-get install -y --no-install-recommends chromium-headless-shell\n',
+    );
     expect(stderr).toContain('or set TEST_CHROMIUM=');
     expect(stderr).toContain(
       'Redis server: apt-get update && apt-get install -y --no-install-recommends redis-server\n',
