@@ -58,20 +58,20 @@ export interface ObjectSchema extends Schema {
   required?: string[];
 }
 
-/** The schemas of classes, because the documents of both ports describe the same classes. */
-const schemas = new WeakMap<Type<object>, ObjectSchema>();
+/** The documents of both ports describe the same classes. */
+const schemasOfClasses = new WeakMap<Type<object>, ObjectSchema>();
 
-/** The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. */
+/** The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. Shared: do not change it. */
 export function schemaOf(type: Type<object>): ObjectSchema {
-  const known = schemas.get(type);
+  const known = schemasOfClasses.get(type);
   if (known) return known;
   const schema = schemaOfRules(type);
-  schemas.set(type, schema);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const { description, example } = apiPropertyOf(type, name) ?? {};
     if (description !== undefined) property.description = description;
     if (example !== undefined) property.examples = [example];
   }
+  schemasOfClasses.set(type, schema);
   return schema;
 }
 

@@ -69,5 +69,8 @@ export function sqliteConnection<Connection>({ driver }: DataSource): Connection
   return (driver as unknown as { databaseConnection: Connection }).databaseConnection;
 }
 
+/** The context that a guard gets, for arguments of one's own. */
+export { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+
 /** The classes of `@Type`. */
 export const transformerMetadata = defaultMetadataStorage;

@@ -68,6 +68,11 @@ describe('a private member of a package', () => {
     expect(layer?.route?.methods).toEqual({ get: true });
   });
 
+  it('is the context of a guard of Nest', () => {
+    const request = {};
+    expect(new privateMembers.ExecutionContextHost([request]).switchToHttp().getRequest()).toBe(request);
+  });
+
   it('is the state of a pool of mysql2', () => {
     const pool = mysql.createPool({ host: '127.0.0.1', port: 1, connectionLimit: 1 });
     expect(privateMembers.poolState(pool)).toEqual({ limit: 1, inUse: 0, idle: 0, waiting: 0 });

@@ -1,15 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
 import { Database } from 'customer-authorization-service/grant';
 import { request, type TestResponse } from './http-client.js';
+import { REQUEST_START } from './response-recorder.js';
 import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
 import type { TestService } from './test-service.js';
 
 export const REQUESTS_PER_RACE = 20;
 /** Within this time a service in another process reads the headers of all requests of a race. */
 export const RACE_START_MS = 200;
+const RACE_HEADER = 'x-race';
 
 /** Sends the same request many times, to the services in turn, as `raceOfBodies` does. */
 export function race(
@@ -32,7 +35,8 @@ export function raceOfBodies(
   texts: string[],
   headers: Record<string, string> = {},
 ): Promise<TestResponse[]> {
-  const started = arrival(services, texts.length);
+  const raceId = randomUUID();
+  const started = arrival(raceId, texts.length);
   const send = (text: string, index: number) => {
     const { url } = services[index % services.length] as { url: string };
     const body = new ReadableStream({
@@ -43,26 +47,27 @@ export function raceOfBodies(
         stream.close();
       },
     });
-    return request(url + path, { method: 'POST', headers, body, duplex: 'half' });
+    return request(url + path, {
+      method: 'POST',
+      headers: { ...headers, [RACE_HEADER]: raceId },
+      body,
+      duplex: 'half',
+    });
   };
   return Promise.all(texts.map(send));
 }
 
-/** Node tells it of each request whose headers a server of this process has read. */
-const REQUESTS = 'http.server.request.start';
-
-/** Resolves when the services have read the headers of so many requests, at the latest after `RACE_START_MS`. */
-async function arrival(services: { url: string }[], count: number): Promise<void> {
-  const ports = services.map(({ url }) => Number(new URL(url).port));
-  const limit = new AbortController();
+/** Resolves when services of this process have read the headers of so many requests of a race, or after `RACE_START_MS`. */
+async function arrival(raceId: string, count: number): Promise<void> {
+  const allArrived = new AbortController();
   let arrivedCount = 0;
   const onRequest = (message: unknown) => {
     const { request } = message as { request: IncomingMessage };
-    if (ports.includes(request.socket.localPort ?? 0) && ++arrivedCount === count) limit.abort();
+    if (request.headers[RACE_HEADER] === raceId && ++arrivedCount === count) allArrived.abort();
   };
-  subscribe(REQUESTS, onRequest);
-  await sleep(RACE_START_MS, undefined, { signal: limit.signal }).catch(() => undefined);
-  unsubscribe(REQUESTS, onRequest);
+  subscribe(REQUEST_START, onRequest);
+  await sleep(RACE_START_MS, undefined, { signal: allArrived.signal }).catch(() => undefined);
+  unsubscribe(REQUEST_START, onRequest);
 }
 
 /** The methods of `Database` that send one statement. `executeIdempotent` calls `execute`. */

@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Method, replaceMethod } from './shared-patch.js';
 import type { TestService } from './test-service.js';
 
-const REQUEST_START = 'http.server.request.start';
+/** Node publishes this event for each request whose headers a server of this process has read. */
+export const REQUEST_START = 'http.server.request.start';
 
 /**
  * Runs work, and returns the bodies of the responses that a service sent to any HTTP client meanwhile, and the bearer

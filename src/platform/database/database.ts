@@ -24,7 +24,7 @@ import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStat
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /** One for the process, because on Node 20 each further storage makes every promise slower, also after its last use. */
-const currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
+const currentTransaction = new AsyncLocalStorage<{ database: Database; isRunning: boolean }>();
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. If all
@@ -196,7 +196,7 @@ export class Database {
     return this.sendWithRetries('BEGIN … COMMIT', async () => {
       const remaining = until - performance.now();
       if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
-      const state = { isRunning: true };
+      const state = { database: this, isRunning: true };
       const run = (manager: EntityManager) => currentTransaction.run(state, () => work(manager));
       return this.client.transaction(run, remaining).finally(() => {
         state.isRunning = false;
@@ -211,7 +211,8 @@ export class Database {
 
   /** Such a write would not be a part of the transaction, and could wait for its locks for ever. */
   private assertOutsideOfTransaction(): void {
-    if (currentTransaction.getStore()?.isRunning)
+    const current = currentTransaction.getStore();
+    if (current?.database === this && current.isRunning)
       throw new Error('a write inside of a transaction must use the manager of the transaction');
   }
 

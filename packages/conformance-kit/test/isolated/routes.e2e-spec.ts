@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Module } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
+import { IS_NIGHTLY } from '../../../../test/nightly.js';
 import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../../test/support/device-extension.js';
 import { describeGrant } from '../../src/describe-grant.js';
 import { applicableRouteRules, describeRoute } from '../../src/routes/describe-route.js';
@@ -23,7 +24,7 @@ import { failuresOfRoute } from '../support/failures-of.js';
 
 describe('the conformance kit detects a route that', () => {
   it.each(BROKEN_ROUTES)('%s', async (_description, name, kit, rule, failure, interception) => {
-    const failures = await failuresOfRoute(name, kit, { rule, interception });
+    const failures = await failuresOfRoute(name, kit, { rule: IS_NIGHTLY ? '' : rule, interception });
     expect(Object.entries(failures)).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
   });
 

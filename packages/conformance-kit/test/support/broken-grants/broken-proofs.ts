@@ -42,7 +42,7 @@ const ROWS: Row[] = [
   ['resets the attempts after a while', 'after the deletion', /^a used proof; keep the row that records its use until/],
 ];
 
-/** Grants whose proofs, or the rows about them, violate a rule. Only this rule detects the violation. */
+/** Grants whose proofs, or the rows about them, violate a rule. */
 export const BROKEN_PROOFS: BrokenCase[] = [
   ...ROWS.map(([mistake, rule, failure]) => ({ description: mistake, ...passGrant(mistake), rule, failure })),
   {

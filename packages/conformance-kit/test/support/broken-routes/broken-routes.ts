@@ -109,7 +109,7 @@ const rejecting: RouteKit = {
   valid: () => ({ body: { code: '000000' } }),
 };
 
-/** Only the named rule detects the violation. Each rule for routes has a case. */
+/** Each rule for routes has a case. In the nightly tests, only the named rule may detect the mistake. */
 export const BROKEN_ROUTES: BrokenRoute[] = [
   ...served(APPROVE, approvalRoute(), [
     ['admits every origin', 'registered origins', /^https:\/\/evil\.example: has Access-Control-Allow/, withWildcard],
