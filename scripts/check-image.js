@@ -30,7 +30,7 @@ try {
   checkFiles(image.container.root);
   await checkService(image.container);
   const megabytes = execFileSync('du', ['-sm', image.container.root], { encoding: 'utf8' }).split('\t')[0];
-  console.log(`the image has ${megabytes} MB in addition to Node`);
+  console.log(`passed: the image has ${megabytes} MB in addition to Node`);
 } finally {
   image.remove();
 }
