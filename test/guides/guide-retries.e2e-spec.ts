@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { loadExample } from '../support/load-example.js';
 import { read } from '../support/project-files.js';
@@ -48,12 +49,15 @@ describe('fetch-with-retries.js', () => {
   });
 
   it('repeats a request after a timeout, and limits the second attempt to the rest of the longest wait', async () => {
+    const server = await startScriptedServer(['silent', 200]);
     const limits = vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce((limitMs) => {
       const controller = new AbortController();
-      setTimeout(() => controller.abort(new Error('timeout')), limitMs);
+      setTimeout(async () => {
+        while (server.requests() === 0) await setImmediate();
+        controller.abort(new Error('timeout'));
+      }, limitMs);
       return controller.signal;
     });
-    const server = await startScriptedServer(['silent', 200]);
     expect((await fetchWithRetries(server.url, { method: 'POST', body: '{}' })).status).toBe(200);
     const [first, second] = limits.mock.calls.flat() as [number, number];
     expect([first, server.requests()]).toEqual([TIMEOUT_MS, 2]);
