@@ -30,8 +30,8 @@ export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
 }
 
 /**
- * The part of a request that passport gets. V8 does not free the objects that passport's functions refer to until it marks
- * the whole heap (docs/performance.md).
+ * The part of a request that passport gets. V8 does not free the objects that passport's functions refer to until it
+ * marks the whole heap (docs/performance.md).
  */
 interface PassportRequest {
   headers: { authorization: string };

@@ -61,7 +61,10 @@ export interface ObjectSchema extends Schema {
 /** The documents of both ports describe the same classes. */
 const schemasOfClasses = new WeakMap<Type<object>, ObjectSchema>();
 
-/** The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. Shared: do not change it. */
+/**
+ * The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. All
+ * documents share it, so do not change it.
+ */
 export function schemaOf(type: Type<object>): ObjectSchema {
   const known = schemasOfClasses.get(type);
   if (known) return known;

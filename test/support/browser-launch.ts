@@ -5,8 +5,8 @@ export const BROWSER_NAME = process.env.TEST_BROWSER === 'firefox' ? 'firefox' :
 
 /**
  * Which third-party cookies the browser sends:
- * - `default`: those of a newly installed browser. Firefox stores all of them per site of the page, Chromium those with
- *   `Partitioned`.
+ * - `default`: those of a newly installed Firefox, which stores all of them per site of the page, and those of an
+ *   incognito window of Chromium, which sends cookies with `Partitioned` only.
  * - `allowed`: all of them, to all sites.
  * - `blocked`: none, as a setting of the user. Chromium still sends cookies with `Partitioned`, as by default.
  */
