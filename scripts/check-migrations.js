@@ -15,7 +15,7 @@ import { DataSource } from 'typeorm';
 /** @typedef {import('typeorm').Table} Table */
 
 /** The timestamps of the migrations of 1.0.0 are lower. */
-const FIRST_LATER_TIMESTAMP_MS = 1_796_100_001_000;
+const FIRST_LATER_TIMESTAMP_MS = 1_795_000_001_000;
 
 /**
  * @param {(new () => Migration)[]} migrations oldest first

@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables } from './schema.js';
 
-export class Consent1796100000006 extends CreateTables {
+export class Consent1795000000006 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'consent',

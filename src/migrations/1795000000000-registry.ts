@@ -1,7 +1,7 @@
 import type { QueryRunner, TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-export class Registry1796100000000 extends CreateTables {
+export class Registry1795000000000 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'organization',

@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-export class OneTimeCode1796100000004 extends CreateTables {
+export class OneTimeCode1795000000004 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'one_time_code',

@@ -1,7 +1,7 @@
 import type { QueryRunner, TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-export class AccessToken1796100000001 extends CreateTables {
+export class AccessToken1795000000001 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'revocation',

@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
-export class RefreshToken1796100000005 extends CreateTables {
+export class RefreshToken1795000000005 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'refresh_family',

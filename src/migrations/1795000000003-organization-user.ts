@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
-export class OrganizationUser1796100000003 extends CreateTables {
+export class OrganizationUser1795000000003 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'organization_user',

@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
-export class Identity1796100000002 extends CreateTables {
+export class Identity1795000000002 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'customer',

@@ -1,7 +1,7 @@
 import type { TableOptions } from 'typeorm';
 import { type Columns, CreateTables, expiryIndex } from './schema.js';
 
-export class UsedAssertion1796100000007 extends CreateTables {
+export class UsedAssertion1795000000007 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'used_assertion',
