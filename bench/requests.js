@@ -2,8 +2,8 @@
 /** The requests of a benchmark: their bytes, and the order of a round. */
 import { CLIENT } from './site.js';
 
-/** More exchanges than a server does in one round. Each needs its own transfer token or refresh token. */
-const EXCHANGE_COUNT = 15_000;
+/** The requests of a round that succeed once. Each needs a token of its own, so their rounds are short. */
+export const SINGLE_USE = { count: 30_000, seconds: 2 };
 /** The first token of each round comes so many tokens later, when the service has forgotten those of the round before. */
 const NEW_TOKENS_PER_ROUND_COUNT = 5_714;
 
@@ -38,7 +38,7 @@ export function get(path, header) {
  */
 export function newRequests(request) {
   let sent = 0;
-  return () => Array.from({ length: EXCHANGE_COUNT }, () => request(++sent));
+  return () => Array.from({ length: SINGLE_USE.count }, () => request(++sent));
 }
 
 /** The same requests in each round, from another one on. @param {string[]} requests */

@@ -1,5 +1,5 @@
 // @ts-check
-import { get, inNewOrder, json, newRequests, token } from './requests.js';
+import { get, inNewOrder, json, newRequests, SINGLE_USE, token } from './requests.js';
 import {
   CLIENT,
   CODE_VERIFIER,
@@ -48,6 +48,7 @@ const ORDER = [
  * @property {string} name
  * @property {boolean} [management] whether it is on the management port
  * @property {() => string[]} requests the bytes of the requests of the next round
+ * @property {number} [maxSeconds] the longest round for which there are requests
  */
 
 /**
@@ -122,7 +123,11 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
       management: name === 'introspection',
       requests: inNewOrder(requests),
     })),
-    ...Object.entries(single).map(([name, request]) => ({ name, requests: newRequests(request) })),
+    ...Object.entries(single).map(([name, request]) => ({
+      name,
+      requests: newRequests(request),
+      maxSeconds: SINGLE_USE.seconds,
+    })),
   ].toSorted((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 }
 

@@ -12,6 +12,7 @@ import { describeRun } from './figures.js';
 import { againAfterFailure, measure, median, medians } from './measure.js';
 import { peers } from './peers.js';
 import { report } from './report.js';
+import { SINGLE_USE } from './requests.js';
 import { assertSameResponses } from './responses.js';
 import { routesOf } from './routes.js';
 import { memory, SERVICE } from './server.js';
@@ -27,8 +28,8 @@ import {
 
 const ROUND_COUNT = 5;
 const START_COUNT = 5;
-/** Enough for 14 rounds of single-use tokens (requests.js). */
-const CUSTOMER_COUNT = 210_000;
+/** Enough for 14 rounds: of both servers, with warm-up and repetition. */
+const CUSTOMER_COUNT = 14 * SINGLE_USE.count;
 /** The callers of `external_id` (routes.js). */
 const USER_COUNT = 20_000;
 const WARM_UP_SECONDS = 3;
@@ -100,8 +101,9 @@ async function run({ connection, pid, environment, start }) {
   }
 
   /** @param {import('./server.js').Server} server @param {import('./routes.js').Route} route @param {number} seconds */
-  function measureRound(server, { name, requests, management }, seconds) {
+  function measureRound(server, { name, requests, management, maxSeconds }, seconds) {
     const port = management ? server.managementPort : server.port;
-    return againAfterFailure(name, () => measure(server, { pid, connection }, { port, requests: requests(), seconds }));
+    const work = () => ({ port, requests: requests(), seconds: Math.min(seconds, maxSeconds ?? seconds) });
+    return againAfterFailure(name, () => measure(server, { pid, connection }, work()));
   }
 }

@@ -6,7 +6,6 @@
  * loop of each process. Exits with 1 if a response is wrong or has no explanation. SOAK_RATE is the number of
  * operations per second (150). `--save` writes the figures to docs/performance.md and draws docs/soak.svg.
  */
-import { isSaving } from './figures.js';
 import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
 import { Agents } from './soak/agents.js';
@@ -22,8 +21,6 @@ import { soakEnvironment } from './soak/site.js';
 const DURATION_MINUTES = Number(process.env.SOAK_MINUTES ?? 30);
 const OPERATIONS_PER_SECOND_COUNT = Number(process.env.SOAK_RATE ?? 150);
 const PROCESS_COUNT = 2;
-
-const options = { save: isSaving() };
 
 await withSetup('256M', async (setup) => {
   setup.connection.destroy(); // it would not survive the crash
@@ -51,6 +48,6 @@ await withSetup('256M', async (setup) => {
   const durationMs = now();
 
   const causes = await records.causes(pods.all.map(({ server }) => server.log));
-  const isGood = report({ durationMs, pods: pods.all, records, events, causes, caller }, options);
+  const isGood = report({ durationMs, pods: pods.all, records, events, causes, caller });
   if (!isGood) process.exitCode = 1;
 });

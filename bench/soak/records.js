@@ -65,11 +65,12 @@ export class Records {
   }
 
   /**
-   * The number of 503 responses between two moments, and the moment of the last one. @param {number} from @param
-   * {number} to
+   * The number of 503 responses between two moments, and the moment of the last one.
+   *
+   * @param {number} from @param {number} to
    */
   unavailable(from, to) {
-    const those = this.#failures.filter((each) => each.status === 503 && each.to >= from && each.from <= to);
+    const those = this.#failures.filter((each) => each.status === 503 && each.to >= from && each.to < to);
     return { count: those.length, last: Math.max(from, ...those.map((each) => each.to)) };
   }
 

@@ -1,10 +1,10 @@
 // @ts-check
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isSaving, markdownTable, saveFigures } from '../figures.js';
 import { drawSoak } from './draw.js';
 
-const DOCS = join(import.meta.dirname, '../../docs');
-const FIGURES = /(?<=<!-- figures of the soak -->\n)(?:.|\n)*(?=<!-- end of the figures -->)/;
+const DRAWING = join(import.meta.dirname, '../../docs/soak.svg');
 
 /**
  * @typedef {object} Soak
@@ -14,31 +14,25 @@ const FIGURES = /(?<=<!-- figures of the soak -->\n)(?:.|\n)*(?=<!-- end of the 
  * @property {import('./events.js').Event[]} events
  * @property {import('./records.js').Cause[]} causes
  * @property {import('./caller.js').Caller} caller
- *
- * @typedef {Record<string, string | number>[]} Table
  */
 
 /**
- * Prints the figures, and saves them if wanted.
+ * Prints the figures, and with `--save` saves them.
  *
- * @param {Soak} soak @param {{ save?: boolean | undefined }} options
+ * @param {Soak} soak
  * @returns {boolean} whether no response is wrong and each error response has an explanation
  */
-export function report(soak, { save }) {
+export function report(soak) {
   const { wrong } = soak.records;
-  const tables = [eventRows(soak), causeRows(soak), operationRows(soak), processRows(soak)];
-  for (const rows of tables) console.table(rows);
+  const [events, processes] = [eventRows(soak), processRows(soak)];
+  for (const rows of [events, causeRows(soak), operationRows(soak), processes]) console.table(rows);
   const sentence = summary(soak);
   console.log(sentence);
   for (const each of wrong.slice(0, 20)) console.error(`wrong: ${each}`);
-  if (save) {
-    const path = join(DOCS, 'performance.md');
-    const figures = [wrapped(sentence), '![Memory and event loop of each process](soak.svg)', ...tables.map(markdown)];
-    writeFileSync(
-      path,
-      readFileSync(path, 'utf8').replace(FIGURES, () => `\n${figures.join('\n\n')}\n\n`),
-    );
-    writeFileSync(join(DOCS, 'soak.svg'), drawSoak(soak));
+  if (isSaving()) {
+    const drawing = '![Memory and event loop of each process](soak.svg)';
+    saveFigures('soak', [sentence, drawing, markdownTable(events), markdownTable(processes)]);
+    writeFileSync(DRAWING, drawSoak(soak));
   }
   return wrong.length === 0 && unexplained(soak) === 0;
 }
@@ -69,21 +63,21 @@ function total(counted) {
   return counted.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** @param {Soak} soak @returns {Table} */
+/** @param {Soak} soak */
 function eventRows({ events, records, durationMs }) {
-  return events.map(({ name, from, to }, index) => {
+  const rows = events.map(({ name, from, to }, index) => {
     const { count, last } = records.unavailable(from, events[index + 1]?.from ?? durationMs);
-    return {
-      event: name,
-      'begins after s': Math.round(from / 1000),
+    const row = {
       'takes s': Number(((to - from) / 1000).toFixed(1)),
       '503 responses': count,
-      'last 503 after s': count === 0 ? '' : Number(((last - from) / 1000).toFixed(1)),
+      'last 503 after s': count === 0 ? undefined : Number(((last - from) / 1000).toFixed(1)),
     };
+    return [`${name}, after ${Math.round(from / 1000)} s`, row];
   });
+  return Object.fromEntries(rows);
 }
 
-/** @param {Soak} soak @returns {Table} */
+/** @param {Soak} soak */
 function causeRows({ causes }) {
   const sorted = causes.toSorted((a, b) => b.count - a.count);
   return sorted.map(({ count, route, status, error, reason, explanation }) => {
@@ -91,31 +85,27 @@ function causeRows({ causes }) {
   });
 }
 
-/** @param {Soak} soak @returns {Table} */
+/** @param {Soak} soak */
 function operationRows({ records }) {
-  return [...records.operations].sort().map(([operation, { requests, succeeded, expected, durations }]) => {
+  const rows = [...records.operations].sort().map(([operation, { requests, succeeded, expected, durations }]) => {
     const sorted = durations.toSorted((a, b) => a - b);
     const quantile = (/** @type {number} */ part) => Number((sorted[Math.floor(part * sorted.length)] ?? 0).toFixed(1));
-    return {
+    return [
       operation,
-      requests,
-      succeeded,
-      'wanted errors': expected,
-      'p50 ms': quantile(0.5),
-      'p99 ms': quantile(0.99),
-    };
+      { requests, succeeded, 'wanted errors': expected, 'p50 ms': quantile(0.5), 'p99 ms': quantile(0.99) },
+    ];
   });
+  return Object.fromEntries(rows);
 }
 
-/** @param {Soak} soak @returns {Table} */
+/** @param {Soak} soak */
 function processRows({ pods }) {
-  return pods.map(({ name, samples }) => {
+  const rows = pods.map(({ name, samples }) => {
     const median = (/** @type {import('./pods.js').Sample[]} */ of) =>
       Math.round(of.map(({ rssMb }) => rssMb).sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0);
     const most = (/** @type {'rssMb' | 'heapMb' | 'lagMs'} */ what) =>
       Math.round(Math.max(...samples.map((sample) => sample[what])));
-    return {
-      process: name,
+    const row = {
       seconds: samples.length,
       'RSS MB, median of the first minute': median(samples.slice(0, 60)),
       'of the last minute': median(samples.slice(-60)),
@@ -123,25 +113,9 @@ function processRows({ pods }) {
       'most heap MB': most('heapMb'),
       'longest lag ms': most('lagMs'),
     };
+    return [name, row];
   });
-}
-
-/** @param {Table} rows */
-function markdown(rows) {
-  const names = Object.keys(rows[0] ?? {});
-  const line = (/** @type {(string | number)[]} */ cells) => `| ${cells.join(' | ')} |`;
-  const cells = (/** @type {Table[number]} */ row) =>
-    names.map((name) =>
-      String(row[name] ?? '')
-        .replaceAll('|', '\\|')
-        .replaceAll('<', '\\<'),
-    );
-  return [line(names), `|${names.map(() => '---').join('|')}|`, ...rows.map((row) => line(cells(row)))].join('\n');
-}
-
-/** Breaks a text into lines of at most 120 characters. @param {string} text */
-function wrapped(text) {
-  return text.replace(/(.{1,120})( |$)/g, '$1\n').trimEnd();
+  return Object.fromEntries(rows);
 }
 
 /** @param {number} value */
