@@ -5,7 +5,7 @@ import { TokenVerifierError } from './errors.js';
 const MAX_TOKEN_CHARACTERS = 8_192;
 const ACCESS_TOKEN = /^(?:[A-Za-z0-9-]{1,16}:)?([\w-]+\.[\w-]+\.([\w-]+))$/;
 /** A transfer token, an authorization code or a refresh token. */
-const OPAQUE_TOKEN = /^(?:[A-Za-z0-9-]{1,16}:)?[\w-]{43}$/;
+const OPAQUE_TOKEN = /^(?:[A-Za-z0-9-]{1,16}:)?(?:[\w-]{22}\.)?[\w-]{43}$/;
 /** 64 bytes in base64url have unused bits at the end. They must be 0, so that a token has one form. */
 const CANONICAL_SIGNATURE = /^[\w-]{85}[AQgw]$/;
 

@@ -35,6 +35,7 @@ describe('the form of a token', () => {
     [`eu%3A${JWS}`, 'percent_encoded'],
     [`eu%3a${JWS}`, 'percent_encoded'],
     [`eu:${'a'.repeat(43)}`, 'not_an_access_token'],
+    [`eu:${'f'.repeat(22)}.${'r'.repeat(43)}`, 'not_an_access_token'],
     [`${HEADER}.${PAYLOAD}.${SIGNATURE}A`, 'invalid_signature'],
     [`${HEADER}.${PAYLOAD}.${SIGNATURE.slice(0, -1)}x`, 'invalid_signature'],
   ])('is not %j', (token, code) => {
