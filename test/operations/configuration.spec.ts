@@ -151,6 +151,18 @@ describe('protocol §9.4: configuration', () => {
     }
   });
 
+  it.each(['MARKED', '{}', '[null]', '[7]', '["MARKED"]', '[{}]'])(
+    'names TRUSTED_AGENT_ISSUERS in each violation of its rules, in production too: %s',
+    (TRUSTED_AGENT_ISSUERS) => {
+      const production = { NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+      for (const environment of [{}, production]) {
+        const violations = violationsOf({ ...environment, TRUSTED_AGENT_ISSUERS });
+        expect(violations).not.toEqual([]);
+        for (const violation of violations) expect(violation).toMatch(/^TRUSTED_AGENT_ISSUERS\b/);
+      }
+    },
+  );
+
   it('rejects a missing certificate authority file', () => {
     const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
     const with_ = (path: string) =>

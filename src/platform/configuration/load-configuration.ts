@@ -118,7 +118,7 @@ function conflictsIn(configuration: Configuration): string[] {
   return [
     production && !isConfidential(AUTH_URL) && 'AUTH_URL: must be https in production',
     production &&
-      !issuers.every(({ jwks_uri }) => isConfidential(jwks_uri)) &&
+      !issuers.every((issuer) => isConfidential(issuer?.jwks_uri)) && // the rule of the variable reports null
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
     production &&
       TRY_IT === true &&
