@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * `npm run screenshot`: runs `npm start` in an empty folder, follows the try-it page in Chromium, and writes
+ * `node scripts/screenshot.js`: runs `npm start` in an empty folder, follows the try-it page in Chromium, and writes
  * docs/try-it.png. With a folder as argument, it also writes all pages in light and dark mode and in 320 px there.
  */
 import { spawn } from 'node:child_process';
