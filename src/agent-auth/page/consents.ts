@@ -1,15 +1,21 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { Column, Entity, type EntityManager, Not, PrimaryColumn } from 'typeorm';
+import { Column, Entity, type EntityManager, In, Not, PrimaryColumn } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { RegistryTransactions } from '../../registry/registry-transactions.js';
+import { clientResource } from '../../registry/resources/client.resource.js';
 
-/** Ends when the agent moves to another organization or gets a new password, but not with a change of its scopes. */
+/**
+ * Ends when the client is deleted, or when the agent moves to another organization or gets a new password, but not with a
+ * change of the agent's scopes.
+ */
 @Entity('consent')
 export class Consent {
   @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
@@ -47,17 +53,23 @@ export class Consents implements OnModuleInit {
   constructor(
     private readonly database: Database,
     private readonly agents: Agents,
+    private readonly registryTransactions: RegistryTransactions,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, manager) => {
-      const work = async (each: EntityManager) => {
+    this.agents.onRevocation((agentIds, manager) =>
+      this.inTransaction(manager, async (each) => {
         for (const id of agentIds) await this.deleteEnded(id, each);
-      };
-      await (manager ? work(manager) : this.database.transaction(work));
-    });
+      }),
+    );
+    // otherwise a new client with the id of a deleted one would have its consents
+    this.registryTransactions.registerRevoker(clientResource, (clientIds, manager) =>
+      this.inTransaction(manager, async (each) => {
+        for (const some of portionsOf(clientIds)) await each.delete(Consent, { clientId: In(some) });
+      }),
+    );
   }
 
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
@@ -90,6 +102,10 @@ export class Consents implements OnModuleInit {
         ]
       : [{ agentId }];
     for (const where of ended) await manager.delete(Consent, where);
+  }
+
+  private inTransaction(manager: EntityManager | undefined, work: (manager: EntityManager) => Promise<void>) {
+    return manager ? work(manager) : this.database.transaction(work);
   }
 
   private async given(agent: Agent, clientId: string): Promise<string[]> {

@@ -114,6 +114,25 @@ describe('the consent of an agent to a public application', () => {
     expect(await asksForConsent(await signedIn())).toBe(true);
   });
 
+  it('ends when the application is deleted, and stays ended for a new application with its id', async () => {
+    const redirect_uri = 'https://again.example/';
+    const application = {
+      client_id: 'public-again',
+      name: 'Public',
+      client_type: 'web',
+      redirect_uris: [redirect_uri],
+    };
+    const create = () => service.admin('POST', '/admin/clients', { ...application, scopes: ['customers:own'] });
+    const query = { ...FOR_PUBLIC, client_id: application.client_id, redirect_uri };
+    expect((await create()).status).toBe(201);
+    const browser = await signedIn();
+    await allow(browser, query);
+    expect(isConsentPage(await browser.open(query))).toBe(false);
+    expect((await service.admin('DELETE', `/admin/clients/${application.client_id}`)).status).toBe(200);
+    expect((await create()).status).toBe(201);
+    expect(isConsentPage(await browser.open(query))).toBe(true);
+  });
+
   it('stays valid when only the scopes of the agent change', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
     await changeAgent({ scopes: ['customers:own', 'agents:read'] });
