@@ -187,18 +187,18 @@ describe('a customer', () => {
   it('has ten guesses in ten minutes', async () => {
     await startWithLimits();
     const { token } = await newCustomer();
-    const responses = await Promise.all(Array.from({ length: 50 }, () => decide(token, 'BBBBBBBB')));
+    const responses = await Promise.all(Array.from({ length: 15 }, () => decide(token, 'BBBBBBBB')));
     expect(responses.filter(({ status }) => status === 400)).toHaveLength(10);
-    expect(responses.filter(({ status }) => status === 429)).toHaveLength(40);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(5);
   });
 
   it('shares 40 guesses in ten minutes with the other customers of its network', async () => {
     await startWithLimits();
-    const customers = await Promise.all(Array.from({ length: 20 }, () => newCustomer()));
+    const customers = await Promise.all(Array.from({ length: 5 }, () => newCustomer()));
     const guesses = customers.flatMap(({ token }) => Array.from({ length: 10 }, () => decide(token, 'BBBBBBBB')));
     const responses = await Promise.all(guesses);
     expect(responses.filter(({ status }) => status === 400)).toHaveLength(40);
-    expect(responses.filter(({ status }) => status === 429)).toHaveLength(160);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(10);
   });
 
   it('keeps the guesses of a customer while its network has none left', async () => {
