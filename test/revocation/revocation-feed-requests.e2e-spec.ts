@@ -2,16 +2,20 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
-import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { FEED_SECRET, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../support/revocation-feed.js';
+import {
+  endNewToken,
+  FEED_SECRET,
+  FEED_SERVERS,
+  FeedConsumer,
+  POLL_PAUSE_MS,
+  readFeed,
+} from '../support/revocation-feed.js';
 import { clientOf } from '../support/statements.js';
 import { testRegistry } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
 import { shortenPauses } from '../support/timers.js';
-import { newCustomer } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
 beforeEach(() => shortenPauses(POLL_PAUSE_MS));
@@ -22,12 +26,6 @@ const service = useService({ registry });
 
 const feed = () => service.application.get(RevocationFeed, { strict: false });
 const untilWaiting = (count: number) => expect.poll(() => Reflect.get(feed(), 'ends').size).toBe(count);
-/** Ends a token. Returns its `jti`. */
-async function endToken(): Promise<string> {
-  const { access_token } = await newCustomer(service);
-  expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-  return claimsOf(access_token).jti as string;
-}
 const cursorOf = (text: string) => Buffer.from(text).toString('base64url');
 /** A consumer that has read everything so far. */
 async function currentConsumer(): Promise<FeedConsumer> {
@@ -102,7 +100,7 @@ describe('a request for the revocation feed', () => {
   });
 
   it('with a cursor that is higher than any position, or of other audiences, gets everything in force again', async () => {
-    const jti = await endToken();
+    const jti = await endNewToken(service);
     await (await currentConsumer()).find({ value: jti });
     const current = await currentConsumer();
     const [version, history] = Buffer.from(`${current.cursor}`, 'base64url').toString().split(' ');
@@ -123,7 +121,7 @@ describe('a request for the revocation feed', () => {
     const reading = consumer.read(25);
     await untilWaiting(1);
     if (clientOf(service).usage) expect(clientOf(service).usage?.()).toMatchObject({ waiting: 0 });
-    const jti = await endToken();
+    const jti = await endNewToken(service);
     expect((await reading).revocations).toMatchObject([{ kind: 'jti', value: jti }]);
     await untilWaiting(0);
     const { cursor } = consumer;
@@ -135,7 +133,7 @@ describe('a request for the revocation feed', () => {
     const waiting = Array.from({ length: 50 }, () => readFeed(service, `?after=${cursor}&wait=25`));
     await untilWaiting(50);
     const pages = vi.spyOn(service.application.get(Database), 'select');
-    const jti = await endToken();
+    const jti = await endNewToken(service);
     for (const { body } of await Promise.all(waiting)) expect(body.revocations).toMatchObject([{ value: jti }]);
     const reads = pages.mock.calls.filter(([statement]) =>
       statement.text({} as never).includes('FROM revocation WHERE position'),
@@ -168,7 +166,7 @@ describe('a request for the revocation feed', () => {
     expect(await statuses[0]).toBe(200);
     await untilWaiting(MAX_WAITING_REQUESTS);
     expect((await fetch(`${service.managementUrl}/health/live`)).status).toBe(200);
-    const jti = await endToken();
+    const jti = await endNewToken(service);
     expect((await more).body.revocations).toMatchObject([{ value: jti }]);
     expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   });

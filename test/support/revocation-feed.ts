@@ -1,7 +1,10 @@
 import { expect } from 'vitest';
-import { basic } from './authorization-headers.js';
+import { claimsOf } from './agent-tokens.js';
+import { basic, bearer } from './authorization-headers.js';
+import { TOKEN } from './cookie-grant.js';
 import { manage } from './management-api.js';
-import type { TestResponse } from './test-service.js';
+import type { HttpClient, TestResponse } from './test-service.js';
+import { newCustomer } from './transfers.js';
 
 export const FEED_SECRET = 'a-secret-of-a-resource-server-0123456789';
 
@@ -31,6 +34,14 @@ export function readFeed(
   headers: Record<string, string> = basic('customer-server', FEED_SECRET),
 ): Promise<TestResponse> {
   return manage(service as never, 'GET', `/oauth2/revocations${query}`, headers);
+}
+
+/** Ends a token of a new customer. Returns its `jti`. */
+export async function endNewToken(service: HttpClient): Promise<string> {
+  const { access_token } = await newCustomer(service);
+  // a caller repeats a request that a busy database could not serve in time
+  await expect.poll(async () => (await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+  return claimsOf(access_token).jti as string;
 }
 
 /** A resource server that follows the feed, as a consumer of the documents would. */

@@ -4,15 +4,11 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { FIND_STATE } from '../../../src/access-token/feed/feed-state.js';
 import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { claimsOf } from '../../support/agent-tokens.js';
-import { bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
-import { FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
+import { endNewToken, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';
 import { type TestService } from '../../support/test-service.js';
 import { shortenPauses } from '../../support/timers.js';
-import { newCustomer } from '../../support/transfers.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
 
 beforeEach(() => shortenPauses(POLL_PAUSE_MS));
@@ -23,12 +19,6 @@ const one = useService({ registry });
 const two = useService(() => ({ registry, database: one.database }));
 const services = [one, two];
 
-/** Ends a token. Returns its `jti`. */
-async function endToken(service: TestService): Promise<string> {
-  const { access_token } = await newCustomer(service);
-  expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-  return claimsOf(access_token).jti as string;
-}
 const query = (sql: string) => one.application.get(DataSource).query(sql);
 const historyOf = async (): Promise<number> =>
   (await query("SELECT value FROM recorded_value WHERE name = 'revocation_feed_history'"))[0]?.value;
@@ -57,11 +47,11 @@ async function untilRead(history: number): Promise<void> {
 describe('a consumer of the revocation feed misses nothing', () => {
   it('with a cursor of another database, whose position is lower than that of this database', async () => {
     const other = await serviceOfTest({ registry });
-    const missed = await endToken(one);
+    const missed = await endNewToken(one);
     await new FeedConsumer([one]).find({ value: missed });
     const consumer = new FeedConsumer([other]);
-    await consumer.find({ value: await endToken(other) });
-    const later = await endToken(one);
+    await consumer.find({ value: await endNewToken(other) });
+    const later = await endNewToken(one);
     await new FeedConsumer([one]).find({ value: later });
     const moved = new FeedConsumer(services);
     moved.cursor = consumer.cursor;
@@ -73,7 +63,7 @@ describe('a consumer of the revocation feed misses nothing', () => {
     const backup = await position();
     const before = await historyOf();
     const consumer = new FeedConsumer(services);
-    await consumer.find({ value: await endToken(one) });
+    await consumer.find({ value: await endNewToken(one) });
     const restoredFrom = await position();
     expect(restoredFrom).toBeGreaterThan(backup + 1);
     await setPosition(backup);
@@ -87,7 +77,7 @@ describe('a consumer of the revocation feed misses nothing', () => {
 
   it('after the operator ran revocation-feed restart', async () => {
     const consumer = new FeedConsumer(services);
-    await consumer.find({ value: await endToken(one) });
+    await consumer.find({ value: await endNewToken(one) });
     const highest = await position();
     await insertAt(highest - 1, 'below-the-cursor');
     await consumer.catchUp();
@@ -100,7 +90,7 @@ describe('a consumer of the revocation feed misses nothing', () => {
 
   it('that waits while the history changes', async () => {
     const consumer = new FeedConsumer([one]);
-    const known = await endToken(one);
+    const known = await endNewToken(one);
     await consumer.find({ value: known });
     await consumer.catchUp();
     const waiting = readFeed(one, `?after=${consumer.cursor}&wait=25`);
@@ -121,7 +111,7 @@ describe('the history of the revocation feed', () => {
     await setPosition(highest - 1_000);
     await untilHistoryChanges(before);
     const renewed = await historyOf();
-    await sleep(2_000); // several reads of each process
+    await sleep(500); // several reads of each process
     expect(await historyOf()).toBe(renewed);
     await setPosition(highest + 1);
   });
@@ -137,9 +127,9 @@ describe('the history of the revocation feed', () => {
       return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
     });
     await expect.poll(() => lowerReads).toBe(1);
-    await sleep(1_500); // the next reads
+    await sleep(500); // the next reads
     expect(await historyOf()).toBe(before);
-    await new FeedConsumer([one]).find({ value: await endToken(one) });
+    await new FeedConsumer([one]).find({ value: await endNewToken(one) });
   });
 
   it('is created again if the restored database has none', async () => {

@@ -4,14 +4,12 @@ import { describe, expect, it, vi } from 'vitest';
 import { RevocationPublisher } from '../../../../src/access-token/feed/revocation-publisher.js';
 import { Database } from '../../../../src/platform/database/database.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
-import { bearer } from '../../../support/authorization-headers.js';
-import { TOKEN } from '../../../support/cookie-grant.js';
 import { metricOf } from '../../../support/management-api.js';
 import { startPod } from '../../../support/processes.js';
 import { times } from '../../../support/races.js';
-import { FEED_SERVERS, FeedConsumer, readFeed } from '../../../support/revocation-feed.js';
+import { endNewToken, FEED_SERVERS, FeedConsumer, readFeed } from '../../../support/revocation-feed.js';
 import { testRegistry, writeRegistry } from '../../../support/test-registry.js';
-import { type HttpClient, httpClientOf, type TestService } from '../../../support/test-service.js';
+import { httpClientOf, type TestService } from '../../../support/test-service.js';
 import { newCustomer } from '../../../support/transfers.js';
 import { useService } from '../../../support/use-service.js';
 
@@ -19,13 +17,6 @@ const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 const one = useService({ registry });
 const two = useService(() => ({ registry, database: one.database }));
 
-/** Ends a token. Returns its `jti`. */
-async function endToken(service: HttpClient): Promise<string> {
-  const { access_token } = await newCustomer(service);
-  // a caller repeats a request that a busy database could not serve in time
-  await expect.poll(async () => (await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-  return claimsOf(access_token).jti as string;
-}
 const publisherIn = ({ application }: TestService) => application.get(RevocationPublisher, { strict: false });
 function publishAgain(service: TestService): void {
   Reflect.set(publisherIn(service), 'isStopped', false);
@@ -61,15 +52,15 @@ describe('the revocation feed of two processes', () => {
   it('has each revocation of both processes, for a consumer that reads from both in turn', async () => {
     const consumer = new FeedConsumer([one, two]);
     await consumer.catchUp();
-    const ended = await times(40, (index) => endToken(index % 2 === 0 ? one : two));
+    const ended = await times(40, (index) => endNewToken(index % 2 === 0 ? one : two));
     for (const value of ended) await consumer.find({ value });
   });
 
   it('is continued by the other process when the publisher no longer publishes', async () => {
-    await new FeedConsumer([one]).find({ value: await endToken(one) });
+    await new FeedConsumer([one]).find({ value: await endNewToken(one) });
     const [stopped, other] = (await publisher()) === idOf(one) ? [one, two] : [two, one];
     publisherIn(stopped).onModuleDestroy(); // the process still writes revocations
-    await new FeedConsumer([other]).find({ value: await endToken(stopped) });
+    await new FeedConsumer([other]).find({ value: await endNewToken(stopped) });
     expect(await publisher()).toBe(idOf(other));
     publishAgain(stopped);
   });
@@ -77,7 +68,7 @@ describe('the revocation feed of two processes', () => {
   it('has the revocations of a process that was killed right after it wrote them', async () => {
     const REGISTRY_FILE = writeRegistry(`${one.database.folder}/feed-registry.yaml`, registry);
     const pod = await startPod(one, { REGISTRY_FILE });
-    const ended = await times(5, () => endToken(httpClientOf(pod.url)));
+    const ended = await times(5, () => endNewToken(httpClientOf(pod.url)));
     pod.process.signal('SIGKILL');
     await pod.process.ended;
     const consumer = new FeedConsumer([one]);
@@ -86,7 +77,7 @@ describe('the revocation feed of two processes', () => {
 
   it('has a metric of its lag in each process, which rises while no process publishes', async () => {
     const lagOf = (service: TestService) => metricOf(service, 'cas_revocation_feed_lag_seconds');
-    await new FeedConsumer([one]).find({ value: await endToken(one) });
+    await new FeedConsumer([one]).find({ value: await endNewToken(one) });
     for (const service of [one, two]) {
       expect(await lagOf(service)).toBeLessThan(60);
       expect(await metricOf(service, 'cas_revocations_published_total')).toBeGreaterThanOrEqual(0);
@@ -110,7 +101,7 @@ describe('the revocation feed of a process with few connections', () => {
       while (isSlow) await database.transaction(() => sleep(2_500));
     });
     try {
-      await consumer.find({ value: await endToken(narrow) });
+      await consumer.find({ value: await endNewToken(narrow) });
       await consumer.catchUp();
     } finally {
       isSlow = false;
@@ -126,7 +117,7 @@ describe('a revocation in the feed', () => {
     const runner = one.application.get(DataSource).createQueryRunner();
     await runner.startTransaction();
     await runner.query(INSERT, ['jti', 'late', '9999-12-31 00:00:00.000', inSeconds(90_000)]);
-    for (const service of [one, two, one]) await consumer.find({ value: await endToken(service) });
+    for (const service of [one, two, one]) await consumer.find({ value: await endNewToken(service) });
     expect(consumer.has({ value: 'late' })).toBe(false);
     await runner.commitTransaction();
     await runner.release();
@@ -141,7 +132,7 @@ describe('a revocation in the feed', () => {
     try {
       await vi.waitFor(
         async () => {
-          await consumer.find({ value: await endToken(one) });
+          await consumer.find({ value: await endNewToken(one) });
           expect(await complete()).toBe(false);
         },
         { timeout: 60_000, interval: 50 },
