@@ -69,15 +69,6 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     await expectNoCustomerCreated(service, () => service.post(path, cookieBody()), 'group_id');
   });
 
-  it('is refused if the groups of the organization share one identity', async () => {
-    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: SHARED });
-    const hint = expect.stringMatching(/^group_id: /);
-    expect(await service.post(groupPath(SHARED, 'g1'), body)).toMatchObject({
-      status: 400,
-      body: { error: 'unauthorized_client', error_hint: hint },
-    });
-  });
-
   it('does not find a route for a group_id of dots, which HTTP clients remove from the path, or without one', async () => {
     for (const group of ['.', '..', '%2e%2e']) {
       const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
@@ -85,18 +76,6 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     }
     expect((await service.post(`/v2/customer/${ACME}//token`, cookieBody())).status).toBe(404);
   });
-
-  it.each([UNKNOWN_CUSTOMER, ACME.toUpperCase(), '__proto__'])(
-    'refuses an unknown organization in the path: %s',
-    async (organization) => {
-      const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
-      await expectNoCustomerCreated(
-        service,
-        () => service.post(groupPath(organization, 'g1'), body),
-        'organization_id',
-      );
-    },
-  );
 
   it.each<[string, string, object, Record<string, string>]>([
     ['a private application of another organization', 'client_id', { client_id: RIVAL_SITE }, {}],

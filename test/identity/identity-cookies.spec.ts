@@ -138,20 +138,13 @@ describe('reading the identity cookies', () => {
   });
 });
 
-describe('reading several pairs of identity cookies', () => {
-  it('returns at most four ids and four secrets: the first and the last three', () => {
-    const all = Array.from({ length: 100 }, credentials);
-    const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
-    const firstAndLastThree = (values: string[]) => [values[0], ...values.slice(-3)];
-    expect(cookies.read(all.map(pairOf).join('; '), ORIGIN)).toEqual({
-      entityIds: firstAndLastThree(entityIds),
-      secrets: firstAndLastThree(secrets),
-    });
-  });
-
-  it('does not count malformed values', () => {
-    const junk = `__svc_cid=x; __svc_cst=y; __svc_cid=${ID}0; __svc_cst=${CST}0; `;
-    expect(cookies.read(`${junk.repeat(50)}${pair}; ${junk.repeat(50)}`, ORIGIN)).toEqual(OWN);
+it('reading several pairs of identity cookies returns at most four ids and four secrets: the first and the last three', () => {
+  const all = Array.from({ length: 100 }, credentials);
+  const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
+  const firstAndLastThree = (values: string[]) => [values[0], ...values.slice(-3)];
+  expect(cookies.read(all.map(pairOf).join('; '), ORIGIN)).toEqual({
+    entityIds: firstAndLastThree(entityIds),
+    secrets: firstAndLastThree(secrets),
   });
 });
 
@@ -167,10 +160,6 @@ describe('a Cookie header that a program made from Set-Cookie lines', () => {
     expect(cookies.read(header, undefined)).toEqual(OWN);
     expect(cookies.read(header, ORIGIN)).toBeUndefined();
     expect(cookies.read(header, '')).toBeUndefined();
-  });
-
-  it('is read with and without an Origin if the lines are joined by semicolons', () => {
-    for (const origin of [ORIGIN, undefined]) expect(cookies.read(lines.join('; '), origin)).toEqual(OWN);
   });
 
   it.each([

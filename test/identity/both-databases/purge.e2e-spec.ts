@@ -237,22 +237,6 @@ describe('the purge of idle browsers', () => {
     await expectNoOrphans(service);
   });
 
-  it('ends only the idle link of a customer to which an active browser leads too', async () => {
-    const first = await new TestBrowser(service).visit();
-    const active = new TestBrowser(service);
-    const { browserId } = (await linksOfBrowser(service, await active.visit()))[0] as BrowserLink;
-    const { entity_id: entityId } = first.body;
-    service.passDays(740);
-    const today = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
-    const links = service.rowsOf(BrowserLink);
-    await links.insert({ ...linkOf(browserId, entityId, today - 730), groupId: 'sales' });
-    await links.update({ browserId }, { seenDay: today - 730 });
-    expect(await purge(service)).toMatchObject({ customer: 0, browser: 1 });
-    expect(await linksOfBrowser(service, first)).toEqual([]);
-    expect((await active.visit({}, GROUP)).body.entity_id).toBe(entityId);
-    await expectNoOrphans(service);
-  });
-
   it.each([
     ['before', 'mustRetain', 200, 1],
     ['after', 'onErase', 404, 0],

@@ -134,8 +134,9 @@ describe('the database', () => {
   });
 });
 
-describe.runIf(onMariadb && findMariadb())('a server with the sql_mode NO_BACKSLASH_ESCAPES', () => {
-  it('stores values with quotes and backslashes as they are', async () => {
+it.runIf(onMariadb && findMariadb())(
+  'a server with the sql_mode NO_BACKSLASH_ESCAPES stores values with quotes and backslashes as they are',
+  async () => {
     const server = await startMariadb({ extra: ['--sql-mode=NO_BACKSLASH_ESCAPES,ANSI_QUOTES'] });
     onTestFinished(() => server.stop());
     const url = await server.createDatabase('escapes');
@@ -149,5 +150,5 @@ describe.runIf(onMariadb && findMariadb())('a server with the sql_mode NO_BACKSL
       expect((await escaping.admin('PATCH', `/admin/agents/${id}`, { name })).status).toBe(200);
       expect((await escaping.admin('GET', `/admin/agents/${id}`)).body).toMatchObject({ name });
     }
-  });
-});
+  },
+);
