@@ -185,13 +185,14 @@ const ROUTES: [string, string, Send, object][] = [
   ],
 ];
 
-describe('the OpenAPI document admits the bodies that the service reads, and no others', () => {
-  const labels = [JSON_TYPE, 'text/plain', FORM, 'application/octet-stream', MERGE_PATCH];
-  const cases = ROUTES.flatMap(([path, method, send, body]) =>
-    labels.map((type) => ({ path, method, send, body, type, name: Object.values(body)[0] })),
-  );
+const labels = [JSON_TYPE, 'text/plain', FORM, 'application/octet-stream', MERGE_PATCH];
+const cases = ROUTES.flatMap(([path, method, send, body]) =>
+  labels.map((type) => ({ path, method, send, body, type, name: Object.values(body)[0] })),
+);
 
-  it.each(cases)('at $method $path as $type ($name)', async ({ path, method, send, body, type }) => {
+it.each(cases)(
+  'the OpenAPI document admits the bodies that the service reads, and no others at $method $path as $type ($name)',
+  async ({ path, method, send, body, type }) => {
     for (const text of [JSON.stringify(body), ` ${JSON.stringify(body)}`, asForm(body), 'no JSON']) {
       const response = (await send({ 'content-type': type }, text)) as { status: number; body: Record<string, string> };
       // a request that was read as declared may still be rejected for its values, never as unreadable
@@ -200,8 +201,8 @@ describe('the OpenAPI document admits the bodies that the service reads, and no 
         error_description !== 'Invalid message' && error !== 'invalid_client' && !error_hint.endsWith(': required');
       expect(isAdmitted(path, method, type, text), text).toBe(isRead);
     }
-  });
-});
+  },
+);
 
 it('the OpenAPI document says of which entries of the registry a deletion ends tokens', () => {
   const deletionOf = (list: string) => document.paths[`/admin/${list}/{key}`]?.delete?.description;

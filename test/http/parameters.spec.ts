@@ -213,17 +213,18 @@ const anyValue = fc.oneof(
   fc.record({ name: fc.oneof(fc.string(), fc.integer()) }),
 );
 
-describe('fast validation accepts a body only if class-validator accepts it', () => {
-  const all: Type<object>[] = [CookieBody, AgentTokenBody, IdentityTokenBody, TransferBody, Inner, Subclass];
-  it.each([...all, WithEach, WithNested, WithPromise, WithOptional])('for the body class %o', (type) => {
+const all: Type<object>[] = [CookieBody, AgentTokenBody, IdentityTokenBody, TransferBody, Inner, Subclass];
+it.each([...all, WithEach, WithNested, WithPromise, WithOptional])(
+  'fast validation accepts a body only if class-validator accepts it for the body class %o',
+  (type) => {
     fc.assert(
       fc.property(fc.array(anyValue, { minLength: 8, maxLength: 8 }), (values) => {
         const body = bodyOf(type, values);
         if (isValid(type, body)) expect(validateSync(body)).toEqual([]);
       }),
     );
-  });
-});
+  },
+);
 
 it('fast validation accepts the valid bodies of common requests', () => {
   const site = { client_id: 'site', organization_id: UUID, response_type: 'token' };

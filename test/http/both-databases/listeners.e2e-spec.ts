@@ -88,27 +88,26 @@ describe('protocol §1.5: two ports', () => {
 
 const hasIpv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
 
-describe.runIf(hasIpv6)('protocol §9.4: HOST', () => {
-  it.each([
-    ['::1', [false, true]],
-    ['127.0.0.1', [true, false]],
-    ['', [true, true]],
-  ])('with the value %j listens on the expected addresses', async (HOST, [ipv4, ipv6]) => {
-    const service = await serviceOfTest({ environment: { HOST } });
-    const reaches = async (host: string, port: number, path: string) =>
-      (await request(`http://${host}:${port}${path}`, {}).catch(() => undefined))?.status === 200;
-    for (const [port, path] of [
-      [service.port, '/.well-known/jwks.json'],
-      [service.managementPort, '/health/live'],
-    ] as const) {
-      expect(await reaches('127.0.0.1', port, path)).toBe(ipv4);
-      expect(await reaches('[::1]', port, path)).toBe(ipv6);
-    }
-  });
+it.runIf(hasIpv6).each([
+  ['::1', [false, true]],
+  ['127.0.0.1', [true, false]],
+  ['', [true, true]],
+])('protocol §9.4: HOST with the value %j listens on the expected addresses', async (HOST, [ipv4, ipv6]) => {
+  const service = await serviceOfTest({ environment: { HOST } });
+  const reaches = async (host: string, port: number, path: string) =>
+    (await request(`http://${host}:${port}${path}`, {}).catch(() => undefined))?.status === 200;
+  for (const [port, path] of [
+    [service.port, '/.well-known/jwks.json'],
+    [service.managementPort, '/health/live'],
+  ] as const) {
+    expect(await reaches('127.0.0.1', port, path)).toBe(ipv4);
+    expect(await reaches('[::1]', port, path)).toBe(ipv6);
+  }
 });
 
-describe.runIf(onMariadb)('protocol §2.2: a process that starts while the database is unreachable', () => {
-  it('is live but not ready and has no public port, and serves once the database is reachable', async () => {
+it.runIf(onMariadb)(
+  'protocol §2.2: a process that starts while the database is unreachable is live but not ready and has no public port, and serves once the database is reachable',
+  async () => {
     const database = await createEmptyDatabase();
     const proxy = await startTcpProxy(database.url);
     await proxy.cut();
@@ -138,8 +137,8 @@ describe.runIf(onMariadb)('protocol §2.2: a process that starts while the datab
       await proxy.close();
       await database.remove();
     }
-  });
-});
+  },
+);
 
 describe('protocol §1.5: separate ports for administration and metrics', () => {
   const service = useService({ environment: { ADMIN_PORT: '0', METRICS_PORT: '0' } });
