@@ -1,11 +1,11 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
-import { expectInvalidGrant, expectUnavailable } from '../support/expect-error.js';
+import { JWT_BEARER, registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { expectInvalidGrant, expectInvalidRequest, expectUnavailable } from '../support/expect-error.js';
 import { privateKey, type TestIssuer } from '../support/test-issuer.js';
-import { ACME, RIVAL } from '../support/test-registry.js';
+import { ACME } from '../support/test-registry.js';
 import type { TestService } from '../support/test-service.js';
-import { serviceOfTest } from '../support/use-service.js';
+import { serviceOfTest, useService } from '../support/use-service.js';
 
 const realNow = Date.now.bind(Date);
 
@@ -80,6 +80,10 @@ describe('the sign-in settings in the registry', () => {
     kid: 'rsa',
   });
 
+  const admin = useService();
+  const create = (settings: object) =>
+    admin.admin('POST', '/admin/organizations', { id: randomUUID(), name: 'New', grants: { [JWT_BEARER]: settings } });
+
   const keySet = (...keys: object[]) => ({ issuer, jwks: { keys } });
   const own = () => acme.jwks.keys[0] as object;
 
@@ -108,10 +112,10 @@ describe('the sign-in settings in the registry', () => {
     ['with an empty audience', () => ({ issuer, jwks_uri, audience: [] }), /\.audience: /],
     ['with an unknown field', () => ({ issuer, jwks_uri, algorithms: ['none'] }), /\.algorithms: unknown field/],
   ])('are rejected %s', async (_, settings, message) => {
-    await expect(start({ [ACME]: settings() })).rejects.toThrow(message);
+    expectInvalidRequest(await create(settings()), message);
   });
 
   it('may have an https jwks_uri, and an RSA key of 2048 bits', async () => {
-    await start({ [ACME]: { issuer, jwks_uri }, [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } } });
+    for (const settings of [{ issuer, jwks_uri }, keySet(rsa(2048))]) expect((await create(settings)).status).toBe(201);
   });
 });

@@ -163,18 +163,18 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
   });
 
   it('is for clients whose entry has the value, and the assertion of another client stays usable', async () => {
-    const registry = registryWithSignIn({ [ACME]: acme.settings() });
-    registry.clients = registry.clients.map((client) => ({ ...client, grants: {} }));
-    const closed = await serviceOfTest({ registry });
+    const client_id = `client-${crypto.randomUUID()}`;
+    const client = { client_id, name: 'Own', client_type: 'web', organization_id: ACME, origins: [ACME_ORIGIN] };
+    await service.admin('POST', '/admin/clients', { ...client, grant_types: [JWT_BEARER] });
     const assertion = await assert({ sub: newUser() });
-    const response = await signIn(closed, assertion, REMEMBER, FROM_PAGE);
+    const response = await signIn(service, assertion, { ...REMEMBER, client_id }, FROM_PAGE);
     expectError(response, {
       status: 400,
       error: 'unauthorized_client',
       hint: 'remember: browser is not for this client',
     });
     expect(response.cookies).toEqual([]);
-    expect((await signIn(closed, assertion)).status).toBe(200);
+    expect((await signIn(service, assertion, { client_id })).status).toBe(200);
   });
 
   it('counts against the limit of the client only, and 429 leaves the assertion usable', async () => {
