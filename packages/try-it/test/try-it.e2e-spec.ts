@@ -25,17 +25,15 @@ const service = useService({ registry: demoEntries(AUTH), modules, environment }
 const referencesIn = (text: string) =>
   [...text.matchAll(/(?:src|href)="([^"#]+)"|from '\.\/([\w.-]+)'/g)].map(([, url, module]) => url ?? FILES + module);
 
-describe('protocol §11: without TRY_IT', () => {
-  it('no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
-    const plain = await serviceOfTest({ registry: demoEntries(AUTH), modules });
-    for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND, '/try/assertion']) {
-      const isPage = path.startsWith(FILES) || PAGES.includes(path);
-      const response = await plain.send(isPage ? 'GET' : 'POST', path, { origin: plain.url });
-      expectError(response, { status: 404, error: 'not_found', hint: undefined });
-    }
-    const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();
-    expect(document).not.toContain('"/try');
-  });
+it('protocol §11: without TRY_IT, no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
+  const plain = await serviceOfTest({ registry: demoEntries(AUTH), modules });
+  for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND, '/try/assertion']) {
+    const isPage = path.startsWith(FILES) || PAGES.includes(path);
+    const response = await plain.send(isPage ? 'GET' : 'POST', path, { origin: plain.url });
+    expectError(response, { status: 404, error: 'not_found', hint: undefined });
+  }
+  const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();
+  expect(document).not.toContain('"/try');
 });
 
 describe('protocol §11: the pages below /try', () => {
@@ -95,13 +93,14 @@ describe('protocol §11: the pages below /try', () => {
   });
 });
 
-describe('protocol §11: with another registry than that of the demo', () => {
-  const HINT = 'The try-it page is not available';
+const HINT = 'The try-it page is not available';
 
-  it.each([
-    ['the registry of the tests', undefined, 'is not the demo registry'],
-    ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'was made for another AUTH_URL'],
-  ])('the pages explain what is missing, and the backend does not exist: %s', async (_what, registry, reason) => {
+it.each([
+  ['the registry of the tests', undefined, 'is not the demo registry'],
+  ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'was made for another AUTH_URL'],
+])(
+  'protocol §11: with another registry than that of the demo, the pages explain what is missing, and the backend does not exist: %s',
+  async (_what, registry, reason) => {
     const other = await serviceOfTest({ ...(registry && { registry }), modules, environment: { TRY_IT: 'true' } });
     for (const page of PAGES) {
       const { status, text, headers } = await other.send('GET', page);
@@ -111,8 +110,8 @@ describe('protocol §11: with another registry than that of the demo', () => {
     }
     const response = await other.post(BACKEND, { external_id: 'user-1' }, { origin: other.url });
     expectError(response, { status: 404, error: 'not_found', hint: undefined });
-  });
-});
+  },
+);
 
 describe('protocol §11: the page of an extension', () => {
   it('is linked from the try-it page under its title, as text', async () => {
