@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
-import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import {
   AS_BACKEND,
   agentTokenBody,
@@ -13,7 +12,6 @@ import {
 import { basic, bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, BACKEND_CALLBACK, codeOf, FORM } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { atNextTransaction, failAtEachStatement, LOST_RESPONSE, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidClient, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { applyRegistry } from '../support/registry-files.js';
 import {
@@ -27,7 +25,7 @@ import {
   UNKNOWN_CUSTOMER,
 } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
-import { ageRedemption, ageRotation } from '../support/transfers.js';
+import { ageRedemption } from '../support/transfers.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
 const OF_SITE = { client_id: ACME_SITE, client_secret: undefined };
@@ -65,7 +63,6 @@ const scopedCode = () => codeOf(browser, { client_id: SCOPED.client_id, redirect
 const exchangeScoped = (code: string) => exchangeCode(service, code, { ...SCOPED, redirect_uri: OTHER_CALLBACK });
 const postForm = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
   service.post(ENDPOINT, new URLSearchParams(fields).toString(), { 'content-type': FORM, ...headers });
-const families = () => service.rowsOf(RefreshFamily);
 
 describe('the exchange of an authorization code', () => {
   it('responds with a pair of tokens and exactly the fields of protocol §6.8', async () => {
@@ -137,20 +134,6 @@ describe('an exchange that does not match its authorization code', () => {
     expectInvalidGrant(await send(code));
     expect(await isValid(right.body.access_token), 'nothing is revoked either').toBe(true);
   });
-
-  it.each<[string, string | undefined]>([
-    ['none', undefined],
-    ['another', pkce().verifier],
-    ['the challenge', 'the challenge'],
-  ])('is refused without consuming the code, for the code_verifier: %s', async (_, presented) => {
-    const { verifier, asked: challenge } = pkce();
-    const code = await codeOf(browser, challenge);
-    const code_verifier = presented === 'the challenge' ? challenge.code_challenge : presented;
-    const fields = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
-    const body = { ...fields, ...(code_verifier !== undefined && { code_verifier }) };
-    for (let n = 0; n < 3; n++) expectInvalidGrant(await postForm(body));
-    expect((await exchangeCode(service, code, { code_verifier: verifier })).status).toBe(200);
-  });
 });
 
 describe('an authorization code', () => {
@@ -160,35 +143,6 @@ describe('an authorization code', () => {
     expect((await exchangeCode(service, early)).status).toBe(200);
     service.clock.advance({ seconds: 3 });
     expectInvalidGrant(await exchangeCode(service, later));
-  });
-
-  it('is not another kind of token, and not the same code in another spelling', async () => {
-    const { access_token, refresh_token } = await pair();
-    const code = await codeOf(browser);
-    for (const other of [access_token, refresh_token, code.replace('dev:', ''), `${code} `])
-      expectInvalidGrant(await exchangeCode(service, other));
-    expect((await exchangeCode(service, code)).status).toBe(200);
-    for (const other of [access_token, await codeOf(browser), refresh_token.replace('dev:', ''), `${refresh_token} `])
-      expectInvalidGrant(await refresh(service, other));
-    expect((await refresh(service, refresh_token)).status).toBe(200);
-  });
-
-  it('stays usable if its exchange fails at any statement of the transaction, which stores nothing', async () => {
-    const code = await codeOf(browser);
-    const before = await families().count();
-    const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
-      expect((await exchangeCode(service, code)).status).toBe(hasFailed() ? 503 : 200);
-      expect(await families().count()).toBe(hasFailed() ? before : before + 1);
-    });
-    expect(errors, 'before and after each of two statements').toBe(4);
-  });
-
-  it('gives its tokens if the response of the database to the COMMIT is lost', async () => {
-    atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
-    const { status, body } = await exchangeCode(service, await codeOf(browser));
-    expect(status).toBe(200);
-    expect(await isValid(body.access_token)).toBe(true);
-    expect((await refresh(service, body.refresh_token)).status).toBe(200);
   });
 
   it('stays usable if the agent can grant nothing at the time of the exchange', async () => {
@@ -249,17 +203,6 @@ describe('a refresh', () => {
       expectInvalidGrant(await refresh(service, first.refresh_token));
       expect(await isValid(first.access_token)).toBe(false);
     });
-  });
-
-  it('by another client is refused and revokes nothing', async () => {
-    const token = (await pair()).refresh_token;
-    expectInvalidGrant(await refresh(service, token, { ...OTHER }));
-    expectInvalidGrant(await refresh(service, token, { client_id: ACME_NATIVE, client_secret: undefined }));
-    const next = await refresh(service, token);
-    expect(next.status).toBe(200);
-    await ageRotation(service, token, 121);
-    expectInvalidGrant(await refresh(service, token, { ...OTHER }));
-    expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
   });
 });
 

@@ -4,6 +4,7 @@ import { SignIn } from '../../src/agent-auth/page/sign-in.js';
 import { hashPassword, MAX_PARALLEL_HASHES } from '../../src/registry/agent-password.js';
 import { Agents } from '../../src/registry/agents.js';
 import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/authorization-page.js';
+import { deferred } from '../support/deferred.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { ACME_AGENT, RIVAL_AGENT } from '../support/test-registry.js';
@@ -72,12 +73,11 @@ describe('the queue of password checks', () => {
 
   /** Keeps every slot of the queue occupied until `release` is called. */
   function occupy(): void {
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const released = deferred();
+    release = released.resolve;
     for (let n = 0; n < MAX_PARALLEL_HASHES; n++)
       checks()
-        .queue.run(() => released)
+        .queue.run(() => released.promise)
         .catch(() => undefined);
   }
 

@@ -1,7 +1,4 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { type AddressInfo } from 'node:net';
-import { type CryptoKey, exportSPKI, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { type CryptoKey, exportSPKI, importJWK, SignJWT } from 'jose';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
@@ -141,16 +138,12 @@ describe('a token that claims to be from a trusted issuer', () => {
   });
 
   it('is rejected with a key or a key URL in its header, and the service does not fetch the URL', async () => {
-    let visits = 0;
-    const server = createServer((_, response) => void response.end(String(visits++))).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    const { privateKey } = await generateKeyPair('ES256');
-    const key = { kid: 'key-1', alg: 'ES256', privateKey, jwk: {} };
-    for (const header of [{ jwk: { kty: 'EC', crv: 'P-256', x: 'x', y: 'y' } }, { jku: url }, { x5u: url }])
-      expectInvalidToken(await asAgent(await token({}, header, key)));
-    server.close();
-    expect(visits).toBe(0);
+    const attacker = await TestIssuer.start();
+    const url = attacker.trust().jwks_uri;
+    for (const header of [{ jwk: attacker.keys[0]?.jwk }, { jku: url }, { x5u: url }])
+      expectInvalidToken(await asAgent(await token({}, header, attacker.keys[0])));
+    expect(attacker.requests).toBe(0);
+    await attacker.stop();
   });
 });
 

@@ -10,19 +10,13 @@ import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { RateLimits } from '../../src/rate-limit/rate-limits.js';
 import { AttemptLimits } from '../../src/token/attempt-limits.js';
 import { AttemptQueue, QueueTimeoutError } from '../../src/token/attempt-queue.js';
+import { deferred } from '../support/deferred.js';
 
 /** A task that runs until the test ends it. */
 function controlledTask() {
-  let resolve: (result: string) => void = () => {};
-  const promise = new Promise<string>((settle) => {
-    resolve = settle;
-  });
-  const state = { started: false };
-  const run = () => {
-    state.started = true;
-    return promise;
-  };
-  return { run, state, resolve };
+  const { promise, resolve } = deferred<string>();
+  const run = vi.fn(() => promise);
+  return { run, resolve };
 }
 
 const MAX_KEYS = 100_000;
@@ -149,7 +143,7 @@ describe('a bounded queue', () => {
     const queue = new BoundedQueue({ maxRunning: 2, maxWaiting: 3 });
     const tasks = Array.from({ length: 5 }, controlledTask);
     const results = tasks.map(({ run }) => queue.run(run));
-    const started = () => tasks.map(({ state }) => state.started);
+    const started = () => tasks.map(({ run }) => run.mock.calls.length > 0);
     expect(started()).toEqual([true, true, false, false, false]);
     expect(queue.waiting).toBe(3);
     tasks[1]?.resolve('second');

@@ -12,6 +12,7 @@ import {
   OAuthError,
 } from '../../src/public/grant.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { deferred } from '../support/deferred.js';
 import { expectError, expectInvalidGrant, expectLimited } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
@@ -125,10 +126,8 @@ describe('the limit of refused requests that a grant declares', () => {
   });
 
   it('gives each of 100 parallel requests a response in an outage, and runs only 5 of them', async () => {
-    let open = () => {};
-    gate = new Promise((resolve) => {
-      open = resolve;
-    });
+    const opened = deferred();
+    gate = opened.promise;
     const statuses: number[] = [];
     const all = Array.from({ length: 100 }, async () => {
       const response = await guess('outage');
@@ -138,7 +137,7 @@ describe('the limit of refused requests that a grant declares', () => {
     });
     await expect.poll(() => statuses.length).toBe(95);
     expect(runs).toBe(5);
-    open();
+    opened.resolve();
     await Promise.all(all);
     expect(runs).toBe(5);
     expect((await guess('right')).status).toBe(200);

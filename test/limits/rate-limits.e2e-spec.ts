@@ -5,7 +5,7 @@ import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectLimited } from '../support/expect-error.js';
 import { identitiesOf, linksOfBrowser } from '../support/identities.js';
-import { beginWindow, shareCounts, untilConnected, untilExchanged } from '../support/limit-windows.js';
+import { beginWindow, untilConnected, untilExchanged } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
@@ -126,24 +126,13 @@ describe('protocol §2.14: the limit of new identities by network', () => {
   });
 });
 
-describe('the limit of token requests by client', () => {
-  it('does not let one client block another at /v2/customer/token', async () => {
-    const service = await limited('tokens=2/60');
-    await newCustomer(service);
-    await newCustomer(service);
-    expectLimited(await newCustomer(service));
-    expect((await service.post(TOKEN, cookieBody({ client_id: PUBLIC_SITE }))).status).toBe(200);
-    expect((await service.post(TOKEN, cookieBody({ client_id: 'unknown' }))).status).toBe(400);
-  });
-
-  it('counts only requests with the right secret at /v2/token', async () => {
-    const service = await limited('tokens=2/60');
-    const ask = (more: object = {}) =>
-      askToken(service, { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'x', ...more });
-    for (let guess = 0; guess < 5; guess++) expect((await ask({ client_secret: 'wrong' })).status).toBe(401);
-    expect([(await ask()).status, (await ask()).status]).toEqual([400, 400]);
-    expectLimited(await ask());
-  });
+it('the limit of token requests by client counts only requests with the right secret at /v2/token', async () => {
+  const service = await limited('tokens=2/60');
+  const ask = (more: object = {}) =>
+    askToken(service, { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'x', ...more });
+  for (let guess = 0; guess < 5; guess++) expect((await ask({ client_secret: 'wrong' })).status).toBe(401);
+  expect([(await ask()).status, (await ask()).status]).toEqual([400, 400]);
+  expectLimited(await ask());
 });
 
 describe('identity_transfer', () => {
@@ -226,25 +215,6 @@ describe('the limit of sign-ins by account and network', () => {
 });
 
 describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', () => {
-  it('reach all processes within a moment', async () => {
-    const redis = await TestRedis.start();
-    const environment = { REDIS_URL: redis.url };
-    const [one, other] = [
-      await limited('identities=10/3600', environment),
-      await limited('identities=10/3600', environment),
-    ];
-    await shareCounts(one, other);
-    for (let n = 0; n < 6; n++) expect((await newCustomer(one)).status).toBe(200);
-    await untilExchanged(one);
-    const statuses = [];
-    for (let n = 0; n < 6; n++) {
-      statuses.push((await newCustomer(other)).status);
-      await untilExchanged(other);
-    }
-    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
-    await redis.kill();
-  });
-
   it.each(['SIGSTOP', 'SIGKILL'] as const)(
     'still apply in each process while Redis is ended or stopped by %s',
     async (signal) => {

@@ -9,6 +9,7 @@ import { changePassword, claimsOf, exchangeCode, newAgent, refresh } from '../..
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { deferred } from '../../support/deferred.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import {
@@ -232,13 +233,11 @@ describe('a page of the feed', () => {
     await consumer.catchUp();
     const sub = await newCustomerId();
     const readFromDatabase = Reflect.get(pages, 'readAlone');
-    let release = () => {};
+    const released = deferred();
     Reflect.set(pages, 'readAlone', async (after: number) => {
       Reflect.set(pages, 'readAlone', readFromDatabase);
       const page = await readFromDatabase(after);
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      await released.promise;
       return page;
     });
     const { cursor } = consumer;
@@ -252,7 +251,7 @@ describe('a page of the feed', () => {
     const wait = vi.spyOn(service.application.get(RevocationFeed, { strict: false }), 'wait');
     const second = readFeed(service, `?after=${cursor}&wait=25`);
     await expect.poll(() => requests.mock.calls).toHaveLength(2);
-    release();
+    released.resolve();
     expect((await first).body.revocations).toEqual([]);
     expect((await second).body.revocations).toMatchObject([{ value: sub }]);
     expect(wait).not.toHaveBeenCalled();

@@ -5,6 +5,7 @@ import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-token
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
+import { deferred } from '../../support/deferred.js';
 import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../../support/expect-error.js';
 import { purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
@@ -182,16 +183,13 @@ it('a token of a deleted client is refused, also if a process that did not know 
   // renews the registry of the other process once, then makes its renewals wait
   const registry = other.application.get(Registry, { strict: false });
   const renew = registry.renew.bind(registry);
-  let letRenew = () => {};
-  const isReleased = new Promise<void>((resolve) => {
-    letRenew = resolve;
-  });
-  vi.spyOn(registry, 'renew').mockImplementation(() => isReleased.then(renew));
+  const released = deferred();
+  vi.spyOn(registry, 'renew').mockImplementation(() => released.promise.then(renew));
   await renew();
   expect((await service.admin('DELETE', `/admin/clients/${client.client_id}`)).status).toBe(200);
   const first = await requestToken();
   expect(first).toBeDefined();
-  letRenew();
+  released.resolve();
   const tokens = [first as string];
   for (let token = await requestToken(); token; token = await requestToken()) tokens.push(token);
   for (const token of [tokens[0], tokens.at(-1)]) expect(await infoStatus(other, token as string)).toBe(401);

@@ -89,7 +89,11 @@ describe('protocol §4.8: a refresh token of a customer', () => {
     const unauthorized = { status: 400, error: 'unauthorized_client', hint: /^grant_type: / };
     expectError(await use(refresh_token, { client_id: PUBLIC_SITE }), unauthorized);
     expectInvalidGrant(await use(refresh_token, { client_id: ACME_NATIVE }));
-    expect((await use(refresh_token)).status).toBe(200);
+    const next = await use(refresh_token);
+    expect(next.status).toBe(200);
+    await ageRotation(service, refresh_token, 121);
+    expectInvalidGrant(await use(refresh_token, { client_id: ACME_NATIVE }));
+    expect((await use(next.body.refresh_token)).status).toBe(200);
   });
 
   it('is rejected at /v2/token, as is an agent’s at the customers’ endpoint, and nothing ends', async () => {
@@ -149,7 +153,8 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
   it('by a token that the family never had ends the family, and a malformed token or one of another region ends nothing', async () => {
     const { access_token, refresh_token } = await stayOf(service);
     const unknown = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
-    for (const malformed of [`${refresh_token}x`, refresh_token.replace(/^\w+/, 'other'), unknown])
+    const otherRegion = refresh_token.replace(/^\w+/, 'other');
+    for (const malformed of [`${refresh_token}x`, `${refresh_token} `, otherRegion, unknown])
       expectInvalidGrant(await use(malformed));
     expect(await infoStatus(service, access_token)).toBe(200);
     expectInvalidGrant(await use(`${refresh_token.slice(0, -43)}${'x'.repeat(43)}`));
@@ -364,52 +369,50 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
   });
 });
 
-describe('protocol §5.8: the statements about a customer with 1,100 refresh families', () => {
-  /** The numbers of rows that the statements of a command or request read, change or delete. */
-  async function rowCountsOf(act: () => Promise<unknown>): Promise<number[]> {
-    const database = service.application.get(Database);
-    const counts: number[] = [];
-    const select = database.select.bind(database);
-    vi.spyOn(database, 'select').mockImplementation(async (...all) => {
-      const rows = await select(...all);
-      counts.push(rows.length);
-      return rows as never;
-    });
-    const execute = database.execute.bind(database);
-    vi.spyOn(database, 'execute').mockImplementation(async (...all) => {
-      const changed = await execute(...all);
-      counts.push(changed);
-      return changed;
-    });
-    interceptTransactions(service, async (_, send) => {
-      const result = (await send()) as QueryResult;
-      counts.push(result?.records?.length ?? 0, result?.affected ?? 0);
-      return result;
-    });
-    await act();
-    vi.restoreAllMocks();
-    return counts;
-  }
-
-  it('read or delete at most 1,000 rows each, and those of the erasure are fewer than 60', async () => {
-    const { entity_id, access_token, refresh_token } = await stayOf(service);
-    const ids = await addFamilies(entity_id, 1_100);
-    const rows = ids.flatMap((familyId) =>
-      ['one', 'two', 'three'].map((each) => ({ familyId, ancestorId: each + familyId })),
-    );
-    const ancestors = service.rowsOf(RefreshFamilyAncestor);
-    for (let at = 0; at < rows.length; at += 200) await ancestors.insert(rows.slice(at, at + 200));
-    const counts = await rowCountsOf(async () => {
-      const send = vi.spyOn(service.application.get(Database) as unknown as Sender, 'sendWithRetries');
-      await service.erase(entity_id);
-      expect(send.mock.calls.length).toBeLessThan(60);
-      await purge(service);
-    });
-    expect(Math.max(...counts)).toBeGreaterThanOrEqual(500);
-    expect(Math.max(...counts)).toBeLessThanOrEqual(1_000);
-    expect(await familiesOf(service, entity_id)).toEqual([]);
-    expect(await ancestors.countBy({ familyId: In(ids) })).toBe(0);
-    expect(await infoStatus(service, access_token)).toBe(401);
-    expectInvalidGrant(await refreshCustomer(service, refresh_token));
+/** The numbers of rows that the statements of a command or request read, change or delete. */
+async function rowCountsOf(act: () => Promise<unknown>): Promise<number[]> {
+  const database = service.application.get(Database);
+  const counts: number[] = [];
+  const select = database.select.bind(database);
+  vi.spyOn(database, 'select').mockImplementation(async (...all) => {
+    const rows = await select(...all);
+    counts.push(rows.length);
+    return rows as never;
   });
+  const execute = database.execute.bind(database);
+  vi.spyOn(database, 'execute').mockImplementation(async (...all) => {
+    const changed = await execute(...all);
+    counts.push(changed);
+    return changed;
+  });
+  interceptTransactions(service, async (_, send) => {
+    const result = (await send()) as QueryResult;
+    counts.push(result?.records?.length ?? 0, result?.affected ?? 0);
+    return result;
+  });
+  await act();
+  vi.restoreAllMocks();
+  return counts;
+}
+
+it('protocol §5.8: the statements about a customer with 1,100 refresh families read or delete at most 1,000 rows each, and those of the erasure are fewer than 60', async () => {
+  const { entity_id, access_token, refresh_token } = await stayOf(service);
+  const ids = await addFamilies(entity_id, 1_100);
+  const rows = ids.flatMap((familyId) =>
+    ['one', 'two', 'three'].map((each) => ({ familyId, ancestorId: each + familyId })),
+  );
+  const ancestors = service.rowsOf(RefreshFamilyAncestor);
+  for (let at = 0; at < rows.length; at += 200) await ancestors.insert(rows.slice(at, at + 200));
+  const counts = await rowCountsOf(async () => {
+    const send = vi.spyOn(service.application.get(Database) as unknown as Sender, 'sendWithRetries');
+    await service.erase(entity_id);
+    expect(send.mock.calls.length).toBeLessThan(60);
+    await purge(service);
+  });
+  expect(Math.max(...counts)).toBeGreaterThanOrEqual(500);
+  expect(Math.max(...counts)).toBeLessThanOrEqual(1_000);
+  expect(await familiesOf(service, entity_id)).toEqual([]);
+  expect(await ancestors.countBy({ familyId: In(ids) })).toBe(0);
+  expect(await infoStatus(service, access_token)).toBe(401);
+  expectInvalidGrant(await refreshCustomer(service, refresh_token));
 });
