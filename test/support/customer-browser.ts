@@ -94,7 +94,7 @@ export class CustomerBrowserPool {
 
   /** Ends the use of all browsers; for `afterEach`. A browser that cannot be cleared is closed. */
   async release(): Promise<void> {
-    await forEach(this.used.splice(0), async ([key, browser]) => {
+    const clear = async ([key, browser]: [string, CustomerBrowser]) => {
       try {
         await browser.clear();
       } catch (error) {
@@ -102,22 +102,16 @@ export class CustomerBrowserPool {
         throw error;
       }
       this.idle.set(key, [...(this.idle.get(key) ?? []), browser]);
-    });
+    };
+    await Promise.all(this.used.splice(0).map(clear));
   }
 
   /** Ends all browsers; for `afterAll`. */
   async close(): Promise<void> {
     const browsers = [...this.idle.values()].flat();
     this.idle.clear();
-    await forEach(browsers, (browser) => browser.close());
+    await Promise.all(browsers.map((browser) => browser.close()));
   }
-}
-
-/** Carries out the work for each value, also after an error. @throws the first error */
-async function forEach<Value>(values: Value[], work: (value: Value) => Promise<void>): Promise<void> {
-  const errors: unknown[] = [];
-  for (const value of values) await work(value).catch((error) => errors.push(error));
-  if (errors.length > 0) throw errors[0];
 }
 
 /** Sends a request from the script of a page or frame that is open. */

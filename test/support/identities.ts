@@ -61,13 +61,9 @@ export async function expectNoOrphans({ application }: TestService): Promise<voi
   await none('unfinished_erasure');
 }
 
-/** `name=value` of a `Set-Cookie` line. */
-export function pairOf(line = ''): string {
-  return line.split(';')[0] as string;
-}
-
+/** The value of the cookie in a `Set-Cookie` line. */
 export function cookieValue(line = ''): string {
-  return pairOf(line).split('=')[1] as string;
+  return line.split(';')[0]?.split('=')[1] as string;
 }
 
 /** The secret of the browser in a response of the cookie grant. */

@@ -114,27 +114,23 @@ describe('protocol §2.6: a bearer token', () => {
   });
 });
 
-describe('protocol §2.6: a Personal Access Token', () => {
-  const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
+const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
 
-  it('is never accepted as Basic credentials, also if the request has a valid bearer token elsewhere', async () => {
-    const cookie = `__svc_cid=x; __svc_cst=y; access_token=${agentToken}`;
-    const body = agentTokenBody({ access_token: agentToken, bearer_type: 'agent' });
-    expectInvalidToken(await service.post(TOKEN, body, basic()));
-    expectInvalidToken(await service.post(`${TOKEN}?access_token=${agentToken}`, body, { ...basic(), cookie }));
-    expectInvalidToken(await service.post('/customer/', body, basic()));
-    expectInvalidToken(await service.send('GET', INFO, basic()));
-    expectInvalidToken(await service.send('DELETE', '/v2/token', basic()));
-  });
+it('protocol §2.6: a Personal Access Token is never accepted as Basic credentials, also if the request has a valid bearer token elsewhere', async () => {
+  const cookie = `__svc_cid=x; __svc_cst=y; access_token=${agentToken}`;
+  const body = agentTokenBody({ access_token: agentToken, bearer_type: 'agent' });
+  expectInvalidToken(await service.post(TOKEN, body, basic()));
+  expectInvalidToken(await service.post(`${TOKEN}?access_token=${agentToken}`, body, { ...basic(), cookie }));
+  expectInvalidToken(await service.post('/customer/', body, basic()));
+  expectInvalidToken(await service.send('GET', INFO, basic()));
+  expectInvalidToken(await service.send('DELETE', '/v2/token', basic()));
 });
 
-describe('protocol §2.6: an invalid token', () => {
-  it('with %3A in it is refused until the client replaces it by a colon', async () => {
-    const percentEncoded = agentToken.replace(':', '%3A');
-    expectInvalidToken(await asAgent(percentEncoded));
-    expectInvalidToken(await asAgent(percentEncoded.replace('%3A', '%3a')));
-    expect((await asAgent(decodeURIComponent(percentEncoded))).status).toBe(200);
-  });
+it('protocol §2.6: an invalid token with %3A in it is refused until the client replaces it by a colon', async () => {
+  const percentEncoded = agentToken.replace(':', '%3A');
+  expectInvalidToken(await asAgent(percentEncoded));
+  expectInvalidToken(await asAgent(percentEncoded.replace('%3A', '%3a')));
+  expect((await asAgent(decodeURIComponent(percentEncoded))).status).toBe(200);
 });
 
 function asAgent(token: string): Promise<TestResponse> {

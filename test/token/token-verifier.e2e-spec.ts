@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TokenVerifier } from 'token-verifier';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { TokenVerifier } from '../../packages/token-verifier/src/token-verifier.js';
 import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
 import { type PrivateJwk } from '../../src/access-token/key-set.js';
 import { agentTokenBody, claimsOf, newAgent } from '../support/agent-tokens.js';
@@ -9,19 +9,40 @@ import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { FEED_SECRET } from '../support/revocation-feed.js';
-import { decisionOf, registryWithServers, verifierOf } from '../support/service-verifier.js';
+import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { testRegistry } from '../support/test-registry.js';
 import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../support/timers.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
-const service = useService({ registry: registryWithServers() });
+const service = useService({ registry: { ...testRegistry(), resource_servers: FEED_SERVERS } });
+
+/** A verifier of the service, whose clock it shares. */
+function verifierOf(
+  audience: 'customer-api' | 'agent-api',
+  onStale: 'reject' | 'accept' = 'reject',
+  feedUrl = service.managementUrl,
+): TokenVerifier {
+  const id = audience === 'agent-api' ? 'agent-server' : 'customer-server';
+  const revocations = { url: `${feedUrl}/oauth2/revocations`, id, secret: FEED_SECRET, maxAgeSeconds: 60, onStale };
+  const jwksUrl = `${service.url}/.well-known/jwks.json`;
+  const options = { issuer: 'https://auth.example', jwksUrl, audience, revocations };
+  return new TokenVerifier(options, { now: () => service.clock.now(), monotonic: () => performance.now() });
+}
+
+/** Resolves to `valid`, or to the code of the error. */
+const decisionOf = (verifier: TokenVerifier, token: string): Promise<string> =>
+  verifier.verify(token).then(
+    () => 'valid',
+    ({ code }) => code,
+  );
+
 let ofCustomers: TokenVerifier;
 let ofAgents: TokenVerifier;
 beforeAll(async () => {
-  ofCustomers = verifierOf(service);
-  ofAgents = verifierOf(service, { audience: 'agent-api' });
+  ofCustomers = verifierOf('customer-api');
+  ofAgents = verifierOf('agent-api');
   await Promise.all([ofCustomers.ready(), ofAgents.ready()]);
 });
 afterAll(async () => {
@@ -90,7 +111,7 @@ it.each(Object.entries(CASES))('token-verifier rejects a token, as the service d
 /** A verifier of the test that reads the feed through a proxy. */
 async function startVerifier(feed: TcpProxy, onStale: 'reject' | 'accept' = 'reject'): Promise<TokenVerifier> {
   const feedUrl = feed.through(service.managementUrl).replace(/\/$/, '');
-  const verifier = verifierOf(service, { onStale, feedUrl });
+  const verifier = verifierOf('customer-api', onStale, feedUrl);
   onTestFinished(async () => {
     verifier.close();
     await feed.close();

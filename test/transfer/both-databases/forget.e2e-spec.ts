@@ -105,20 +105,6 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect(await infoStatus(service, first.body.access_token), 'tokens are not ended').toBe(200);
   });
 
-  it('keeps the cookies of a browser with a customer of another organization, which is not affected', async () => {
-    const first = await service.visit();
-    const cookie = cookieHeader(first);
-    const ofRival = await service.idOf(cookie, AT_RIVAL);
-    expectNotCleared(await forget(cookie));
-    expect(await service.idOf(cookie, AT_RIVAL)).toBe(ofRival);
-    const next = await service.visit(cookie);
-    expect(next.body.entity_id).not.toBe(first.body.entity_id);
-    for (const each of [cookie, cookieHeader(next)]) {
-      expect(await service.idOf(each)).toBe(next.body.entity_id);
-      expect(await service.idOf(each, AT_RIVAL)).toBe(ofRival);
-    }
-  });
-
   it('forgets all groups of the organization, or only the given one', async () => {
     const browser = new TestBrowser(service);
     const paths = [group('a'), group('b'), TOKEN];

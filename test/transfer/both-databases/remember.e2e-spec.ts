@@ -47,15 +47,22 @@ const ADDED_ROWS = [0, 1, 2, 2];
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
 const STATEMENTS_OF_FAMILY = ['UPDATE', 'UPDATE', ...Array(4).fill('SELECT'), 'INSERT', 'INSERT'];
 
-const registryWith = (grants: object = { identity_token: { remember: ['browser', 'refresh_token'] } }, more = {}) => {
-  const registry = refreshingRegistry({ grants, ...more });
-  registry.clients = registry.clients.map((client) =>
-    'client_id' in client && client.client_id === PUBLIC_SITE ? { ...client, grants } : client,
-  );
-  return registry;
-};
+const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
+const registry = refreshingRegistry({ grants });
+const publicSite = registry.clients.find((client) => 'client_id' in client && client.client_id === PUBLIC_SITE);
+Object.assign(publicSite as object, { grants });
 
-const service = useService({ registry: registryWith(), environment: { TRUST_PROXY: '1' } });
+/** Clients of the organization that may not remember, or not by a refresh token. */
+const ofAcme = { name: 'Acme', client_type: 'web', organization_id: ACME, origins: [ACME_ORIGIN] };
+const grant_types = ['identity_token', 'refresh_token'];
+registry.clients.push(
+  { ...ofAcme, client_id: 'without-settings', grant_types },
+  { ...ofAcme, client_id: 'only-browsers', grant_types, grants: { identity_token: { remember: ['browser'] } } },
+  { ...ofAcme, client_id: 'without-refresh', grant_types: ['identity_token'], grants },
+  { ...ofAcme, client_id: 'without-grant-types', grants },
+);
+
+const service = useService({ registry, environment: { TRUST_PROXY: '1' } });
 const links = () => service.rowsOf(BrowserLink);
 const pairOf = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string);
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
@@ -92,13 +99,13 @@ const idsOf = async (cookie: string) => [
 const KINDS = [
   {
     kind: 'browser',
-    use: (moved: Move, body = {}, headers = {}, at = service) => remember(at, moved, { body, headers }),
+    use: (moved: Move, body = {}, headers = {}) => remember(service, moved, { body, headers }),
     storedOf: (entityId: string): Promise<unknown[]> => linksOf(service, entityId),
     invalid: 'cookie',
   },
   {
     kind: 'refresh_token',
-    use: (moved: Move, body = {}, headers = {}, at = service) => stay(at, moved, body, headers),
+    use: (moved: Move, body = {}, headers = {}) => stay(service, moved, body, headers),
     storedOf: (entityId: string): Promise<unknown[]> => familiesOf(service, entityId),
     invalid: 'token',
   },
@@ -119,10 +126,10 @@ describe.each(KINDS)(
     };
 
     it('comes from a client without settings of the grant', async () => {
-      const other = await serviceOfTest({ registry: registryWith({}) });
-      const moved = await moveOf(other, (await newCustomer(other)).access_token);
-      expectError(await use(moved, {}, {}, other), UNAUTHORIZED);
-      expect((await redeem(other, moved.code, { code_verifier: moved.verifier })).status).toBe(200);
+      const client_id = 'without-settings';
+      const moved = await moveOf(service, (await newCustomer(service)).access_token, { client_id });
+      expectError(await use(moved, { client_id }), UNAUTHORIZED);
+      expect((await redeem(service, moved.code, { client_id, code_verifier: moved.verifier })).status).toBe(200);
     });
 
     it('has a code that was created without a code_challenge', async () => {
@@ -499,7 +506,7 @@ describe('protocol §3.10: the links of a customer that a further device reads',
   });
 
   it.runIf(!onMariadb)('are found by an index without those of sign-ins', async () => {
-    const explained = await serviceOfTest({ registry: registryWith() });
+    const explained = await serviceOfTest({ registry });
     const moved = await moveOf(explained, (await newCustomer(explained)).access_token);
     const cookie = cookieHeader(await explained.visit(undefined, {}, SALES));
     const texts = await statementTextsOf(explained, () => remember(explained, moved, { cookie }));
@@ -517,7 +524,7 @@ describe('protocol §3.10: the links of a customer that a further device reads',
 
 it('protocol §2.14: the limit of new identities counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
   const environment = { RATE_LIMIT: 'identities=2/60' };
-  const limited = await serviceOfTest({ registry: registryWith(), environment });
+  const limited = await serviceOfTest({ registry, environment });
   beginWindow(limited);
   const { access_token } = await newCustomer(limited);
   const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
@@ -557,14 +564,13 @@ describe('protocol §4.5: the refresh family of remember=refresh_token', () => {
   });
 
   it.each([
-    ['is not listed with the value', { identity_token: { remember: ['browser'] } }, {}],
-    ['does not list the grant refresh_token', undefined, { grant_types: ['cookie', 'identity_token'] }],
-    ['has no grant_types', undefined, { grant_types: undefined }],
-  ])('is not for a client that %s', async (_, grants, more) => {
-    const other = await serviceOfTest({ registry: registryWith(grants, more) });
-    const moved = await moveOf(other, (await newCustomer(other)).access_token);
-    expectError(await stay(other, moved), UNAUTHORIZED);
-    expect((await redeem(other, moved.code, { code_verifier: moved.verifier })).status).toBe(200);
+    ['is not listed with the value', 'only-browsers'],
+    ['does not list the grant refresh_token', 'without-refresh'],
+    ['has no grant_types', 'without-grant-types'],
+  ])('is not for a client that %s', async (_, client_id) => {
+    const moved = await moveOf(service, (await newCustomer(service)).access_token, { client_id });
+    expectError(await stay(service, moved, { client_id }), UNAUTHORIZED);
+    expect((await redeem(service, moved.code, { client_id, code_verifier: moved.verifier })).status).toBe(200);
   });
 });
 
