@@ -30,7 +30,7 @@ function writeUnavailable(response: ServerResponse): void {
   const error = OAuthError.unavailable();
   const { id } = requestContext.required();
   requestContext.set({ error: error.code, reason: 'starting' });
-  for (const [name, value] of Object.entries(error.headers ?? {})) response.setHeader(name, value);
+  for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
   write(response, error.status, JSON.stringify(error.toBody(id)));
 }
 

@@ -5,7 +5,6 @@ import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   type EntityRow,
   insertStatement,
-  type NotNull,
   selectStatement,
   type WriteStatement,
   writeStatement,
@@ -53,15 +52,14 @@ const REDEMPTION_COLUMNS = ['consumed_by', 'consumed_network'] as const;
 
 type Column = (typeof COLUMNS | typeof REDEMPTION_COLUMNS)[number];
 
-export type CodeRow = EntityRow<OneTimeCode, Column> &
-  NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>> & {
-    /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-    consumed_for: number | null;
-    /** The group of the customer of a transfer token; empty if the customer belongs to none. */
-    group_id: string | null;
-    /** The last day that is noted for a token of this customer (`TOKEN_DAY`). */
-    token_day: number | null;
-  };
+export type CodeRow = EntityRow<OneTimeCode, Column> & {
+  /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
+  consumed_for: number | null;
+  /** The group of the customer of a transfer token; empty if the customer belongs to none. */
+  group_id: string | null;
+  /** The last day that is noted for a token of this customer (`TOKEN_DAY`). */
+  token_day: number | null;
+};
 
 export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
   columns: [
