@@ -120,6 +120,7 @@ export function runProgram(
     const child = execFile(program, parameters, { env, maxBuffer: 1 << 24, ...options }, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode, stdout, stderr }),
     );
+    child.stdin?.on('error', () => undefined); // EPIPE if the program ends before it reads its input
     child.stdin?.end(input);
   });
 }
