@@ -1,16 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import {
-  Columns,
-  createTables,
-  dropTables,
-  GrantBody,
-  OAuthError,
-  randomSecret,
-  sha256,
-  writeStatement,
-} from 'customer-authorization-service/grant';
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { GrantBody, OAuthError, randomSecret, sha256, writeStatement } from 'customer-authorization-service/grant';
+import { type Columns, CreateTables } from '../../../../../src/migrations/schema.js';
 import type { GrantKit } from '../../../src/grant-kit.js';
 import { grantOf } from '../grant-of.js';
 
@@ -25,16 +16,8 @@ class AddressBody extends GrantBody {
   code!: string;
 }
 
-class Addresses1795800000000 implements MigrationInterface {
-  readonly name = 'Addresses1795800000000';
-
-  async up(runner: QueryRunner): Promise<void> {
-    await createTables(runner, [{ name: 'kit_address', columns: [new Columns(runner).key('address', 64)] }]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['kit_address']);
-  }
+class Addresses1795800000000 extends CreateTables {
+  protected readonly tables = (its: Columns) => [{ name: 'kit_address', columns: [its.key('address', 64)] }];
 }
 
 const STORE = writeStatement<[hash: string]>(

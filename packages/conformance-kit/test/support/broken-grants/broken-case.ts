@@ -8,19 +8,17 @@ export interface InterceptedRequest {
   body: string;
 }
 
-export interface InterceptedResponse {
+interface InterceptedResponse {
   path: string;
   status: number;
   headers: Headers;
   text: string;
 }
 
-/** Changes requests and responses between the kit and the service. */
+/** Changes POST requests, and all responses, between the kit and the service. */
 export interface Interception {
   request?: (sent: InterceptedRequest) => void;
   response?: (intercepted: InterceptedResponse) => void;
-  /** Whether `request` also gets requests whose method is not POST. Their body is `undefined`. */
-  everyMethod?: boolean;
 }
 
 /** A grant that violates a rule, by itself or because the service is broken, and the expected report of the kit. */
@@ -39,9 +37,8 @@ export interface BrokenCase extends Partial<GrantKit> {
   restore?: () => void;
 }
 
-/** Changes the requests and the responses of the kit. Only with `everyMethod` it changes requests other than POST. */
 export function interceptingFetch(
-  { request, response: change, everyMethod = false }: Interception,
+  { request, response: change }: Interception,
   fetch: typeof globalThis.fetch,
 ): typeof globalThis.fetch {
   return async (input, init = {}) => {
@@ -51,11 +48,10 @@ export function interceptingFetch(
       headers: { ...(init.headers as Record<string, string>) },
       body: String(init.body),
     };
-    const isChanged = request !== undefined && (everyMethod || init.method === 'POST');
+    const isChanged = request !== undefined && init.method === 'POST';
     if (isChanged) request(sent);
     url.pathname = decodeURI(sent.path);
-    const changed = isChanged ? { ...init, headers: sent.headers } : init;
-    const response = await fetch(url, isChanged && init.method === 'POST' ? { ...changed, body: sent.body } : changed);
+    const response = await fetch(url, isChanged ? { ...init, headers: sent.headers, body: sent.body } : init);
     if (!change) return response;
     const { status, headers } = response;
     const intercepted = { path: url.pathname, status, headers: new Headers(headers), text: await response.text() };

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { IsDefined, IsString, Matches } from 'class-validator';
-import { GrantBody, OAuthError, Optional, UUID } from 'customer-authorization-service/grant';
+import { GrantBody, OAuthError, Optional, UUID, writeStatement } from 'customer-authorization-service/grant';
+import { type Columns, CreateTables } from '../../../../../src/migrations/schema.js';
 import type { TestEnvironment } from '../../../src/grant-kit.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registry.js';
 import { badgeGrant } from '../broken-routes/badge.route.js';
-import { MailTable1795700000000, STORE_MAIL } from '../broken-routes/mail.route.js';
 import { grantOf } from '../grant-of.js';
 import { addressGrant } from './address.grant.js';
 import type { BrokenCase } from './broken-case.js';
@@ -205,12 +205,21 @@ class StoredBody extends GrantBody {
   email!: string;
 }
 
+/** A table of texts of at most 40 characters. */
+class Stored1795700000000 extends CreateTables {
+  protected readonly tables = (its: Columns) => [{ name: 'kit_stored', columns: [its.key('email', 40)] }];
+}
+
+const STORE = writeStatement<[email: string]>(
+  ({ insertIgnore }) => `${insertIgnore} INTO kit_stored (email) VALUES (?)`,
+);
+
 const storingLongTexts = {
   ...grantOf<StoredBody>('kit_stored', { body: StoredBody }, async ({ body }, identities, { database }) => {
-    await database.execute(STORE_MAIL, [body.email]);
+    await database.execute(STORE, [body.email]);
     return identities.create(body.organization_id);
   }),
-  migrations: [MailTable1795700000000],
+  migrations: [Stored1795700000000],
   valid: () => ({ email: 'person.10000@example.com' }),
 };
 const withoutCookies = grantThat(async ({ body, groupId }, identities) => {
@@ -251,7 +260,7 @@ const NO_DESCENT = /^not refused with invalid_grant; store `descent\(\)` of the 
 const AGAIN_DECLARED = /^email: declare `again`, which returns another proof for the same address, or `again: false`/;
 const NOT_SAME = /^another customer for the same person; store the `entity_id` with the HMAC/;
 const ERASED = /^after the erasure of its customer; delete the stored `entity_id` in `onErase`.*: refused instead of/;
-const TOO_LONG = /^email, .*; give it the @MaxLength\(\) of its column: kit_mail\.email: has a text of 64 characters/;
+const TOO_LONG = /^email, .*; give it the @MaxLength\(\) of its column: kit_stored\.email: has a text of 64 characters/;
 const HASHED = /^kit_address\.address: has the hash of a short text, which trying all values reverses; .* by HMAC/;
 const NO_COOKIES = /^call `browser\.setCookie` for each of `IdentityCookies\.setCookieLines`/;
 const WINDOW =

@@ -5,12 +5,9 @@ import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   Clock,
-  Columns,
   type CustomerDataParticipant,
   CustomerDataParticipants,
-  createTables,
   Database,
-  dropTables,
   type EntityRow,
   Expires,
   expiryIndex,
@@ -26,7 +23,8 @@ import {
   sha256,
   writeStatement,
 } from 'customer-authorization-service/grant';
-import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { type Columns, CreateTables } from '../../../../../src/migrations/schema.js';
 import type { GrantKit, TestEnvironment } from '../../../src/grant-kit.js';
 import { grantOf } from '../grant-of.js';
 
@@ -96,32 +94,20 @@ class PassNote {
   expiresAt!: Date;
 }
 
-class Passes1795400000000 implements MigrationInterface {
-  readonly name: string = 'Passes1795400000000';
-
-  async up(runner: QueryRunner): Promise<void> {
-    const columns = new Columns(runner);
-    const pass = [
-      ...[columns.key('pass', 64), columns.key('code', 64), columns.text('client_id', 128)],
-      ...[columns.text('customer', 128), columns.integer('generation')],
-      ...[columns.integer('attempts'), columns.time('expires_at')],
+class Passes1795400000000 extends CreateTables {
+  protected readonly tables = (its: Columns) => {
+    const columns = [
+      ...[its.key('pass', 64), its.key('code', 64), its.text('client_id', 128), its.text('customer', 128)],
+      ...[its.integer('generation'), its.integer('attempts'), its.time('expires_at')],
     ];
-    await createTables(runner, [{ name: 'pass', columns: pass, indices: expiryIndex('pass') }]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['pass']);
-  }
+    return [{ name: 'pass', columns, indices: expiryIndex('pass') }];
+  };
 }
 
-class PassNotes1795400000001 extends Passes1795400000000 {
-  override readonly name = 'PassNotes1795400000001';
-
-  override async up(runner: QueryRunner): Promise<void> {
-    const columns = new Columns(runner);
-    const note = [columns.key('note', 64), columns.time('expires_at')];
-    await createTables(runner, [{ name: 'pass_note', columns: note, indices: expiryIndex('pass_note') }]);
-  }
+class PassNotes1795400000001 extends CreateTables {
+  protected readonly tables = (its: Columns) => [
+    { name: 'pass_note', columns: [its.key('note', 64), its.time('expires_at')], indices: expiryIndex('pass_note') },
+  ];
 }
 
 /** An attempt number that only a used pass has. */

@@ -1,16 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { type ExecutionContext, HttpCode, Injectable, Logger, Post, Res } from '@nestjs/common';
-import { IsDefined, IsString, Matches, MaxLength } from 'class-validator';
+import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   BearerGuard,
   Caller,
-  Columns,
   CustomerGuard,
   type CustomerPrincipal,
-  createTables,
   Database,
-  dropTables,
   OAuthError,
   PublicController,
   sha256,
@@ -18,7 +15,7 @@ import {
   writeStatement,
 } from 'customer-authorization-service/grant';
 import type { Request, Response } from 'express';
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { type Columns, CreateTables } from '../../../../../src/migrations/schema.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 import { moduleOf } from '../grant-of.js';
 
@@ -27,11 +24,6 @@ export const WRONG_CODE_COUNT = 3;
 
 class ApproveBody {
   @Matches(/^\d{6}$/, { message: 'must be six digits' })
-  code!: string;
-}
-
-class LooseBody {
-  @IsDefined()
   code!: string;
 }
 
@@ -49,32 +41,13 @@ class OtherBody {
   other!: string;
 }
 
-class TextBody {
-  @IsString()
-  @MaxLength(100)
-  code!: string;
-}
-
-function bodyOf(mistake?: string): typeof ApproveBody {
-  if (mistake === 'has no rule for a parameter') return LooseBody;
-  return mistake === 'throws for an unusual text' ? TextBody : ApproveBody;
-}
-
 function guardOf(mistake?: string): typeof CustomerGuard {
   if (mistake === 'compares no Origin') return LooseGuard;
   return mistake === 'admits any bearer' ? (BearerGuard as typeof CustomerGuard) : CustomerGuard;
 }
 
-class Approvals1795600000000 implements MigrationInterface {
-  readonly name = 'Approvals1795600000000';
-
-  async up(runner: QueryRunner): Promise<void> {
-    await createTables(runner, [{ name: 'kit_approval', columns: [new Columns(runner).key('code', 64)] }]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['kit_approval']);
-  }
+class Approvals1795600000000 extends CreateTables {
+  protected readonly tables = (its: Columns) => [{ name: 'kit_approval', columns: [its.key('code', 64)] }];
 }
 
 const STORE = writeStatement<[code: string]>(
@@ -83,7 +56,6 @@ const STORE = writeStatement<[code: string]>(
 
 /** A customer approves a request of another device, which has a code. */
 export function approvalRoute(mistake?: string): RouteKit {
-  const Body = bodyOf(mistake);
   /** The organizations of the codes of all processes, which a table also has. */
   const codes = new Map<string, string>();
   const newCode = () =>
@@ -122,11 +94,10 @@ export function approvalRoute(mistake?: string): RouteKit {
     @HttpCode(200)
     approve(
       @Caller(guardOf(mistake)) customer: CustomerPrincipal,
-      @ValidatedBody(Body) { code }: ApproveBody,
+      @ValidatedBody(ApproveBody) { code }: ApproveBody,
       @Res({ passthrough: true }) response: Response,
     ): object {
       if (mistake === 'logs the code') new Logger('Approvals').log(`code ${code}`);
-      if (mistake === 'throws for an unusual text' && !/^\d+$/.test(code)) throw new TypeError('no digits');
       if (mistake === 'responds with an undocumented status') response.status(206);
       this.approvals.approve(code, customer);
       return {};

@@ -15,7 +15,6 @@ import {
   PublicController,
   randomSecret,
   UUID,
-  ValidatedBody,
 } from 'customer-authorization-service/grant';
 import { assertAgent } from '../../../../../src/bearer/principal.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
@@ -50,9 +49,7 @@ class AnyAgentGuard extends BearerGuard {
 
 /** An agent creates a link for a customer. */
 export function linkRoute(mistake?: string): RouteKit {
-  const isUnchecked = mistake === 'does not check the client in its body';
   const options = mistake === 'names no grant' ? {} : { grant: 'kit_link' };
-  const Body = isUnchecked ? ValidatedBody(LinkBody) : ClientRequest(LinkBody, options);
   const guard = mistake === 'requires no scope' ? (AnyAgentGuard as ReturnType<typeof AgentGuard>) : AgentGuard(SCOPE);
 
   @PublicController('v2/customer/kit_link')
@@ -65,8 +62,10 @@ export function linkRoute(mistake?: string): RouteKit {
     @Post()
     @ApiRoute({ summary: 'Create a link for a customer', response: LinkResponse, errorStatuses: [429] })
     @HttpCode(200)
-    async create(@Caller(guard) { organizationId }: AgentPrincipal, @Body request: LinkBody): Promise<LinkResponse> {
-      const { entity_id: entityId } = isUnchecked ? request : (request as unknown as ClientRequest<LinkBody>).body;
+    async create(
+      @Caller(guard) { organizationId }: AgentPrincipal,
+      @ClientRequest(LinkBody, options) { body: { entity_id: entityId } }: ClientRequest<LinkBody>,
+    ): Promise<LinkResponse> {
       if (mistake !== 'takes from no limit') this.limits.take('kit_links', `${organizationId} ${entityId}`);
       const customer = await this.identities.find(entityId, organizationId);
       if (!customer && mistake !== 'does not look up the customer')
