@@ -27,7 +27,6 @@ export interface FuzzRequest {
   forgedBearer: boolean;
   /** Whether the `token` in the body was not issued by the service. */
   forgedToken: boolean;
-  /** The browser of an agent that sends the request. */
   browser?: Browser;
   /** Removes the tokens and codes that a successful request has used up from the world. */
   spend?: () => void;
@@ -37,7 +36,6 @@ export function headerOf({ headers }: FuzzRequest, name: string): string | undef
   return headers.find(([each]) => each.toLowerCase() === name)?.[1];
 }
 
-/** Replaces all headers of this name. */
 export function setHeader(request: FuzzRequest, name: string, value: string): void {
   request.headers = request.headers.filter(([each]) => each.toLowerCase() !== name.toLowerCase());
   request.headers.push([name, value]);

@@ -37,7 +37,6 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
   }
 }
 
-/** A process of the built service for the fuzzer. */
 interface FuzzedService {
   process: TestProcess;
   url: string;

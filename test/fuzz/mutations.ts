@@ -24,7 +24,6 @@ const SEGMENTS = [
   ...['é', '__proto__', '*', ':key', '(.*)'],
 ];
 
-/** Mutates a path. Returns the new path and a note about the mutation. */
 function mutatedPath(path: string, random: Random): [path: string, note: string] {
   const segments = path.split('/');
   if (segments.length < 2) segments.unshift('');

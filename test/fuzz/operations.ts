@@ -4,18 +4,14 @@ import type { Port } from './fuzz-request.js';
 export interface Schema {
   $ref?: string;
   type?: string;
-  title?: string;
   enum?: unknown[];
   const?: unknown;
   pattern?: string;
-  format?: string;
   oneOf?: Schema[];
   anyOf?: Schema[];
   items?: Schema;
   minimum?: number;
-  maximum?: number;
   minLength?: number;
-  maxLength?: number;
   properties?: Record<string, Schema>;
   required?: string[];
 }
@@ -31,7 +27,6 @@ interface DescribedOperation {
   parameters?: Parameter[];
   security?: Record<string, string[]>[];
   requestBody?: { content: Record<string, { schema: Schema }> };
-  responses?: object;
 }
 
 export interface OpenApi {
@@ -39,7 +34,6 @@ export interface OpenApi {
   components: { schemas: Record<string, Schema> };
 }
 
-/** A path and method of the OpenAPI document of the service. */
 export interface Operation {
   port: Port;
   method: string;

@@ -13,7 +13,6 @@ const BROKEN = '"error_hint":"HTTP: malformed or incomplete request"';
 /** Routes whose responses are public and may be cached. */
 const STORABLE = /^\/(\.well-known\/|page\.css|docs|openapi\.json)/;
 
-/** Checks every response of a run. */
 export class Oracle {
   private readonly ownership = new Ownership();
 

@@ -60,7 +60,6 @@ const HEADS: Record<string, string> = {
   'an empty head': '\r\n\r\n\r\n\r\nGET',
 };
 
-/** Incomplete requests. */
 const CUT: Record<string, string> = {
   'a head cut off': message('X-Cut: y').slice(0, -3),
   'a body cut off': message(`Content-Length: ${BODY.length + 50}`, '', BODY),

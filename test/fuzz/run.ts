@@ -33,21 +33,17 @@ export interface Figures {
   requests: number;
   seconds: number;
   statuses: Record<string, number>;
-  /** Operations of the OpenAPI document that had a successful response. */
   succeeded: string[];
-  /** Operations without a successful response. */
   neverSucceeded: string[];
   megabytes: [afterFirstQuarter: number, atTheEnd: number];
 }
 
-/** The number of concurrent requests. */
 const WORKER_COUNT = 64;
 const RAW_SHAPE_RATIO = 0.04;
 
 /** A run of the fuzzer: it sends requests and checks their responses. */
 export class Run {
   private readonly operations: Operation[];
-  /** The weights by the index of the operation. */
   private readonly weights: Record<string, number>;
   private readonly oracle: Oracle;
   private readonly statuses: Record<string, number> = {};

@@ -6,7 +6,6 @@ const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256
 const ATTACKER_JWK = publicKey.export({ format: 'jwk' });
 const ATTACKER_PEM = publicKey.export({ format: 'pem', type: 'spki' });
 
-/** The parts of an access token of the service. */
 interface Parts {
   region: string;
   header: Record<string, unknown>;

@@ -152,7 +152,6 @@ function setSpend(request: FuzzRequest, { operation, world, code, random }: Scen
   };
 }
 
-/** The context of one request. */
 interface Scene {
   operation: Operation;
   role: Role;

@@ -19,7 +19,6 @@ import {
 import type { TestResponse } from '../support/test-service.js';
 import type { Browser, FuzzRequest } from './fuzz-request.js';
 
-/** An application with an organization that admits it and with valid parameters. */
 export interface Role {
   client_id: string;
   organization_id: string;
@@ -137,7 +136,6 @@ export function harvest(world: World, request: FuzzRequest, response: TestRespon
   if (pair?.id && pair.secret) world.pairs.add(pair);
 }
 
-/** The identity cookies that a response sets. */
 export function cookiesOf({ cookies }: TestResponse): CookiePair | undefined {
   const [id, secret] = ['cid', 'cst'].map((name) =>
     cookies.map((line) => new RegExp(`^__svc_${name}=([^;]*)`).exec(line)?.[1]).find((value) => value !== undefined),
