@@ -1,36 +1,13 @@
-import { BadRequestException, Get, Module } from '@nestjs/common';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
-import { ApiRoute, PublicController } from '../../src/public/grant.js';
 import { bearer } from '../support/authorization-headers.js';
 import { DEVICE, deviceExtension } from '../support/device-extension.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, MALFORMED } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_ORIGIN,
-  ACME_SITE,
-  CLOSED,
-  PUBLIC_SITE,
-  RIVAL,
-  RIVAL_ORIGIN,
-} from '../support/test-registry.js';
+import { ACME, ACME_AGENT, ACME_ORIGIN, ACME_SITE, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
 import { request } from '../support/test-service.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
-
-@PublicController('failing')
-class FailingController {
-  @Get()
-  @ApiRoute({ summary: 'Fails', response: '*/*' })
-  fail(): never {
-    throw new BadRequestException();
-  }
-}
-
-@Module({ controllers: [FailingController] })
-class FailingModule {}
 
 describe('the routes of an extension', () => {
   const output = new OutputCapture();
@@ -55,20 +32,9 @@ describe('the routes of an extension', () => {
     });
   });
 
-  it.each([
-    ['an unknown client', { ...start, client_id: 'unknown' }, {}, 'client_id: unknown'],
-    ['an origin of another client', start, { origin: RIVAL_ORIGIN }, "Origin: not one of the client's"],
-    ['an unknown organization', { ...start, organization_id: 'x' }, {}, 'organization_id: unknown'],
-    [
-      'an organization that does not admit the client',
-      { client_id: PUBLIC_SITE, organization_id: CLOSED },
-      {},
-      'client_id: not usable in this organization',
-    ],
-    ['a missing parameter', { client_id: ACME_SITE }, {}, 'organization_id: required'],
-    ['a parameter of another type', { ...start, organization_id: 1 }, {}, 'organization_id: must be a string'],
-  ])('rejects %s', async (_case, body, headers: Record<string, string>, hint) => {
-    expectInvalidRequest(await service.post(`${DEVICE}/start`, body, headers), hint);
+  it('rejects an unknown organization', async () => {
+    const response = await service.post(`${DEVICE}/start`, { ...start, organization_id: 'x' });
+    expectInvalidRequest(response, 'organization_id: unknown');
   });
 
   it('counts a request whose client is checked against the limit tokens of the client', async () => {
@@ -94,7 +60,6 @@ describe('the routes of an extension', () => {
     const { body } = await approve({ user_code: 'ABCDEF' }, { origin: ACME_ORIGIN });
     expect(body).toEqual({ text: `${customer.entity_id} ABCDEF` });
     expectInvalidRequest(await approve({ user_code: 'abc' }), 'user_code: must be six capital letters');
-    expectInvalidRequest(await approve({}), 'user_code: required');
   });
 
   it('reads a form only on a route that declares it', async () => {
@@ -149,11 +114,7 @@ describe('the routes of an extension', () => {
     const { status, body, headers } = await find(start, { origin: ACME_ORIGIN });
     expect([status, body]).toEqual([200, { text: `${ACME_SITE} true a=1` }]);
     expect(headers.get('access-control-allow-credentials')).toBe('true');
-    expectInvalidRequest(await find(start, { origin: RIVAL_ORIGIN }), "Origin: not one of the client's");
-    expectInvalidRequest(await find({ ...start, client_id: 'unknown' }), 'client_id: unknown');
     expectInvalidRequest(await find({ client_id: ACME_SITE }), 'organization_id: required');
-    const closed = { client_id: PUBLIC_SITE, organization_id: CLOSED };
-    expectInvalidRequest(await find(closed), 'client_id: not usable in this organization');
   });
 
   it('admits pages of every registered origin, without credentials, to a route with @AnyOrigin', async () => {
@@ -185,11 +146,6 @@ describe('the routes of an extension', () => {
     expect(response.headers.get('allow')).toBe('POST');
     expect((await request(`${service.managementUrl}/devices`, {})).body).toEqual({ text: '0' });
     expect((await request(`${service.url}/devices`, {})).status).toBe(404);
-  });
-
-  it('responds with 500 to an exception of NestJS, as to any error that is no OAuthError', async () => {
-    const failing = await serviceOfTest({ modules: [FailingModule] });
-    expectError(await failing.send('GET', '/failing'), { status: 500, error: 'server_error', hint: undefined });
   });
 
   it('describes the routes in the OpenAPI document with their bodies, queries and error responses', async () => {

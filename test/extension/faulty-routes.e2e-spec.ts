@@ -43,7 +43,8 @@ class NamelessBody {
 /** Decorators of parameters. Those of the service check the type of their parameter, which `handle` does not have. */
 const BodyOf = (type: Type) => ValidatedBody(type as Type<object>) as ParameterDecorator;
 const QueryOf = (type: Type) => ValidatedQuery(type as Type<object>) as ParameterDecorator;
-const RequestOf = (type: Type) => ClientRequest(type as Type<RightBody>) as ParameterDecorator;
+const RequestOf = (type: Type, options?: { grant: string }) =>
+  ClientRequest(type as Type<RightBody>, options) as ParameterDecorator;
 const QueryOfClient = (type: Type) => ClientQuery(type as Type<RightBody>) as ParameterDecorator;
 const Customer = Caller(CustomerGuard) as ParameterDecorator;
 const Cookies = CallingBrowser() as ParameterDecorator;
@@ -99,6 +100,10 @@ const OF_METHOD: [message: string, controller: Type][] = [
     ofCustomers([Get(), AnyOrigin()], QueryOfClient(RightBody)),
   ],
   ['GET has no body; use @ValidatedQuery(…) or @ClientQuery(…)', reading(Get(), RequestOf(RightBody))],
+  [
+    'no grant has the name letters; use the name in @GrantType',
+    reading(Post(), RequestOf(RightBody, { grant: 'letters' })),
+  ],
   [
     'reads the query twice; remove @ValidatedQuery, because @ClientQuery has the query',
     reading(Get(), QueryOf(RightBody), QueryOfClient(RightBody)),

@@ -7,12 +7,11 @@ import { json } from 'node:stream/consumers';
 import { describeRoute, startTestService as startKitService, testEnvironmentOf } from 'conformance-kit';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
-import { beginWindow } from '../support/limit-windows.js';
 import { smsExtension } from '../support/sms-extension.js';
 import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
-import { serviceOfTest, useService } from '../support/use-service.js';
+import { useService } from '../support/use-service.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sms-'));
 const received: { phone: string; text: string; authorization: string | undefined }[] = [];
@@ -98,25 +97,6 @@ describe('a route of an extension that calls another system', () => {
     await expect(startTestService({ ...smsExtension, replace: [[OtherGateway, {}]] })).rejects.toThrow(
       'replace: no module declares the provider OtherGateway; name its module in `modules`',
     );
-  });
-
-  it('does not count a message that the gateway did not send', async () => {
-    const limited = await serviceOfTest({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=1/600' } });
-    beginWindow(limited);
-    gatewayStatus = 500;
-    expect((await limited.post(ROUTE, start)).status).toBe(503);
-    gatewayStatus = 200;
-    expect((await limited.post(ROUTE, start)).status).toBe(200);
-    expect((await limited.post(ROUTE, start)).status).toBe(429);
-  });
-
-  it('limits the messages to one telephone', async () => {
-    const limited = await serviceOfTest({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=3/600' } });
-    beginWindow(limited);
-    const statuses = [];
-    for (let i = 0; i < 4; i++) statuses.push((await limited.post(ROUTE, start)).status);
-    expect(statuses).toEqual([200, 200, 200, 429]);
-    expect((await limited.post(ROUTE, { ...start, phone: '+493087654321' })).status).toBe(200);
   });
 });
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
@@ -9,13 +9,6 @@ import { PROJECT, read, temporaryFolder } from '../../support/project-files.js';
 const page = read('docs/adding-a-grant.md');
 const errorsPage = read('docs/grant-errors.md');
 const routePage = read('docs/adding-a-route.md');
-const headingsOf = (text: string): string[] =>
-  Array.from(text.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^\w -]/g, '')
-      .replaceAll(' ', '-'),
-  );
 const wayA = page.slice(page.indexOf('\n## Way A'), page.indexOf('\n## Way B'));
 
 /** The first column of the tables of a section of the page of errors, without its backticks. */
@@ -52,15 +45,6 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     const named = Array.from(`${page}${routePage}`.matchAll(/npm run (?:-s )?([\w:-]+)/g), ([, name]) => name);
     expect(named.length).toBeGreaterThan(3);
     for (const name of named) expect(scripts).toContain(name);
-  });
-
-  it.each([page, routePage, errorsPage])('links only to pages and headings that exist (page %#)', (text) => {
-    for (const [, target = ''] of text.matchAll(/\]\(([^)]+)\)/g)) {
-      const [path = '', heading] = target.split('#');
-      if (path !== '') expect(readdirSync(join(PROJECT, 'docs', path, '..'))).toContain(path.split('/').at(-1));
-      const linked = path === '' ? text : heading === undefined ? '' : read(join('docs', path));
-      if (heading !== undefined) expect(headingsOf(linked)).toContain(heading);
-    }
   });
 
   it('shows the names of limits that the example declares', () => {

@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common';
+import { Module, Post } from '@nestjs/common';
 import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { describe, expect, it } from 'vitest';
@@ -11,8 +11,17 @@ import type { AgentPrincipal } from '../../../../src/bearer/principal.js';
 import { Identities } from '../../../../src/identity/identities.js';
 import { IdentityModule } from '../../../../src/identity/identity.module.js';
 import { migrationName, migrations } from '../../../../src/migrations/migrations.js';
+import {
+  ApiRoute,
+  ClientRequest,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  PublicController,
+} from '../../../../src/public/grant.js';
 import { Agents } from '../../../../src/registry/agents.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../../src/token/grant.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
 import { cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
 import { expectError } from '../../../support/expect-error.js';
@@ -62,7 +71,21 @@ class SyndicateGrant implements Grant<LottoBody> {
   }
 }
 
-@Module({ imports: [IdentityModule], providers: [ClubGrant, OfficeGrant, SyndicateGrant] })
+/** A route that belongs to this grant. */
+@PublicController('v2/customer/syndicate')
+class SyndicateController {
+  @Post()
+  @ApiRoute({ summary: 'Join the syndicate' })
+  join(@ClientRequest(LottoBody, { grant: 'lotto_syndicate' }) _request: ClientRequest<LottoBody>): object {
+    return {};
+  }
+}
+
+@Module({
+  imports: [IdentityModule],
+  controllers: [SyndicateController],
+  providers: [ClubGrant, OfficeGrant, SyndicateGrant],
+})
 class OtherGrantsModule {}
 
 describeGrant(LottoGrant, {
@@ -126,11 +149,10 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     const { body } = await requestToken(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ expires_in: 28_800, club: '' });
     expect(body).not.toHaveProperty('undeclared');
-  });
-
-  it('gets the requested organization as it is in the registry', async () => {
-    const { body } = await requestToken(lottoBody({ grant_type: 'urn:example:lotto:club' }));
-    expect(body).toMatchObject({ of: 'Acme', organization_id: ACME });
+    expect(body, 'the requested organization as it is in the registry').toMatchObject({
+      of: 'Acme',
+      organization_id: ACME,
+    });
   });
 
   it('that declares `agentScope` gets the agent and is limited to the organization of the agent', async () => {
@@ -142,14 +164,6 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     const response = await requestToken(office, { authorization: `Bearer ${token}` });
     const drawn = { drawn_by: sub, drawn_for: 'Acme' };
     expect(response.body).toMatchObject({ entity_id: 'a winner', organization_id: ACME, ...drawn });
-  });
-
-  it('responds with an error of the service, and with no other fields', async () => {
-    expectError(await requestToken(lottoBody({ ticket: '654321' })), {
-      status: 400,
-      error: 'invalid_grant',
-      hint: undefined,
-    });
   });
 
   it('brings the schema of its tables, which matches its entities on each database', async () => {
@@ -177,6 +191,10 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
       expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
     }
     expect((await requestToken(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
+    const join = (client_id: string) => service.post('/v2/customer/syndicate', lottoBody({ client_id }));
+    const hint = 'client_id: may not use the grant lotto_syndicate';
+    expectError(await join(ACME_SITE), { status: 400, error: 'unauthorized_client', hint });
+    expect((await join('syndicate')).status).toBe(201);
   });
 
   it('is available at the route of a group if it declares `groups`, and only then', async () => {
