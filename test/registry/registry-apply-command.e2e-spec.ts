@@ -35,6 +35,7 @@ describe('the command registry apply', () => {
     expect(await apply(older)).toContain('unchanged: client backend');
     await expect(apply(newer)).rejects.toThrow('superseded');
     for (const wrong of [['--forced', older], ['--force']]) await expect(apply(...wrong)).rejects.toThrow();
+    await expect(apply(`${older}.missing`)).rejects.toThrow('the file cannot be read');
   });
 
   it('with --merge adds entries as the admin API does, and leaves the file of the processes in force', async () => {

@@ -1,11 +1,10 @@
 import '../../support/registered-webhook.js';
 
 import { randomUUID } from 'node:crypto';
-import { type MigrationInterface, type QueryRunner } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { Columns, createTables, dropTables } from '../../../src/migrations/schema.js';
+import { type Columns, CreateTables } from '../../../src/migrations/schema.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { expectError } from '../../support/expect-error.js';
 import { applyRegistry, registryFileOf } from '../../support/registry-files.js';
@@ -15,21 +14,13 @@ import { useService } from '../../support/use-service.js';
 import { Webhook } from '../../support/webhook.resource.js';
 
 const SECRET = 'MARKED-signing-secret-of-a-webhook';
-const RULE = 'must be 32 to 256 characters';
 
-class Webhooks1799000000000 implements MigrationInterface {
-  readonly name = 'Webhooks1799000000000';
-
-  async up(runner: QueryRunner): Promise<void> {
-    const columns = new Columns(runner);
-    const texts = [columns.text('name', 200), columns.text('url', 200), columns.text('organization_id', 36)];
-    const rest = [columns.text('signing_hash', 64), columns.json('events'), columns.flag('owned_by_file')];
-    await createTables(runner, [{ name: 'webhook', columns: [columns.key('webhook_id', 128), ...texts, ...rest] }]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['webhook']);
-  }
+class Webhooks1799000000000 extends CreateTables {
+  protected readonly tables = (its: Columns) => {
+    const texts = [its.text('name', 200), its.text('url', 200), its.text('organization_id', 36)];
+    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file')];
+    return [{ name: 'webhook', columns: [its.key('webhook_id', 128), ...texts, ...rest] }];
+  };
 }
 
 describe('a resource that one file describes', () => {
@@ -63,21 +54,14 @@ describe('a resource that one file describes', () => {
     ]);
   });
 
-  it('rejects a registry file with violations of its form, key, reference and secret', async () => {
-    const unknown = randomUUID();
-    const other = { ...listed, webhook_id: 'other', signing_secret: SECRET };
-    expect(await violationsOf([{ ...listed, surprise: 1 }])).toEqual(['webhooks[0].surprise: unknown field']);
+  it('rejects a registry file with violations of its rules, its reference and its secret', async () => {
     expect(await violationsOf([{ ...listed, url: 'http://hooks.example/' }])).toEqual([
       'webhooks[0].url: must be an https URL',
     ]);
-    expect(await violationsOf([listed, listed])).toEqual(['webhooks[1].webhook_id: given more than once']);
-    expect(await violationsOf([{ ...listed, organization_id: unknown }])).toEqual([
+    expect(await violationsOf([{ ...listed, organization_id: randomUUID() }])).toEqual([
       'webhooks[0].organization_id: not a registered organization',
     ]);
-    expect(await violationsOf([{ ...other, signing_secret: 'MARKED' }])).toEqual([
-      `webhooks[0].signing_secret: ${RULE}`,
-    ]);
-    expect(await violationsOf([{ ...other, signing_secret: undefined }])).toEqual([
+    expect(await violationsOf([{ ...listed, webhook_id: 'other' }])).toEqual([
       'webhooks[0].signing_secret: required for a new webhook',
     ]);
   });

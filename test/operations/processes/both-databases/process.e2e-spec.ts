@@ -19,14 +19,7 @@ import {
 import { temporaryFolder } from '../../../support/project-files.js';
 import { RawConnection } from '../../../support/raw-http.js';
 import { startTcpProxy } from '../../../support/tcp-proxy.js';
-import {
-  ACME,
-  ACME_AGENT,
-  ACME_SITE,
-  BACKEND_SECRET,
-  testRegistry,
-  writeRegistry,
-} from '../../../support/test-registry.js';
+import { ACME_SITE, testRegistry, writeRegistry } from '../../../support/test-registry.js';
 import { request } from '../../../support/test-service.js';
 
 const MARKER = 'MARKED-value';
@@ -194,9 +187,7 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
   });
 
   const cli = (...parameters: string[]) => runCli(parameters, environment);
-  const apply = (registry: object, name = 'registry.yaml') =>
-    cli('registry', 'apply', writeRegistry(join(folder, name), registry));
-  let exported = '';
+  const apply = (registry: object) => cli('registry', 'apply', writeRegistry(join(folder, 'registry.yaml'), registry));
 
   it('migrate --check exits with 1 until migrate has run, and a second migrate does nothing', async () => {
     expect(await cli('migrate', '--check')).toMatchObject({ code: 1, stdout: 'migrations are pending\n' });
@@ -222,32 +213,6 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
     expect(stdout.match(/^unchanged: /gm)).toHaveLength(entries - 1);
     const changes = stdout.split('\n').filter((line) => line && !line.startsWith('unchanged: '));
     expect(changes).toEqual([`changed: client ${ACME_SITE}`, 'created: client acme-new']);
-  });
-
-  it('registry export prints a file without secrets, which registry apply leaves unchanged', async () => {
-    const first = await cli('registry', 'export');
-    exported = first.stdout;
-    expect(first).toMatchObject({ code: 0, stderr: '' });
-    for (const secret of [BACKEND_SECRET, ACME_AGENT.password, '$argon2id', 'secret', 'hash']) {
-      expect(exported).not.toContain(secret);
-    }
-    writeFileSync(join(folder, 'exported.yaml'), exported);
-    const applied = await cli('registry', 'apply', join(folder, 'exported.yaml'));
-    expect(applied).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^(unchanged: .+\n){10,}$/) });
-  });
-
-  it('registry apply rejects an invalid file as a whole, names every violation, and changes nothing', async () => {
-    const organizations = [{ id: ACME, name: 'Renamed' }];
-    const clients = [{ client_id: 'new', name: 'New', client_type: MARKER, surprise: MARKER }];
-    const [invalid, missing] = await Promise.all([
-      apply({ organizations, clients }, 'invalid.yaml'),
-      cli('registry', 'apply', join(folder, 'nothing.yaml')),
-    ]);
-    for (const { code, stdout } of [invalid, missing]) expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    for (const path of ['clients[0].client_type', 'clients[0].surprise']) expect(invalid.stderr).toContain(`${path}: `);
-    expect(invalid.stderr).not.toContain(MARKER);
-    expect(missing.stderr).toMatch(/cannot be read/);
-    expect((await cli('registry', 'export')).stdout).toBe(exported);
   });
 });
 
