@@ -21,27 +21,24 @@ interface AlertSeries {
   added?: Record<string, string>;
 }
 
-const requests = (surface: string, status: string, perMinute: number, route = '/route'): Series => [
-  'http_requests_total',
-  { surface, status, route },
-  `0+${perMinute}x40`,
-];
-const steady = (metric: string, value: number, labels: Record<string, string> = {}): Series => [
-  metric,
-  labels,
-  `${value}x40`,
-];
-const growing = (metric: string, perMinute: number, labels: Record<string, string> = {}): Series => [
-  metric,
-  labels,
-  `0+${perMinute}x40`,
-];
+type Labels = Record<string, string>;
+const steady = (metric: string, value: number, labels: Labels = {}): Series => [metric, labels, `${value}x40`];
+const growing = (metric: string, step: number, labels: Labels = {}): Series => [metric, labels, `0+${step}x40`];
+const requests = (surface: string, status: string, perMinute: number, route = '/route'): Series =>
+  growing('http_requests_total', perMinute, { surface, status, route });
 const durations = (inHalfASecond: number): Series[] => [
   growing('http_request_duration_seconds_bucket', inHalfASecond, { surface: 'public', le: '0.5' }),
   growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '1' }),
   growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '+Inf' }),
 ];
 const MANY_REQUESTS = requests('public', '200', 100_000);
+
+/** An alert on a value that does not change, or on the growth of a value per minute. */
+const onValue = (metric: string, { fires, quiet }: { fires: number; quiet: number }): AlertSeries => ({
+  fires: [[steady(metric, fires)]],
+  quiet: [[steady(metric, quiet)]],
+});
+const onGrowth = (metric: string): AlertSeries => ({ fires: [[growing(metric, 1)]], quiet: [[growing(metric, 0)]] });
 
 /** For each alert of deploy/kubernetes: series that make it fire, and series that do not. */
 const ALERT_SERIES: Record<string, AlertSeries> = {
@@ -104,10 +101,7 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     quiet: [[steady('cas_file_invalid', 0, { file: 'REGISTRY_FILE' })]],
     labels: { file: 'REGISTRY_FILE' },
   },
-  CustomerAuthorizationRegistryFileSuperseded: {
-    fires: [[steady('cas_registry_file_superseded', 1, { instance: 'one' })]],
-    quiet: [[steady('cas_registry_file_superseded', 0, { instance: 'one' })]],
-  },
+  CustomerAuthorizationRegistryFileSuperseded: onValue('cas_registry_file_superseded', { fires: 1, quiet: 0 }),
   CustomerAuthorizationSigningKeysExpire: {
     fires: [[steady('cas_signing_key_seconds_left', 7_100)]],
     quiet: [[steady('cas_signing_key_seconds_left', 7_300)], [MANY_REQUESTS]],
@@ -116,14 +110,8 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     fires: [[growing('cas_database_rejected_total', 1)], [steady('cas_database_waiting', 60)]],
     quiet: [[growing('cas_database_rejected_total', 0), steady('cas_database_waiting', 40)]],
   },
-  CustomerAuthorizationRegistryStale: {
-    fires: [[steady('cas_registry_age_seconds', 61)]],
-    quiet: [[steady('cas_registry_age_seconds', 59)]],
-  },
-  CustomerAuthorizationRevocationsNotPublished: {
-    fires: [[steady('cas_revocation_feed_lag_seconds', 30)]],
-    quiet: [[steady('cas_revocation_feed_lag_seconds', 1)]],
-  },
+  CustomerAuthorizationRegistryStale: onValue('cas_registry_age_seconds', { fires: 61, quiet: 59 }),
+  CustomerAuthorizationRevocationsNotPublished: onValue('cas_revocation_feed_lag_seconds', { fires: 30, quiet: 1 }),
   CustomerAuthorizationManyRevocations: {
     fires: [
       [
@@ -148,18 +136,9 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     ],
     quiet: [[steady('cas_rate_limit_store_up', 1)]],
   },
-  CustomerAuthorizationAuditSinkFails: {
-    fires: [[growing('cas_audit_sink_failures_total', 1)]],
-    quiet: [[growing('cas_audit_sink_failures_total', 0)]],
-  },
-  CustomerAuthorizationLogLinesLost: {
-    fires: [[growing('cas_log_lines_lost_total', 1)]],
-    quiet: [[growing('cas_log_lines_lost_total', 0)]],
-  },
-  CustomerAuthorizationEventLoopBlocked: {
-    fires: [[steady('nodejs_eventloop_lag_p99_seconds', 0.3)]],
-    quiet: [[steady('nodejs_eventloop_lag_p99_seconds', 0.1)]],
-  },
+  CustomerAuthorizationAuditSinkFails: onGrowth('cas_audit_sink_failures_total'),
+  CustomerAuthorizationLogLinesLost: onGrowth('cas_log_lines_lost_total'),
+  CustomerAuthorizationEventLoopBlocked: onValue('nodejs_eventloop_lag_p99_seconds', { fires: 0.3, quiet: 0.1 }),
 };
 
 const promtool = findProgram(['promtool']);
