@@ -9,10 +9,17 @@ const { TokenClient: TokenClientOfOtherTab } = (await import(OTHER_TAB)) as { To
 const waits = skipWaits();
 stubPageGlobals();
 
+const FOR_GOOD = { isTemporary: false, mayHaveSucceeded: false };
+
 describe('request of browser-client', () => {
   it.each<[string, ScriptedStep[], number, object]>([
     ['repeats a request after a lost response, an error of a proxy, 429 and 503', ['closed', 'proxy', 429, 503], 4, {}],
-    ['does not repeat a request that was rejected for good', [400], 1, { isTemporary: false, mayHaveSucceeded: false }],
+    [
+      'does not repeat a request that was rejected for good',
+      [{ error: 'invalid_request', error_hint: 'a hint', request_id: 'an-id' }],
+      1,
+      { status: 400, ...FOR_GOOD, error: 'invalid_request', hint: 'a hint', requestId: 'an-id' },
+    ],
     ['rejects at once if a rate limit lasts a minute', ['limited'], 1, { retryAfterSeconds: 60, isTemporary: true }],
     ['remembers that the response to an earlier attempt was lost', ['closed', 401], 2, { mayHaveSucceeded: true }],
     ['knows that a service that was busy did nothing', [503, 401], 2, { status: 401, mayHaveSucceeded: false }],
@@ -148,7 +155,43 @@ function clientOf(customers: string[], Client = TokenClient, expires_in = 3600) 
   return { tokens, onCustomerChange, requestToken };
 }
 
-const CHANGED = { name: 'RequestError', error: 'customer_changed', isTemporary: false, mayHaveSucceeded: false };
+const CHANGED = { name: 'RequestError', error: 'customer_changed', ...FOR_GOOD };
+
+describe('the token of a TokenClient', () => {
+  const limited = new RequestError({ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 10 });
+  const stopClockAfter = (seconds: number) => vi.spyOn(Date, 'now').mockReturnValue(Date.now() + seconds * 1000);
+  beforeEach(() => void stopClockAfter(0));
+
+  it('is requested once for calls that begin at the same time, and renewed in its last minute', async () => {
+    const { tokens, requestToken } = clientOf(['any']);
+    await Promise.all([tokens.get(), tokens.get(), tokens.entityId()]);
+    stopClockAfter(3600 - 61);
+    await tokens.get();
+    expect(requestToken).toHaveBeenCalledTimes(1);
+    stopClockAfter(1);
+    await tokens.get();
+    expect(requestToken).toHaveBeenCalledTimes(2);
+  });
+
+  it('stays while it is valid if it cannot be renewed, which is tried again only after Retry-After', async () => {
+    const { tokens, requestToken } = clientOf(['any']);
+    await tokens.get();
+    requestToken.mockRejectedValue(limited);
+    stopClockAfter(3600 - 30);
+    expect([await tokens.get(), await tokens.get()]).toEqual(['dev:any', 'dev:any']);
+    expect(requestToken).toHaveBeenCalledTimes(2);
+    stopClockAfter(10);
+    expect(await tokens.get()).toBe('dev:any');
+    expect(requestToken).toHaveBeenCalledTimes(3);
+  });
+
+  it('is not used again after an API has rejected it', async () => {
+    const { tokens, requestToken } = clientOf(['any']);
+    tokens.discard(await tokens.get());
+    requestToken.mockRejectedValue(limited);
+    await expect(tokens.get()).rejects.toBe(limited);
+  });
+});
 
 describe('a TokenClient when the browser has another customer than before', () => {
   it('does not repeat a call that got 401, and calls onCustomerChange once', async () => {

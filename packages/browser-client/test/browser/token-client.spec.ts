@@ -1,30 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
-
-/** No further token within this time, so that a test need not wait. */
-const ONE_TOKEN_PER_HOUR = { RATE_LIMIT: 'tokens=1/3600' };
-/** Moves the clock of the page into the last minute of a token. */
-const NEARLY_EXPIRED = 'const now = Date.now; Date.now = () => now() + (8 * 3600 - 30) * 1000;';
+import { INFO, infoStatus } from '../../../../test/support/transfers.js';
 
 let site: GuideSite;
+beforeAll(async () => {
+  site = await GuideSite.start();
+});
+afterEach(() => site.clear());
+afterAll(() => site?.stop());
+
+const statusOf = (token: string) => infoStatus(site.service, token);
 
 describe('TokenClient of browser/chat.js on a page of another site', () => {
-  beforeAll(async () => {
-    site = await GuideSite.start();
-  });
-  afterEach(() => site.clear());
-  afterAll(() => site?.stop());
-
-  it('requests one token for calls that begin at the same time', async () => {
-    const tab = await site.openPage();
-    const customers = await runInPage<string[]>(
-      tab,
-      'return Promise.all(Array.from({ length: 5 }, () => customer()));',
-    );
-    expect(customers).toEqual(Array(5).fill(customers[0]));
-    expect(site.tokenRequests).toBe(1);
-  });
-
   it('creates one customer for two tabs that open at the same time, and keeps it after a reload', async () => {
     const tabs = await Promise.all([site.openPage(), site.openPage()]);
     const [first, second] = await Promise.all(tabs.map(customerOf));
@@ -42,71 +29,58 @@ describe('TokenClient of browser/chat.js on a page of another site', () => {
     const after = await runInPage<string[]>(tab, customers);
     expect(new Set([...before, ...after]).size).toBe(4);
   });
-
-  it('renews a token in its last minute', async () => {
-    const tab = await site.openPage();
-    const before = await customerOf(tab);
-    expect(await runInPage(tab, `${NEARLY_EXPIRED} return customer();`)).toBe(before);
-    expect(site.tokenRequests).toBe(2);
-  });
-
-  it('rejects with the fields of an error that a repetition does not cure, after one request', async () => {
-    const options = "{ url: SERVICE, clientId: 'nobody', organizationId: 'nowhere' }";
-    const fields = await runInPage(
-      await site.openPage(),
-      `return new TokenClient(${options}).get().catch(({ ...fields }) => fields);`,
-    );
-    expect(fields).toMatchObject({
-      status: 400,
-      error: 'invalid_request',
-      hint: expect.stringContaining('organization_id'),
-      requestId: expect.stringMatching(/./),
-    });
-    expect(site.tokenRequests).toBe(1);
-  });
 });
 
-describe('TokenClient while the service rejects its requests', () => {
-  afterEach(() => site?.stop());
+describe('leaveThisBrowser and logOutEverywhere', () => {
+  it('leaves on this browser: all its open pages get a token of a new customer, and the old token does not end', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(tab, 'return tokens.get();')];
+    expect(await customerOf(other)).toBe(before);
+    await runInPage(tab, 'await leaveThisBrowser(tokens);');
+    const after = await customerOf(tab);
+    expect(after).not.toBe(before);
+    await expect.poll(() => customerOf(other)).toBe(after);
+    expect(await statusOf(token)).toBe(200);
+  });
 
-  it('returns the old token while it is valid, and asks again only after Retry-After', async () => {
-    site = await GuideSite.start(ONE_TOKEN_PER_HOUR);
-    const tab = await site.openPage();
-    const [before, after, again] = await runInPage<string[]>(
+  it('logs out everywhere: the tokens end, and no browser leads to the customer any more', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(other, 'return tokens.get();')];
+    await runInPage(tab, 'await logOutEverywhere(tokens);');
+    expect(await statusOf(token)).toBe(401);
+    const after = await customerOf(tab);
+    expect(after).not.toBe(before);
+    await expect.poll(() => customerOf(other)).toBe(after); // the page reloads
+  });
+
+  it('endToken ends the token of this page, logOutMovedDevices those of all pages, and the pages keep the customer', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(other, 'return tokens.get();')];
+    const [ended, next] = await runInPage<[string, string]>(
       tab,
-      `const before = await tokens.get(); ${NEARLY_EXPIRED} return [before, await tokens.get(), await tokens.get()];`,
+      'const token = await tokens.get(); await endToken(tokens, token); return [token, await tokens.get()];',
     );
-    expect([after, again]).toEqual([before, before]);
-    expect(site.tokenRequests).toBe(2);
-  });
-
-  it('does not return a token that the API has rejected, and rejects at once if the wait is long', async () => {
-    site = await GuideSite.start(ONE_TOKEN_PER_HOUR);
-    const fields = await runInPage<Record<string, unknown>>(
-      await site.openPage(),
-      'tokens.discard(await tokens.get()); return tokens.get().catch(({ ...fields }) => fields);',
-    );
-    expect(fields).toMatchObject({ status: 429, error: 'temporarily_unavailable' });
-    expect(fields.requestId).toMatch(/./);
-    expect(fields.retryAfterSeconds).toBeGreaterThan(60);
-    expect(site.tokenRequests).toBe(2);
+    expect([await statusOf(ended), await statusOf(next), await statusOf(token)]).toEqual([401, 200, 200]);
+    await runInPage(tab, 'await logOutMovedDevices(tokens);');
+    expect([await statusOf(next), await statusOf(token)]).toEqual([401, 401]);
+    for (const page of [tab, other]) expect(await customerOf(page)).toBe(before);
   });
 });
 
-describe('TokenClient in a browser that drops the cookies of the service only', () => {
-  afterEach(() => site?.stop());
+describe("credentials: 'include' in a page", () => {
+  const statusWithCredentials = (method: string, path: string) =>
+    `fetch(SERVICE + '${path}', { method: '${method}', credentials: 'include', headers }).then(({ status }) => status, ({ name }) => name)`;
 
-  it('rejects with cookies_blocked after the 401 of an API, and does not reload the page forever', async () => {
-    site = await GuideSite.start({ COOKIE_PARTITIONED: 'false' }, undefined, 'blocked');
-    const tab = await site.openPage();
-    await tab.route('**/chats', (route) => route.fulfill({ status: 401 }));
-    const call = () =>
-      runInPage(tab, "return tokens.fetch('/chats').then(({ status }) => status, ({ error }) => error);");
-    const outcomes: unknown[] = [];
-    tab.on('load', () => void call().then((outcome) => outcomes.push(outcome)));
-    await tab.reload();
-    await expect.poll(() => outcomes).toEqual(['cookies_blocked']);
-    expect(await call()).toBe('cookies_blocked');
-    expect(outcomes).toHaveLength(1);
+  it('works for a DELETE of the token, and makes the browser block token info and a transfer', async () => {
+    const results = await runInPage(
+      await site.openPage(),
+      `const headers = { Authorization: 'Bearer ' + (await tokens.get()) };
+      return [
+        await ${statusWithCredentials('GET', INFO)},
+        await ${statusWithCredentials('POST', '/v2/customer/identity_transfer')},
+        await ${statusWithCredentials('DELETE', '/v2/customer/token')},
+      ];`,
+    );
+    expect(results).toEqual(['TypeError', 'TypeError', 200]);
   });
 });
