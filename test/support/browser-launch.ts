@@ -16,8 +16,6 @@ export interface BrowserLaunchOptions {
   /** The port of 127.0.0.1 to which the browser sends the https requests of all hosts. If omitted, it resolves hosts. */
   httpsPort?: number;
   thirdPartyCookies?: ThirdPartyCookies;
-  /** Firefox takes the color scheme at its start, Chromium from `newContext({ colorScheme })`. */
-  colorScheme?: 'light' | 'dark';
 }
 
 /** `network.cookie.cookieBehavior` of Firefox. */
@@ -32,22 +30,17 @@ const DISABLED_FEATURES = [
   ...['BlockOriginHeaderModificationOnRedirect', 'PaintHolding'],
 ];
 
-/** `layout.css.prefers-color-scheme.content-override` of Firefox. */
-const COLOR_SCHEMES = { dark: 0, light: 1 };
+const browserType = BROWSER_NAME === 'firefox' ? firefox : chromium;
+const optionsOf = BROWSER_NAME === 'firefox' ? firefoxOptions : chromiumOptions;
 
 /** Starts the browser. Each `newContext({ ignoreHTTPSErrors: true })` has cookies of its own. */
 export function launchBrowser(options: BrowserLaunchOptions = {}): Promise<Browser> {
-  return BROWSER_NAME === 'firefox'
-    ? firefox.launch(firefoxOptions(options))
-    : chromium.launch(chromiumOptions(options));
+  return browserType.launch(optionsOf(options));
 }
 
 /** Starts the browser with the profile in a folder. After `close`, the same folder continues with the same cookies. */
-export function launchProfile(folder: string, options: BrowserLaunchOptions = {}): Promise<BrowserContext> {
-  if (BROWSER_NAME === 'firefox') {
-    return firefox.launchPersistentContext(folder, { ...firefoxOptions(options), ignoreHTTPSErrors: true });
-  }
-  return chromium.launchPersistentContext(folder, { ...chromiumOptions(options), ignoreHTTPSErrors: true });
+export function launchProfile(folder: string, options: BrowserLaunchOptions): Promise<BrowserContext> {
+  return browserType.launchPersistentContext(folder, { ...optionsOf(options), ignoreHTTPSErrors: true });
 }
 
 function chromiumOptions({ httpsPort, thirdPartyCookies }: BrowserLaunchOptions): LaunchOptions {
@@ -63,15 +56,13 @@ function chromiumOptions({ httpsPort, thirdPartyCookies }: BrowserLaunchOptions)
   };
 }
 
-function firefoxOptions(options: BrowserLaunchOptions): LaunchOptions {
-  const { httpsPort, thirdPartyCookies = 'default', colorScheme = 'light' } = options;
+function firefoxOptions({ httpsPort, thirdPartyCookies = 'default' }: BrowserLaunchOptions): LaunchOptions {
   const cookieBehavior = COOKIE_BEHAVIORS[thirdPartyCookies];
   return {
     channel: 'moz-firefox', // a Firefox as Mozilla builds it, by WebDriver BiDi
     executablePath: process.env.TEST_FIREFOX as string,
     firefoxUserPrefs: {
       'browser.contentblocking.features.standard': `-tp,tpPrivate,cookieBehavior${cookieBehavior},-cm,-fp`,
-      'layout.css.prefers-color-scheme.content-override': COLOR_SCHEMES[colorScheme],
       'network.cookie.cookieBehavior': cookieBehavior,
       ...(httpsPort && {
         'network.dns.forceResolve': '127.0.0.1',

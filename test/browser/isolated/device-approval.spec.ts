@@ -6,7 +6,7 @@ import { expectAccessible } from '../../support/accessibility.js';
 
 const NEW_DEVICE = '/try/device-approval';
 
-const site = tryItSite('light', deviceApproval, {
+const site = tryItSite(deviceApproval, {
   title: 'Approve a new device',
   path: NEW_DEVICE,
   grantTypes: ['device_approval'],

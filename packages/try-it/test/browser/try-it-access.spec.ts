@@ -18,21 +18,17 @@ async function tabTo(page: Page, id: string): Promise<void> {
   throw new Error(`no focus on ${id}`);
 }
 
-describe.each(['light', 'dark'] as const)('the pages below /try in %s mode', (colorScheme) => {
-  const site = tryItSite(colorScheme);
+describe('the pages below /try', () => {
+  const site = tryItSite();
 
   it('have no violation that axe finds, and no horizontal scroll bar', async () => {
-    const options = { colorScheme };
     const check = async (page: Page, name: string) => {
       const problemCount = site.current.problems.length;
-      await expectAccessible(page, name, colorScheme);
+      await expectAccessible(page, name);
       // In Firefox, a screenshot adds an inline style, which the page blocks.
       if (SCREENSHOTS !== undefined) site.current.problems.splice(problemCount);
     };
-    const [first, second] = [
-      await site.current.open('/try', options),
-      await site.current.open('/try/second-browser', options),
-    ];
+    const [first, second] = [await site.current.open(), await site.current.open('/try/second-browser')];
     await check(first, 'try-new');
     await clickIn(first, 'new', 'Get a token');
     await first.getByText('Source of the token helper').click();
@@ -65,7 +61,7 @@ describe.each(['light', 'dark'] as const)('the pages below /try in %s mode', (co
     await check(first, 'signed-in-code');
   });
 
-  it.runIf(colorScheme === 'light')('can be used with the keyboard only, and say each result as a status', async () => {
+  it('can be used with the keyboard only, and say each result as a status', async () => {
     const [page, second] = [await site.current.open(), await site.current.open('/try/second-browser')];
     await page.bringToFront(); // Firefox gives the focus only to the page in front
     await page.keyboard.press('Tab');

@@ -23,18 +23,14 @@ export class TryItSite {
     private readonly browser: Browser,
   ) {}
 
-  static async start(
-    colorScheme?: 'light' | 'dark',
-    extension: Extension = {},
-    extensionPage?: ExtensionPage,
-  ): Promise<TryItSite> {
+  static async start(extension: Extension = {}, extensionPage?: ExtensionPage): Promise<TryItSite> {
     const port = String(await freePort());
     const url = `http://localhost:${port}`;
     const registry = demoEntries(url, extensionPage?.grantTypes);
     const modules = [...(extension.modules ?? []), tryItModule(extensionPage)];
     const environment = { TRY_IT: 'true', AUTH_URL: url, PORT: port, RATE_LIMIT: '' };
     const service = await startTestService({ ...extension, modules, registry, environment });
-    const browser = await launchBrowser(colorScheme ? { colorScheme } : {});
+    const browser = await launchBrowser();
     return new TryItSite(url, service, registry.agents[0] as { email: string; password: string }, browser);
   }
 
