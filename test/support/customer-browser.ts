@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { BrowserContext, Cookie, Frame, Page } from 'playwright-core';
-import { BROWSER_NAME, type BrowserLaunchOptions, launchProfile } from './browser-launch.js';
+import type { Browser, BrowserContext, Cookie, Frame, Page } from 'playwright-core';
+import { type BrowserLaunchOptions, launchBrowser } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
 
 /** The parts of a response that a script on a page can read. */
@@ -12,21 +9,12 @@ export interface PageFetchResult {
   body: Record<string, unknown>;
 }
 
-/** The browser of a customer: a real browser with its own profile. */
+/** The browser of a customer: a real browser with cookies of its own. */
 export class CustomerBrowser {
   /** The tabs of `ask`, by the page that is open in them. A tab starts a process, so it serves further requests. */
   private readonly tabs = new Map<string, Page>();
 
-  private constructor(
-    private readonly profile: string,
-    private readonly options: BrowserLaunchOptions,
-    private context: BrowserContext,
-  ) {}
-
-  static async open(options: BrowserLaunchOptions): Promise<CustomerBrowser> {
-    const profile = mkdtempSync(join(tmpdir(), `${BROWSER_NAME}-`));
-    return new CustomerBrowser(profile, options, await launchProfile(profile, options));
-  }
+  constructor(private readonly context: BrowserContext) {}
 
   /** Requests a token from the script of a page, as the SDK does: JSON as text/plain, with cookies. */
   async ask(page: string, body: object, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
@@ -46,71 +34,33 @@ export class CustomerBrowser {
     return page;
   }
 
-  /** Opens a page in the first tab, which stays open until the browser ends. */
-  async goToInFirstTab(url: string): Promise<Page> {
-    const [first] = this.context.pages() as [Page, ...Page[]];
-    if (first.url() !== url) await first.goto(url);
-    return first;
-  }
-
   /** All cookies in the browser. */
   cookies(): Promise<Cookie[]> {
     return this.context.cookies();
   }
-
-  /** Restarts the browser on the same profile. */
-  async restart(): Promise<void> {
-    this.tabs.clear();
-    await this.context.close();
-    this.context = await launchProfile(this.profile, this.options);
-  }
-
-  /** Deletes the cookies and closes the pages. */
-  async clear(): Promise<void> {
-    this.tabs.clear();
-    const [, ...opened] = this.context.pages(); // the browser ends with its first page
-    for (const page of opened) await page.close();
-    await this.context.clearCookies();
-  }
-
-  async close(): Promise<void> {
-    await this.context.close();
-    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
-  }
 }
 
-/** Browsers that are cleared after a test and used again in the next, because the start of a browser takes seconds. */
-export class CustomerBrowserPool {
-  private readonly idle = new Map<string, CustomerBrowser[]>();
-  private used: [key: string, CustomerBrowser][] = [];
+/** Browsers of customers. Those with the same options share a started browser. */
+export class CustomerBrowsers {
+  private readonly started = new Map<string, Browser>();
 
   /** A browser without cookies. */
   async open(options: BrowserLaunchOptions): Promise<CustomerBrowser> {
     const key = JSON.stringify(options);
-    const browser = this.idle.get(key)?.pop() ?? (await CustomerBrowser.open(options));
-    this.used.push([key, browser]);
-    return browser;
+    const browser = this.started.get(key) ?? (await launchBrowser(options));
+    this.started.set(key, browser);
+    return new CustomerBrowser(await browser.newContext({ ignoreHTTPSErrors: true }));
   }
 
-  /** Ends the use of all browsers; for `afterEach`. A browser that cannot be cleared is closed. */
-  async release(): Promise<void> {
-    const clear = async ([key, browser]: [string, CustomerBrowser]) => {
-      try {
-        await browser.clear();
-      } catch (error) {
-        await browser.close();
-        throw error;
-      }
-      this.idle.set(key, [...(this.idle.get(key) ?? []), browser]);
-    };
-    await Promise.all(this.used.splice(0).map(clear));
+  /** Closes the browsers of a test; for `afterEach`. */
+  async clear(): Promise<void> {
+    const contexts = [...this.started.values()].flatMap((browser) => browser.contexts());
+    await Promise.all(contexts.map((context) => context.close()));
   }
 
-  /** Ends all browsers; for `afterAll`. */
-  async close(): Promise<void> {
-    const browsers = [...this.idle.values()].flat();
-    this.idle.clear();
-    await Promise.all(browsers.map((browser) => browser.close()));
+  /** Ends all started browsers; for `afterAll`. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.started.values()].map((browser) => browser.close()));
   }
 }
 

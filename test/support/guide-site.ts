@@ -1,7 +1,6 @@
-import type { Page } from 'playwright-core';
-import type { ThirdPartyCookies } from './browser-launch.js';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { launchBrowser } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
-import { CustomerBrowser } from './customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
 import { read } from './project-files.js';
 import { ACME_PAGE, ACME_SITE, testRegistry } from './test-registry.js';
@@ -10,6 +9,7 @@ import { startTestService, type TestService } from './test-service.js';
 const CLIENT = '/browser-client/';
 const DEMO_CLIENT = '9cbf3a968289727cb3cdfe83ab1d9836';
 const SERVICE = 'https://auth.example';
+const OPTIONS = { ignoreHTTPSErrors: true };
 
 /** A file of examples/integrating/browser, for a service and a client of a test. */
 export const guideFile = (name: string, url: string): string =>
@@ -29,27 +29,27 @@ export class GuideSite {
   private constructor(
     readonly service: TestService,
     readonly front: HttpsProxy,
-    private readonly browser: CustomerBrowser,
+    private readonly browser: Browser,
+    private context: BrowserContext,
   ) {}
 
-  static async start(
-    environment: Record<string, string> = {},
-    registry = testRegistry(),
-    thirdPartyCookies: ThirdPartyCookies = 'default',
-  ): Promise<GuideSite> {
-    const service = await startTestService({ environment, registry });
+  static async start(registry = testRegistry()): Promise<GuideSite> {
+    const service = await startTestService({ registry });
     const front = await startHttpsProxy('auth.example', service.url, {}, scriptOf);
-    return new GuideSite(service, front, await CustomerBrowser.open({ httpsPort: front.port, thirdPartyCookies }));
+    const browser = await launchBrowser({ httpsPort: front.port });
+    return new GuideSite(service, front, browser, await browser.newContext(OPTIONS));
   }
 
-  openPage(): Promise<Page> {
-    return this.browser.goTo(ACME_PAGE);
+  async openPage(): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(ACME_PAGE);
+    return page;
   }
 
   /** Empties the browser, as on another device, and resets the clock and the list of requests. */
   async clear(): Promise<void> {
-    await this.browser.clear();
-    await (await this.browser.goToInFirstTab(ACME_PAGE)).evaluate('localStorage.clear()');
+    await this.context.close();
+    this.context = await this.browser.newContext(OPTIONS);
     this.service.clock.reset();
     this.front.seen.length = 0;
   }
@@ -67,15 +67,13 @@ export class GuideSite {
 }
 
 /** Runs the body of an async function in a page. The exports of the files are variables, and `SERVICE` is the URL. */
-export function runInPage<Result>(tab: Page, body: string, page = ACME_PAGE, url = SERVICE): Promise<Result> {
+export function runInPage<Result>(tab: Page, body: string): Promise<Result> {
   return tab.evaluate(`(async () => {
-    const SERVICE = '${url}';
+    const SERVICE = '${SERVICE}';
     const names = ['chat.js', 'groups.js', 'browser-client/index.js'];
-    const modules = await Promise.all(names.map((name) => import('${page}' + name)));
-    const { tokens, TokenClient, leaveThisBrowser, logOutEverywhere, ...exports } = Object.assign({}, ...modules);
-    const { groups, logOutOfAllGroups, signIn, resumeSignIn, signOut, approveMove, NewBrowser } = exports;
-    const { endToken, logOutMovedDevices } = exports;
-    const { openRoom, sendMove, closeRoom, receiveMove, exchangeOnce, challengeOf, codeOf } = exports;
+    const modules = await Promise.all(names.map((name) => import('${ACME_PAGE}' + name)));
+    const { tokens, groups, logOutOfAllGroups, leaveThisBrowser, ...exports } = Object.assign({}, ...modules);
+    const { logOutEverywhere, logOutMovedDevices, endToken, signIn, resumeSignIn, signOut } = exports;
     const customer = async (client = tokens) =>
       (await (await client.fetch(SERVICE + '/v2/customer/info')).json()).entity_id;
     ${body}

@@ -27,7 +27,7 @@ beforeAll(async () => {
   registry.organizations = changed(registry.organizations, [ACME], ofAcme);
   const ofSite = { grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } };
   registry.clients = changed(registry.clients, [ACME_SITE], ofSite);
-  site = await GuideSite.start({}, registry);
+  site = await GuideSite.start(registry);
 });
 afterEach(() => site.clear());
 afterAll(() => site?.stop());
