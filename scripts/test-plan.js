@@ -23,7 +23,7 @@ export const TEST_COMMANDS = {
   },
   'npm run test:processes': {
     projects: ['processes', 'processes-mariadb'],
-    programs: [MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, KUSTOMIZE, PYTHON],
+    programs: [MARIADB, MARIADB_BACKUP, CHROMIUM, NGINX, PROMTOOL, KUSTOMIZE, PYTHON],
     minutes: 4,
   },
   'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
