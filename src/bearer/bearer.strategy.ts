@@ -58,7 +58,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   /** @throws OAuthError `invalid_token` */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const { authorization = [] } = request.headersDistinct;
+    const authorization = requestContext.required().headerValues('authorization');
     if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
     if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
     const passportRequest: PassportRequest = { headers: { authorization: authorization[0] as string } };

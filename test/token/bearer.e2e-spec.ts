@@ -100,6 +100,11 @@ describe('protocol §2.6: a bearer token', () => {
     expectInvalidToken(await send(['Authorization: Basic eDp5', header]));
   });
 
+  it('is accepted with a header __proto__, at which a getter of some versions of Node throws', async () => {
+    const headers = [`Authorization: Bearer ${customerToken}`, '__proto__: x'];
+    expect((await exchange(service.url, rawRequest(`GET ${INFO}`, '', headers))).status).toBe(200);
+  });
+
   it('is refused with two Authorization headers by a route of an extension that uses the guard alone', async () => {
     const header = `Authorization: Bearer ${agentToken}`;
     const send = (headers: string[]) => exchange(service.url, rawRequest('POST /guarded', '{}', headers));

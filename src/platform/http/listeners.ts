@@ -156,7 +156,7 @@ function headViolation(request: IncomingMessage): string | undefined {
   const { host } = headers;
   if (host === undefined) return httpVersion === '1.1' ? 'no Host' : undefined;
   if (!HOST.test(host)) return 'invalid Host';
-  // `headers` has only the first Host; `headersDistinct` throws at a field `__proto__` in some versions of node
+  // `headers` has only the first Host
   const names = rawHeaders.filter((_, index) => index % 2 === 0);
   return names.filter((name) => name.toLowerCase() === 'host').length > 1 ? 'more than one Host' : undefined;
 }

@@ -66,6 +66,12 @@ export class RequestContext {
   get network(): string {
     return networkOf(this.ip);
   }
+
+  /** All values of a header. `headersDistinct` throws at a field `__proto__` in some versions of node. */
+  headerValues(name: string): string[] {
+    const { rawHeaders } = this.request;
+    return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+  }
 }
 
 type OptionalFacts = Pick<
