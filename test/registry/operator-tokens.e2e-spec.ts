@@ -92,11 +92,15 @@ describe('a failed authentication of the operator', () => {
     expect(lastEvent()).toMatchObject({ reason: 'more than one Authorization header' });
   });
 
-  it('at introspection and revocation is audited too, as these routes accept the same tokens', async () => {
-    const routes = { '192.0.2.21': '/oauth2/introspect', '192.0.2.22': '/oauth2/revoke' };
-    for (const [ip, route] of Object.entries(routes)) {
+  it('at introspection, revocation and the revocation feed is audited too, as they accept the same tokens', async () => {
+    const routes = {
+      '192.0.2.21': ['POST', '/oauth2/introspect'],
+      '192.0.2.22': ['POST', '/oauth2/revoke'],
+      '192.0.2.23': ['GET', '/oauth2/revocations'],
+    } as const;
+    for (const [ip, [method, route]] of Object.entries(routes)) {
       const sent = { ...bearer(WRONG), 'x-forwarded-for': ip };
-      expect((await manage(service, 'POST', route, sent, { token: 'x' })).status).toBe(401);
+      expect((await manage(service, method, route, sent)).status).toBe(401);
       expect(lastEvent()).toMatchObject({ event: 'admin.authentication_failed', details: { ip, route } });
     }
     service.audit.length = 0;
