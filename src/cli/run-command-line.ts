@@ -65,7 +65,8 @@ async function run(name: string, parameters: string[], extension: Extension): Pr
     return await runCommand(name, parameters, processContext(extension));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
-    if (!(error instanceof UsageError)) return 1;
+    // an application that did not start leaves its connections open, which would keep the process alive
+    if (!(error instanceof UsageError)) process.exit(1);
     process.stderr.write(USAGE);
     return 2;
   }
