@@ -9,9 +9,9 @@ const URI = /^[a-z][a-z0-9+.-]*:[\w.~:/?#@!$&()*+,;=%-]+$/;
 const RFC_6749_NAMES = ['authorization-code', 'refresh-token', 'password', 'client-credentials', 'implicit'];
 const NAMES_OF_THE_SERVICE = ['cookie', 'agent-token', 'identity-token', 'jwt-bearer'];
 /** A generated class or table would get a name that the service or NestJS uses, such as `GrantBody`. */
-const CONFLICTING_NAMES = ['grant', 'public', 'management', 'validated', 'one-time'];
+const CONFLICTING_NAMES = ['grant', 'public', 'management', 'validated', 'one-time', 'browser'];
 /** `POST /v2/customer/token` and the other routes of the service. */
-const ROUTE_NAMES = ['token', 'info', 'identity-transfer', 'forget', 'end-sessions'];
+const ROUTE_NAMES = ['token', 'info', 'identity-transfer', 'forget', 'end-sessions', 'revoke', 'export', 'erase'];
 
 /**
  * @typedef {object} GrantNames

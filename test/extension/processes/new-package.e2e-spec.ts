@@ -1,12 +1,26 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exampleManifest, manifestOf, PackedService, type ProcessResult } from '../../support/packed-example.js';
+import {
+  exampleManifest,
+  manifestOf,
+  PackedService,
+  type ProcessResult,
+  serviceManifest,
+} from '../../support/packed-example.js';
+import { read } from '../../support/project-files.js';
 
 /** Long enough for the compiler, the conformance kit and a process. */
 const SLOW = { timeout: 300_000 };
 const PROGRAM = '../node_modules/customer-authorization-service/scripts/new-package.js';
 const URI = 'urn:acme:one-time-link';
+/** The names of the service's own routes, of which a generated route would take the path. */
+const ROUTES = new Set(
+  Array.from(
+    read(`docs/releases/${serviceManifest.version}.txt`).matchAll(/^route \w+ \/v2\/customer\/(\w+)$/gm),
+    ([, name = '']) => name.replaceAll('_', ' '),
+  ),
+);
 
 describe('the program new-package of the packed service', SLOW, () => {
   let service: PackedService;
@@ -81,8 +95,8 @@ describe('the program new-package of the packed service', SLOW, () => {
     [['s'.repeat(41)], /is no name for a grant: /],
     [['password'], /^"password" has a meaning in RFC 6749; /],
     [['agent token'], /^"agent token" is a grant of the service; /],
-    [['identity transfer', '--route'], /^"identity transfer" is a route of the service; /],
     [['one time'], /^"one time" would give a class or table a name that the service uses; /],
+    [['browser', '--message'], /^"browser" would give a class or table a name that the service uses; /],
     [['taken'], /^taken exists already; /],
     [['x', '--grant-type', "a'b"], /^"a'b" is no URI for a grant type/],
     [['x', '--agent', '--polling'], /^--agent and --polling are different templates; choose one/],
@@ -93,6 +107,16 @@ describe('the program new-package of the packed service', SLOW, () => {
     const { exitCode, output } = await newPackage(...parameters);
     expect({ exitCode, output }).toEqual({ exitCode: 1, output: expect.stringMatching(message) });
     expect(output.trim().split('\n')).toHaveLength(1);
+    expect(written()).toEqual(before);
+  });
+
+  it.each([...ROUTES])('writes nothing for the name of a route of the service: %s', async (name) => {
+    const before = written();
+    const { exitCode, output } = await newPackage(name, '--route');
+    expect({ exitCode, output }).toMatchObject({
+      exitCode: 1,
+      output: expect.stringContaining(`"${name}" is a route of the service; `),
+    });
     expect(written()).toEqual(before);
   });
 });
