@@ -57,7 +57,6 @@ export function useCluster(name: string, registryOf?: () => Promise<RegistryDocu
   return cluster;
 }
 
-/** The other pods of the cluster. */
 export function othersOf(pods: ClusterPod[], pod: ClusterPod): ClusterPod[] {
   return pods.filter((other) => other !== pod);
 }

@@ -10,7 +10,6 @@ import { conflictsOf, useCluster } from './cluster.js';
 
 const TRANSFER_CODE_COUNT = 1000;
 const REQUESTS_PER_CODE = 6;
-/** The number of codes that are raced at the same time. */
 const CONCURRENT_CODE_COUNT = 20;
 /** Codes with remember. */
 const CODE_COUNT = 50;

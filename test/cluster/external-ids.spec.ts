@@ -16,7 +16,6 @@ import { retryUntilAvailable, untilServing } from './node-outages.js';
 const ID_COUNT = 200;
 const CONCURRENT_ID_COUNT = 10;
 const REQUESTS_PER_RACE = 6;
-/** The number of ids that are raced while a node is killed. */
 const OUTAGE_ID_COUNT = 60;
 /** The interval between races, so that some races end before the kill, some overlap it, and some start after it. */
 const RACE_INTERVAL_MS = 20;

@@ -1,42 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { checkHistory } from '../faults/history.js';
-import { Load } from '../faults/load.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { figure } from '../support/measurements.js';
 import { times } from '../support/races.js';
 import { expectKeysOnly } from '../support/statement-plans.js';
 import { ACME } from '../support/test-registry.js';
 import { serviceOfTest } from '../support/use-service.js';
-import { conflictsOf, othersOf, useCluster } from './cluster.js';
+import { conflictsOf, useCluster } from './cluster.js';
 
-const ROUND_COUNT = 200;
-const CONCURRENT_ROUND_COUNT = 10;
 const GROUP_COUNT = 100;
 const REQUESTS_PER_RACE = 6;
 
 const cluster = useCluster('identities');
 
 describe('protocol §5.3, on three nodes', () => {
-  it(`a customer of one node is the same customer on every node at once, ${ROUND_COUNT} times`, async () => {
-    const { pods } = cluster;
-    const load = new Load(() => pods.map(({ url }) => url), 6); // other transactions that the nodes must replicate
-    for (let done = 0; done < ROUND_COUNT; done += CONCURRENT_ROUND_COUNT) {
-      await times(CONCURRENT_ROUND_COUNT, async (index) => {
-        const creator = pods[index % 3] ?? pods[0];
-        const made = await creator.post(TOKEN, cookieBody());
-        const headers = { cookie: cookieHeader(made) };
-        const again = await Promise.all(othersOf(pods, creator).map((pod) => pod.post(TOKEN, cookieBody(), headers)));
-        const seen = [made, ...again].map(({ status, body }) => ({ status, id: body.entity_id }));
-        expect(seen).toEqual(Array(3).fill({ status: 200, id: made.body.entity_id }));
-      });
-    }
-    await load.stop();
-    const { violations, statuses } = checkHistory(load.history);
-    expect([violations, statuses['503']]).toEqual([[], undefined]);
-    figure(`${ROUND_COUNT} customers created on one node, each the same at once on the other two`);
-  });
-
   it(`concurrent requests with one cookie pair create one identity in each of ${GROUP_COUNT} groups`, async () => {
     const { pods } = cluster;
     const before = await conflictsOf(pods);

@@ -12,9 +12,7 @@ import { untilServing } from './node-outages.js';
 
 /** Writers on each pod. */
 const WRITER_COUNT = 4;
-/** The number of revocations before and after the outage of a node. */
 const REVOCATION_COUNT = 60;
-/** The time for which the other nodes run without the node. */
 const OUTAGE_MS = 5_000;
 /** Far longer than the outage of a node, so that a revocation that never appears fails the test. */
 const CATCH_UP_TIMEOUT_MS = 60_000;

@@ -24,7 +24,6 @@ export interface ClusterPlan {
 
 /** A database server that tests can kill, freeze and cut off. Each kind of cluster starts its servers differently. */
 export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
-  /** The scheme of `DATABASE_URL`. */
   protected abstract readonly scheme: 'mariadb' | 'mysql';
   readonly port: number;
   readonly folder: string;
@@ -73,7 +72,6 @@ export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
     process.kill(this.pid, 'SIGCONT');
   }
 
-  /** The path of a file in the node's folder. */
   protected path(name: string): string {
     return join(this.folder, name);
   }

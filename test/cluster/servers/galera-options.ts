@@ -3,7 +3,6 @@ import type { ClusterPlan } from './cluster-node.js';
 
 export interface GaleraPlan extends ClusterPlan {
   kind: 'galera';
-  /** Path of the Galera library. */
   provider: string;
   /** The operating system's user that the servers run as. */
   user: string;

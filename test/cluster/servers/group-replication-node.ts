@@ -4,7 +4,6 @@ import { asRoot, initializeMysql } from './mysql-server.js';
 
 export interface GroupReplicationPlan extends ClusterPlan {
   kind: 'group-replication';
-  /** A UUID. */
   groupName: string;
 }
 
