@@ -47,8 +47,8 @@ function isForm(text: string, { headers }: IncomingMessage, form: BodyReading['f
 
 /** Reads a whole body as text, for any Content-Type: at most 16 KiB of UTF-8. @throws OAuthError */
 export function readText(request: IncomingMessage): Promise<string> {
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
+  const { 'content-encoding': encoding = 'identity' } = request.headers;
+  if (encoding.toLowerCase() !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
   return new Promise((resolve, reject) => {
     /** The first chunk, or a copy of all chunks: a list of them would take 6 MB for a body that is sent byte by byte. */
     let body: Buffer = Buffer.alloc(0);

@@ -38,7 +38,8 @@ describe('protocol §2.4: the request body', () => {
   it('is read with Content-Encoding identity, and with no other', async () => {
     const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'br' });
     expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
-    expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'identity' })).status).toBe(200);
+    for (const identity of ['identity', 'Identity'])
+      expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': identity })).status).toBe(200);
   });
 
   it('may contain any UTF-8, also split between two packets', async () => {

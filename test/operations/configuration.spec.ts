@@ -163,6 +163,16 @@ describe('protocol §9.4: configuration', () => {
     },
   );
 
+  it('rejects two entries of TRUSTED_AGENT_ISSUERS with the same issuer', () => {
+    const entry = {
+      ...{ issuer: 'https://sso.example', jwks_uri: 'https://sso.example/keys', audience: 'a', algorithms: ['ES256'] },
+      ...{ typ: 'at+jwt', organizations: ['o'], scopes: ['customers:own'], organization_claim: 'org' },
+    };
+    const of = (...entries: object[]) => violationsOf({ TRUSTED_AGENT_ISSUERS: JSON.stringify(entries) });
+    expect(of(entry, { ...entry, issuer: 'https://other.example' })).toEqual([]);
+    expect(of(entry, { ...entry, audience: 'b' })).toEqual(['TRUSTED_AGENT_ISSUERS: must name each issuer once']);
+  });
+
   it('rejects a missing certificate authority file', () => {
     const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
     const with_ = (path: string) =>
