@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { issueAgentToken, runCommandWithInput } from '../../support/operator-commands.js';
-import { environmentOf } from '../../support/processes.js';
+import { environmentOf, runProgram } from '../../support/processes.js';
+import { PROJECT } from '../../support/project-files.js';
 import { TestIssuer } from '../../support/test-issuer.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE } from '../../support/test-registry.js';
 import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../../support/transfers.js';
@@ -148,22 +147,10 @@ describe('token explain', () => {
 });
 
 describe('the process of token explain', () => {
-  async function runProcess(parameters: string[], input: string) {
-    const env = { PATH: process.env.PATH, ...environmentOf(service.database), AUTH_URL: 'https://auth.example' };
-    const child = spawn(process.execPath, [join(import.meta.dirname, '../../../dist/cli.js'), ...parameters], { env });
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      stderr += text;
-    });
-    child.stdin.on('error', () => undefined); // the command does not read a huge input to its end
-    child.stdin.end(input);
-    const [code] = await once(child, 'close');
-    return { code, stdout, stderr };
-  }
+  const runProcess = (parameters: string[], input: string) => {
+    const env = { ...environmentOf(service.database), AUTH_URL: 'https://auth.example' };
+    return runProgram(process.execPath, [join(PROJECT, 'dist/cli.js'), ...parameters], { env, input });
+  };
 
   it('reads the token from standard input, and no more than it needs', async () => {
     const { access_token } = await newCustomer(service);

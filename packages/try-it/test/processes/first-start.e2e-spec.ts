@@ -87,9 +87,7 @@ describe('protocol §11: a first npm start', () => {
   });
 });
 
-describe('protocol §7.5: the pages of the OpenAPI document on the public port', () => {
-  it('exist in the server only with TRY_IT', async () => {
-    expect(await statusOf(await start('main.js'), '/docs')).toBe(404);
-    expect(await statusOf(await start('main.js', { TRY_IT: 'true' }), '/docs')).toBe(200);
-  });
+it('protocol §7.5: the pages of the OpenAPI document on the public port exist in the server only with TRY_IT', async () => {
+  expect(await statusOf(await start('main.js'), '/docs')).toBe(404);
+  expect(await statusOf(await start('main.js', { TRY_IT: 'true' }), '/docs')).toBe(200);
 });
