@@ -2,7 +2,7 @@
 /** The requests of a benchmark: their bytes, and the order of a round. */
 import { CLIENT } from './site.js';
 
-/** The requests of a round that succeed once. Each needs a token of its own, so their rounds are short. */
+/** Requests whose token works once: how many a round has, and how long it may last. */
 export const SINGLE_USE = { count: 30_000, seconds: 2 };
 /** The first token of each round comes so many tokens later, when the service has forgotten those of the round before. */
 const NEW_TOKENS_PER_ROUND_COUNT = 5_714;

@@ -43,8 +43,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
 `;
 
 /**
- * Runs one of the operator's commands, with the extension of another team. Reads `process.argv` and sets the exit code:
- * 0 for success, 1 if the command failed, 2 if the command line is wrong (protocol §9.3).
+ * Runs one of the operator's commands, with the extension of another team. Reads `process.argv`. Sets the exit code 0 for
+ * success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol §9.3).
  */
 export async function runCommandLine(extension: Extension = {}): Promise<void> {
   const [name = '', ...parameters] = process.argv.slice(2);

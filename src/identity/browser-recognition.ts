@@ -147,6 +147,7 @@ export class BrowserRecognition {
     const { entity_id, generation_of_link, seen_day, signed_in_until, lineage } = row;
     if (row.has_ended !== 0 || this.lifetime.hasPassed(organizationId, seen_day as number, signed_in_until))
       return true;
+    if (lineage === null) return false; // it came by no transfer
     const claims = claimsOfLink({ entityId: entity_id as string, generation: generation_of_link as number, lineage });
     return claims !== undefined && this.denylist.hasEnded(claims);
   }

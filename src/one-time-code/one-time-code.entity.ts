@@ -48,7 +48,7 @@ export class OneTimeCode {
   @Column('datetime', { name: 'consumed_at', precision: 3, nullable: true })
   consumedAt!: Date | null;
 
-  /** The attempt that redeemed the code. The `jti` of the token is its id, or begins with it (protocol §3.6). */
+  /** The id of the attempt that redeemed the code: the `jti` of the token, or its beginning (protocol §3.6). */
   @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
   consumedBy!: string | null;
 

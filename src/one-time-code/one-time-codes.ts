@@ -49,7 +49,7 @@ export interface CodeContent {
 }
 
 export interface RedeemedCode extends RedeemableCode {
-  /** The `jti` of the new token, or its beginning. A replay of the code ends the token by this id. */
+  /** The `jti` of the new token, or its beginning, by which a replay of the code ends the token. */
   attempt: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * All private members of Node and other packages that are used. Any version may change them: the tests of what uses them
- * fail then, database-tls.e2e-spec.ts for `_host`.
+ * All private members of Node and other packages that are used. Any version may change them. Then tests of the code
+ * that uses them fail, or those of private-members.spec.ts and, for `_host`, database-tls.e2e-spec.ts.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,6 +1,5 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { launchBrowser } from './browser-launch.js';
-import { TOKEN } from './cookie-grant.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
 import { read } from './project-files.js';
 import { ACME_PAGE, ACME_SITE, testRegistry } from './test-registry.js';
@@ -52,11 +51,6 @@ export class GuideSite {
     this.context = await this.browser.newContext(OPTIONS);
     this.service.clock.reset();
     this.front.seen.length = 0;
-  }
-
-  /** How many token requests have reached the service. */
-  get tokenRequests(): number {
-    return this.front.seen.filter(({ method, path }) => method === 'POST' && path === TOKEN).length;
   }
 
   async stop(): Promise<void> {

@@ -85,7 +85,8 @@ it.each([
 ])('every function that needs them rejects with cookies_blocked if %s throw', async (what, refused) => {
   respondWith({ assertion: 'any', room: 'any', ownerSecret: 'any', clientId: 'any', challenge: 'c'.repeat(43) });
   if (refused.includes('locks')) vi.stubGlobal('navigator', { locks: { request: refuse } });
-  if (refused.includes('storage')) vi.stubGlobal('localStorage', new Proxy({}, { get: refuse }));
+  if (refused.includes('storage'))
+    Object.defineProperty(globalThis, 'localStorage', { get: refuse, configurable: true });
   if (what === 'cookies') vi.stubGlobal('BroadcastChannel', RefusedChannel);
   for (const [name, needs, call] of CALLS) {
     const error = await call().then(

@@ -80,6 +80,10 @@ describe('the conformance kit leaves fetch, console, Math.random and the standar
     await context.close();
   });
 
+  it('when no module provides the grant', async () => {
+    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow('no module provides it');
+  });
+
   it('when the service does not start', async () => {
     const environment = { LOG_LEVEL: 'no-such-level' };
     await expect(GrantTestContext.open(grant, { modules, valid, environment })).rejects.toThrow('LOG_LEVEL');

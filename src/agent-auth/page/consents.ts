@@ -8,7 +8,7 @@ import { portionsOf } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
-import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
 import { RegistryTransactions } from '../../registry/registry-transactions.js';
 import { clientResource } from '../../registry/resources/client.resource.js';
 
@@ -64,7 +64,7 @@ export class Consents implements OnModuleInit {
         for (const id of agentIds) await this.deleteEnded(id, each);
       }),
     );
-    // otherwise a new client with the id of a deleted one would have its consents
+    // A new client may get the id of a deleted client, and must not inherit its consents.
     this.registryTransactions.registerRevoker(clientResource, (clientIds, manager) =>
       this.inTransaction(manager, async (each) => {
         for (const some of portionsOf(clientIds)) await each.delete(Consent, { clientId: In(some) });
@@ -84,7 +84,11 @@ export class Consents implements OnModuleInit {
     const { id: agentId, organizationId } = agent;
     const validity = { organizationId, passwordFingerprint: passwordFingerprint(agent) };
     const consent = { agentId, clientId, scope, ...validity, givenAt: new Date(this.clock.now()) };
-    await this.database.transaction((manager) => manager.upsert(Consent, consent, ['agentId', 'clientId']));
+    await this.database.transaction(async (manager) => {
+      // this process may not have read yet that the client was deleted
+      if (await manager.existsBy(ClientApplication, { clientId }))
+        await manager.upsert(Consent, consent, ['agentId', 'clientId']);
+    });
   }
 
   recordAudit(agentId: string, clientId: string, scope: string): void {

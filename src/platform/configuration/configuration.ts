@@ -1,5 +1,5 @@
 import { Transform } from 'class-transformer';
-import { ArrayUnique, IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
+import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
 import { IsAdminToken, IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
@@ -110,7 +110,6 @@ export class Configuration {
   @IsOptional()
   @Transform(({ value }) => parseTrustedIssuers(value))
   @ValidateNested({ each: true })
-  @ArrayUnique((each) => each?.issuer ?? each, { message: 'must name each issuer once' })
   @IsArray({ message: 'must be a JSON array of objects' })
   TRUSTED_AGENT_ISSUERS: TrustedIssuer[] = [];
 

@@ -120,6 +120,8 @@ function conflictsIn(configuration: Configuration): string[] {
     production &&
       !issuers.every((issuer) => isConfidential(issuer?.jwks_uri)) && // the rule of the variable reports null
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
+    new Set(issuers.map((each) => each?.issuer)).size < issuers.length &&
+      'TRUSTED_AGENT_ISSUERS: must name each issuer once',
     production &&
       TRY_IT === true &&
       !isLoopback(AUTH_URL) &&

@@ -14,7 +14,7 @@ import { read } from '../../support/project-files.js';
 const SLOW = { timeout: 300_000 };
 const PROGRAM = '../node_modules/customer-authorization-service/scripts/new-package.js';
 const URI = 'urn:acme:one-time-link';
-/** The names of the service's own routes, of which a generated route would take the path. */
+/** Names of the service's own routes: a generated route with one of them would have the same path. */
 const ROUTES = new Set(
   Array.from(
     read(`docs/releases/${serviceManifest.version}.txt`).matchAll(/^route \w+ \/v2\/customer\/(\w+)$/gm),
@@ -108,6 +108,10 @@ describe('the program new-package of the packed service', SLOW, () => {
     expect({ exitCode, output }).toEqual({ exitCode: 1, output: expect.stringMatching(message) });
     expect(output.trim().split('\n')).toHaveLength(1);
     expect(written()).toEqual(before);
+  });
+
+  it('knows the names of the routes of the service', () => {
+    expect([...ROUTES]).toEqual(expect.arrayContaining(['token', 'revoke', 'identity transfer']));
   });
 
   it.each([...ROUTES])('writes nothing for the name of a route of the service: %s', async (name) => {

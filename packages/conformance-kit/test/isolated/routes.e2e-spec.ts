@@ -30,7 +30,7 @@ describe('the conformance kit detects a route that', () => {
     expect(Object.entries(failures)).toEqual([[expect.stringContaining(rule), expect.stringMatching(failure)]]);
   });
 
-  it('breaks any rule that grants do not have', () => {
+  it('breaks any rule that only routes have', () => {
     const { grant } = grantThat(sound, { agentScope: 'tickets:any' });
     const ofGrants: unknown[] = applicableRules(grantMetadataOf(grant), { valid: () => ({}) });
     const own = BROKEN_ROUTES.flatMap(([, , kit]) => applicableRouteRules(kit)).filter(

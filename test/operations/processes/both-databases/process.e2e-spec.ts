@@ -248,7 +248,7 @@ describe('processes on an empty database', () => {
     expect((await starting.ended).code).toBe(0);
   });
 
-  it.runIf(onMariadb)('that run a command with pending migrations name them, and end with exit code 1', async () => {
+  it.runIf(onMariadb)('that run a command while migrations are pending say so, and end with exit code 1', async () => {
     const { code, stdout, stderr } = await runCli(['purge'], environmentOf(await emptyDatabaseOfTest()));
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('migrations are pending; run: node dist/cli.js migrate');

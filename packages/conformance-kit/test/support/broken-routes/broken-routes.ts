@@ -92,7 +92,10 @@ const rejecting: RouteKit = {
   valid: () => ({ body: { code: '000000' } }),
 };
 
-/** Each rule for routes that grants do not have has a case. In the nightly tests, only this rule may detect the mistake. */
+/**
+ * Each rule that only routes have has a case here; broken-grants.ts has those of the rules that grants share. In the
+ * nightly tests, only this rule may detect the mistake.
+ */
 export const BROKEN_ROUTES: BrokenRoute[] = [
   ...served(APPROVE, approvalRoute(), [
     ['admits every origin', 'registered origins', /^https:\/\/evil\.example: has Access-Control-Allow/, withWildcard],
