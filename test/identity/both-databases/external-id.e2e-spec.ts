@@ -232,13 +232,13 @@ describe.runIf(onMariadb)('a database response that is lost while the customer o
   });
 
   it('causes no error if the COMMIT gets no response until the deadline of the request', async () => {
-    const before = proxy.lost;
-    proxy.silenceAt('COMMIT');
-    const { status, body } = await requestFor(newUser(), {}, remote);
-    expect({ status, created: body.created, lost: proxy.lost - before }).toEqual({
-      status: 200,
-      created: true,
-      lost: 1,
-    });
+    const request = async () => {
+      const before = proxy.lost;
+      proxy.silenceAt('COMMIT');
+      const { status, body } = await requestFor(newUser(), {}, remote);
+      return { status, created: body.created, lost: proxy.lost - before };
+    };
+    // On a busy machine, the time that is left after the deadline may be too short.
+    await expect.poll(request).toEqual({ status: 200, created: true, lost: 1 });
   });
 });

@@ -86,15 +86,20 @@ const untilEntries = (service: TestService, entries: number) => expect.poll(() =
 const untilCounted = (service: TestService) =>
   expect.poll(() => Reflect.get(entriesIn(service), 'lastCount').knownAt).toBeGreaterThan(0);
 
-/** Moves the clock so that the next count is due, after the process has seen the last one. */
+/** Waits until no entry waits for its publication. */
+const untilPublished = (service: TestService) =>
+  expect.poll(() => query(service, 'SELECT value FROM revocation WHERE published_until IS NULL')).toEqual([]);
+
+/** Moves the clock so that the next count is due, after the process has seen the last one and all publications. */
 async function beginCount(service: TestService, seconds = 120): Promise<void> {
   const hasSeenLast = async () => {
-    const [{ entries_count }] = await query(service, 'SELECT entries_count FROM revocation_feed');
-    const { counting, lastCount } = entriesIn(service) as unknown as {
+    const [{ entries, entries_count }] = await query(service, 'SELECT entries, entries_count FROM revocation_feed');
+    const { counting, published, lastCount } = entriesIn(service) as unknown as {
       counting: unknown;
+      published: number;
       lastCount: { number: number };
     };
-    return counting === undefined && lastCount.number === entries_count;
+    return counting === undefined && published === entries && lastCount.number === entries_count;
   };
   await expect.poll(hasSeenLast).toBe(true);
   service.clock.advance({ seconds });
@@ -208,6 +213,7 @@ describe('the number of entries in force', () => {
     for (const service of [one, two]) await untilCounted(service); // a count under way may count an entry twice
     for (const service of [one, two, one]) expect((await endNew(service)).status).toBe(200);
     for (const service of [one, two]) await untilEntries(service, 3);
+    await untilPublished(one); // a publication after the clock has moved would be in force
     for (const service of [one, two]) await beginCount(service, 9 * HOUR_SECONDS);
     for (const service of [one, two]) await untilEntries(service, 0);
   });
