@@ -6,7 +6,7 @@ import { type AccessTokenClaims, TokenInspection } from '../access-token/access-
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { ExecutionContextHost } from '../platform/private-members.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { headerValues, requestContext } from '../platform/request-context/request-context.js';
 import { Descents } from './descents.js';
 import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
@@ -58,7 +58,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   /** @throws OAuthError `invalid_token` */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const authorization = requestContext.required().headerValues('authorization');
+    const authorization = headerValues(request, 'authorization');
     if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
     if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
     const passportRequest: PassportRequest = { headers: { authorization: authorization[0] as string } };

@@ -1,6 +1,6 @@
-import { type CanActivate, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { headerValues } from '../platform/request-context/request-context.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { bearerTokenOf, OperatorCredentials } from './operator-credentials.js';
 
@@ -12,9 +12,9 @@ export class OperatorGuard implements CanActivate {
   ) {}
 
   /** @throws OAuthError `not_found` if no admin token is configured, otherwise `invalid_token` */
-  canActivate(): boolean {
+  canActivate(context: ExecutionContext): boolean {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
-    const headers = requestContext.required().headerValues('authorization');
+    const headers = headerValues(context.switchToHttp().getRequest(), 'authorization');
     const [authorization] = headers;
     if (headers.length === 1 && this.credentials.match(authorization)) return true;
     if (headers.length > 1) this.failures.record('more than one Authorization header');

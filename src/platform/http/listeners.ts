@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Configuration } from '../configuration/configuration.js';
 import { onLastResponse } from '../private-members.js';
-import { RequestContext, requestContext } from '../request-context/request-context.js';
+import { headerValues, RequestContext, requestContext } from '../request-context/request-context.js';
 import type { Telemetry } from '../telemetry.js';
 import { CONNECTION_LIMITS, type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
 import {
@@ -157,8 +157,7 @@ function headViolation(request: IncomingMessage): string | undefined {
   if (host === undefined) return httpVersion === '1.1' ? 'no Host' : undefined;
   if (!HOST.test(host)) return 'invalid Host';
   // `headers` has only the first Host
-  const names = rawHeaders.filter((_, index) => index % 2 === 0);
-  return names.filter((name) => name.toLowerCase() === 'host').length > 1 ? 'more than one Host' : undefined;
+  return headerValues(request, 'host').length > 1 ? 'more than one Host' : undefined;
 }
 
 /** The public port, the management port, and the ports that take routes over from the latter (protocol §1.5). */

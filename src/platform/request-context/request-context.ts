@@ -66,12 +66,15 @@ export class RequestContext {
   get network(): string {
     return networkOf(this.ip);
   }
+}
 
-  /** All values of a header. `headersDistinct` throws at a field `__proto__` in some versions of node. */
-  headerValues(name: string): string[] {
-    const { rawHeaders } = this.request;
-    return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
-  }
+/**
+ * All values of a header. `headersDistinct` throws at a field `__proto__` in some versions of node.
+ *
+ * @param name in lower case
+ */
+export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
 type OptionalFacts = Pick<

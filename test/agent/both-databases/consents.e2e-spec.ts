@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Consent } from '../../../src/agent-auth/page/consents.js';
 import { pkce } from '../../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../../support/authorization-page.js';
@@ -6,7 +6,7 @@ import { times } from '../../support/races.js';
 import { applyRegistry } from '../../support/registry-files.js';
 import { ACME, ACME_AGENT, ACME_NATIVE, PUBLIC_SITE, RIVAL, testRegistry } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
-import { useService } from '../../support/use-service.js';
+import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const LOOPBACK = 'http://127.0.0.1:8080/callback';
 const CLAIMED_HTTPS = 'https://app.acme.example/callback';
@@ -114,23 +114,34 @@ describe('the consent of an agent to a public application', () => {
     expect(await asksForConsent(await signedIn())).toBe(true);
   });
 
-  it('ends when the application is deleted, and stays ended for a new application with its id', async () => {
-    const redirect_uri = 'https://again.example/';
-    const application = {
-      client_id: 'public-again',
-      name: 'Public',
-      client_type: 'web',
-      redirect_uris: [redirect_uri],
+  describe('to an application that is deleted', () => {
+    const application = { client_id: 'public-again', name: 'Public', redirect_uris: ['https://again.example/'] };
+    const query = { ...FOR_PUBLIC, client_id: application.client_id, redirect_uri: 'https://again.example/' };
+    const remove = (from = service) => from.admin('DELETE', `/admin/clients/${application.client_id}`);
+    const create = async () => {
+      const entry = { ...application, client_type: 'web', scopes: ['customers:own'] };
+      expect((await service.admin('POST', '/admin/clients', entry)).status).toBe(201);
     };
-    const create = () => service.admin('POST', '/admin/clients', { ...application, scopes: ['customers:own'] });
-    const query = { ...FOR_PUBLIC, client_id: application.client_id, redirect_uri };
-    expect((await create()).status).toBe(201);
-    const browser = await signedIn();
-    await allow(browser, query);
-    expect(isConsentPage(await browser.open(query))).toBe(false);
-    expect((await service.admin('DELETE', `/admin/clients/${application.client_id}`)).status).toBe(200);
-    expect((await create()).status).toBe(201);
-    expect(isConsentPage(await browser.open(query))).toBe(true);
+    beforeEach(create);
+
+    it('ends, and stays ended for a new application with its id', async () => {
+      const browser = await signedIn();
+      await allow(browser, query);
+      expect(isConsentPage(await browser.open(query))).toBe(false);
+      expect((await remove()).status).toBe(200);
+      await create();
+      expect(isConsentPage(await browser.open(query))).toBe(true);
+      await remove();
+    });
+
+    it('is not stored by a process that has not read the deletion yet', async () => {
+      const other = await serviceOfTest({ database: service.database, registry });
+      const browser = await signedIn();
+      const page = await browser.open(query);
+      expect((await remove(other)).status).toBe(200);
+      await browser.submit(page, { decision: 'allow' });
+      expect(await rows().countBy({ clientId: application.client_id })).toBe(0);
+    });
   });
 
   it('stays valid when only the scopes of the agent change', async () => {
