@@ -13,7 +13,8 @@ import { startScriptedServer } from '../support/scripted-server.js';
 import { ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
 import { useService } from '../support/use-service.js';
 
-const bodyOf = (response: Response) => response.json() as Promise<{ access_token: string; expires_in: number }>;
+const bodyOf = (response: Response) =>
+  response.json() as Promise<{ access_token: string; entity_id: string; expires_in: number }>;
 
 const service = useService();
 let agentToken: string;
@@ -54,6 +55,7 @@ describe('backend/chat-token.js', () => {
     fetch(url + query, { method, headers: { cookie, origin: ACME_ORIGIN } });
   const tokenOf = async (cookie: string, query = '') => (await bodyOf(await send(cookie, { query }))).access_token;
   const info = (token: string) => service.send('GET', '/v2/customer/info', { ...bearer(token), origin: ACME_ORIGIN });
+  const customerOf = async (token: string) => (await info(token)).body.entity_id;
 
   it('gives the page a token that it can use, and the rest of its lifetime', async () => {
     const response = await send('signed-in');
@@ -71,7 +73,7 @@ describe('backend/chat-token.js', () => {
     ];
     expect(again).toBe(first);
     expect(other).not.toBe(first);
-    const customers = await Promise.all([first, other].map(async (token) => (await info(token)).body.entity_id));
+    const customers = await Promise.all([first, other].map(customerOf));
     expect(new Set(customers).size).toBe(1);
     expect(await tokenOf('signed-in', '?renew')).not.toBe(first);
   });
@@ -98,6 +100,23 @@ describe('backend/chat-token.js', () => {
     const body = { customer_id: chatToken.entity_id };
     expect((await service.post('/v2/customer/end_sessions', body, bearer(agentToken))).status).toBe(200);
     expect((await info(token)).status).toBe(401);
+  });
+
+  it('gives each user of one session a token of that user, also if the first one returns', async () => {
+    const session: { userId?: string } = {};
+    sessions.set('shared', session);
+    for (const userId of ['user-6', 'user-7', 'user-6']) {
+      session.userId = userId;
+      sessions.set('of this user only', { userId });
+      const [shared, own] = [await tokenOf('shared'), await tokenOf('of this user only')];
+      expect(await customerOf(shared)).toBe(await customerOf(own));
+    }
+  });
+
+  it('names the customer of the token, so that the page notices another user', async () => {
+    sessions.set('named', { userId: 'user-8' });
+    const { access_token, entity_id } = await bodyOf(await send('named'));
+    expect(entity_id).toBe(await customerOf(access_token));
   });
 
   it('gives a separate token for a move, which moves the customer of the user and survives the log-out', async () => {
@@ -128,12 +147,12 @@ describe('backend/chat-token.js without an agent token', () => {
   const reported: Error[] = [];
 
   /** Returns a function that sends a request of the page of a user. */
-  async function startForUser() {
+  async function startForUser(signedIn: object = { userId: 'user-1' }) {
     const service = await startScriptedServer([200, 200]);
     const onError = (error: Error) => void reported.push(error);
     const session = { token: () => tokenOfAgent() };
     const options = { url: service.url, clientId: 'any', session, maxWaitMs: 1_000, onError };
-    const { url, stop } = await startBackend(options, () => ({ userId: 'user-1' }));
+    const { url, stop } = await startBackend(options, () => signedIn);
     onTestFinished(stop);
     return () => fetch(url, { method: 'POST' });
   }
@@ -176,6 +195,26 @@ describe('backend/chat-token.js without an agent token', () => {
     renewal.resolve('dev:any');
     expect((await send()).status).toBe(200);
   });
+
+  it.each(['user-2', undefined])(
+    'gives the user %s no token that was requested for the user before in the same session',
+    async (nextUser) => {
+      const session: { userId: string | undefined; chatToken?: object } = { userId: 'user-1' };
+      const send = await startForUser(session);
+      const [requested, renewal] = [deferred(), deferred<string>()];
+      tokenOfAgent = () => {
+        requested.resolve();
+        return renewal.promise;
+      };
+      const response = send();
+      await requested.promise;
+      session.userId = nextUser;
+      renewal.resolve('dev:any');
+      const { status, headers } = await response;
+      expect([status, headers.get('retry-after')]).toEqual([503, '2']);
+      expect(session.chatToken).toBeUndefined();
+    },
+  );
 });
 
 describe('logError of fetch-with-retries.js', () => {

@@ -18,10 +18,10 @@ import {
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { pkce } from '../support/agent-tokens.js';
+import { claimsOf, pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { refreshCustomer, refreshingRegistry } from '../support/customer-refresh.js';
+import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { listen } from '../support/listen.js';
 import { loadExample } from '../support/load-example.js';
 import { read } from '../support/project-files.js';
@@ -144,6 +144,33 @@ describe('second-device/app.js', () => {
     expect(renewed).not.toBe(rejected);
     app.discard(rejected);
     expect(await app.token()).toBe(renewed);
+  });
+
+  it('repeats a call after a 401 with a token of the same customer, and never with that of another one', async () => {
+    const app = appAt(service.url);
+    const { access_token: rejected, entity_id } = await app.finishMove(await approve(app));
+    const renewed = await app.token(rejected);
+    expect(renewed).not.toBe(rejected);
+    expect(claimsOf(renewed).sub).toBe(entity_id);
+    const other = await newCustomer(service);
+    await app.finishMove(await approve(app, other), { replace: true });
+    for (const ended of [rejected, renewed])
+      await expect(app.token(ended)).rejects.toMatchObject({ error: 'customer_changed' });
+    expect(claimsOf(await app.token()).sub).toBe(other.entity_id);
+  });
+
+  it('does not store the token of a renewal that ends after another process has stored another customer', async () => {
+    const store = secureStorage();
+    const app = appAt(service.url, store);
+    await app.finishMove(await approve(app));
+    const [earlier, other] = [store.token as string, await stayOf(service)];
+    const restarted = appAt(service.url, store);
+    vi.spyOn(store, 'read').mockImplementationOnce(async () => {
+      await store.write('refresh-token', other.refresh_token); // of the other process
+      return earlier;
+    });
+    expect(claimsOf(await restarted.token()).sub).toBe(other.entity_id);
+    expect((await refreshCustomer(service, store.token as string)).body.entity_id).toBe(other.entity_id);
   });
 
   it('ends its own tokens and none of other devices, or the tokens on all devices', async () => {

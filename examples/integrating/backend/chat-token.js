@@ -17,16 +17,19 @@ export function chatToken({ pageOrigin, onError = logError, maxWaitMs = 4_000, .
     const { session, query } = request; // `session` is of your own sign-in, for example of express-session
     if (session?.userId == null) return response.status(401).json({ error: 'signed_out' });
     try {
+      const { userId } = session;
       let token = session.chatToken;
-      const isUsable = Date.now() < token?.expiresAtMs - MARGIN_MS;
+      // your application may sign another user in with the same session
+      const isUsable = token?.userId === userId && Date.now() < token.expiresAtMs - MARGIN_MS;
       if (!isUsable || 'renew' in query || 'separate' in query) {
-        const result = await within(maxWaitMs, customerToken(options, session.userId));
+        const result = await within(maxWaitMs, customerToken(options, userId));
+        if (session.userId !== userId) throw new Error('the user of the session has changed');
         const { access_token, entity_id, expires_in } = result;
-        token = { access_token, entity_id, expiresAtMs: Date.now() + expires_in * 1000 };
+        token = { userId, access_token, entity_id, expiresAtMs: Date.now() + expires_in * 1000 };
         if (!('separate' in query)) session.chatToken = token;
       }
       const expires_in = Math.floor((token.expiresAtMs - Date.now()) / 1000);
-      response.json({ access_token: token.access_token, expires_in });
+      response.json({ access_token: token.access_token, entity_id: token.entity_id, expires_in });
     } catch (error) {
       onError(error);
       if (!isTemporary(error)) return response.status(500).json({ error: 'server_error' });

@@ -18,7 +18,7 @@ class Customers:
         self.client_id = client_id
         self.session = session
         self.max_wait_seconds = max_wait_seconds
-        self._cache = {}  # without a size limit
+        self._cache = {}  # by external id, without a size limit
 
     def request_token(self, user_id):
         """Returns the token response for a user. 17 and '17' are one user: give two kinds of ids a prefix each."""
@@ -30,7 +30,7 @@ class Customers:
         response = send_call(self._token(user_id))
         if response.status_code != 401:
             return response
-        self._cache.pop(user_id, None)
+        self._cache.pop(external_id(user_id), None)
         return send_call(self._token(user_id))
 
     def check(self, token, organization_id):
@@ -88,11 +88,12 @@ class Customers:
                 raise
 
     def _token(self, user_id):
-        token, expires_at, _ = self._cache.get(user_id, (None, 0, None))
+        key = external_id(user_id)  # a dictionary takes 1, 1.0 and True for the same key
+        token, expires_at, _ = self._cache.get(key, (None, 0, None))
         if time.time() >= expires_at - MARGIN_SECONDS:
             response = self.request_token(user_id)
             token = response['access_token']
-            self._cache[user_id] = (token, time.time() + response['expires_in'], response['entity_id'])
+            self._cache[key] = (token, time.time() + response['expires_in'], response['entity_id'])
         return token
 
     def _send(self, action, body):

@@ -29,16 +29,22 @@ def chat_token(customers, session, page_origin, method='POST', query=(), on_erro
     if session.get('user_id') is None:
         return 401, headers, {'error': 'signed_out'}
     try:
+        signed_in = session['user_id']
+        user_id = external_id(signed_in)
         token = session.get('chat_token')
-        is_usable = token is not None and time.time() < token['expires_at'] - MARGIN_SECONDS
+        # your application may sign another user in with the same session
+        is_usable = token is not None and token.get('user_id') == user_id
+        is_usable = is_usable and time.time() < token['expires_at'] - MARGIN_SECONDS
         if not is_usable or 'renew' in query or 'separate' in query:
-            response = within(MAX_WAIT_SECONDS, customers.request_token, session['user_id'])
-            token = {name: response[name] for name in ('access_token', 'entity_id')}
+            response = within(MAX_WAIT_SECONDS, customers.request_token, user_id)
+            if session.get('user_id') != signed_in:
+                raise ConnectionError('the user of the session has changed')
+            token = {'user_id': user_id, **{name: response[name] for name in ('access_token', 'entity_id')}}
             token['expires_at'] = time.time() + response['expires_in']
             if 'separate' not in query:
                 session['chat_token'] = token
-        expires_in = int(token['expires_at'] - time.time())
-        return 200, headers, {'access_token': token['access_token'], 'expires_in': expires_in}
+        body = {name: token[name] for name in ('access_token', 'entity_id')}
+        return 200, headers, {**body, 'expires_in': int(token['expires_at'] - time.time())}
     except Exception as error:
         on_error(error)
         if not is_temporary(error):

@@ -11,7 +11,10 @@ export class AppSession {
   #renewal;
   #lastTurn = Promise.resolve();
 
-  /** `store` has `read(name)`, `write(name, text)` and `remove(name)` of the Keychain or Keystore, with promises. */
+  /**
+   * `store` has `read(name)`, `write(name, text)` and `remove(name)` of the Keychain or Keystore, with promises. Create
+   * one session: a second one keeps the access token of its customer after the first has received another customer.
+   */
   constructor({ url, clientId, store }) {
     this.url = `${url}/v2/customer`;
     this.clientId = clientId;
@@ -44,14 +47,18 @@ export class AppSession {
     });
   }
 
-  /** Resolves to an access token. Parallel calls share one renewal. */
-  async token() {
-    if (Date.now() < this.#expiresAtMs - RENEWAL_MARGIN_MS) return this.#accessToken;
-    this.#renewal ??= this.#inTurn(() => this.#renew()).finally(() => (this.#renewal = undefined));
-    return this.#renewal;
+  /**
+   * Resolves to an access token. Parallel calls share one renewal. After 401 from an API: call it with the rejected
+   * token, and repeat the API call once. Rejects with `customer_changed` if the app has another customer now.
+   */
+  async token(rejected) {
+    if (rejected !== undefined) this.discard(rejected);
+    const token = await this.#current();
+    if (rejected === undefined || customerOf(token) === customerOf(rejected)) return token;
+    throw new RequestError({ error: 'customer_changed' });
   }
 
-  /** After 401 from an API: call it with the rejected token, and repeat the API call once with `token()`. */
+  /** Drops a token, so that `token()` renews it. */
   discard(token = this.#accessToken) {
     if (token === this.#accessToken) this.#expiresAtMs = 0;
   }
@@ -66,6 +73,12 @@ export class AppSession {
     });
   }
 
+  async #current() {
+    if (Date.now() < this.#expiresAtMs - RENEWAL_MARGIN_MS) return this.#accessToken;
+    this.#renewal ??= this.#inTurn(() => this.#renew()).finally(() => (this.#renewal = undefined));
+    return this.#renewal;
+  }
+
   #exchange(transferToken, move) {
     const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: move.verifier };
     const body = { ...proof, client_id: this.clientId, remember: 'refresh_token' };
@@ -78,9 +91,12 @@ export class AppSession {
     try {
       const body = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: this.clientId };
       const result = await request(`${this.url}/token`, { body });
+      // another process that shares the store may have received another customer, or left
+      const stored = await this.#useStore('read', REFRESH_TOKEN);
+      if (stored !== refreshToken && stored !== result.refresh_token) return this.#renew();
       return (await this.#accept(result)).access_token;
     } catch (error) {
-      const isStored = (await this.#useStore('read', REFRESH_TOKEN)) === refreshToken; // another process may share it
+      const isStored = (await this.#useStore('read', REFRESH_TOKEN)) === refreshToken;
       if (error.error !== 'invalid_grant' || !isStored) throw error;
       await this.#useStore('remove', REFRESH_TOKEN);
       throw Object.assign(error, { error: 'no_customer' });
@@ -124,4 +140,10 @@ export class AppSession {
     this.#lastTurn = turn.catch(() => undefined);
     return turn;
   }
+}
+
+/** The id of a token's customer. */
+function customerOf(token) {
+  const [, claims] = token.split('.');
+  return JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))).sub;
 }

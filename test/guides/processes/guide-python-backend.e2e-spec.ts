@@ -192,6 +192,17 @@ result = [statuses, [seen.index(token) for token in seen]]`;
       ]);
     });
 
+    it('does not give the cached token of user 1 for an id that only compares equal to 1', async () => {
+      const statements = `class Response: status_code = 200
+call = lambda user: customers.call(user, lambda token: Response())
+call(1)
+result = []
+for each in (True, 1.0):
+    try: result.append(call(each).status_code)
+    except TypeError as error: result.append(str(error))`;
+      expect(await withCustomers(statements)).toEqual(Array(2).fill('user_id: no text and no integer'));
+    });
+
     it('checks the token of a page: valid, and of this organization', async () => {
       const { access_token: token, entity_id } = await newCustomer(service);
       const check = (organization: string) =>
@@ -332,6 +343,33 @@ result = [[each[2]['access_token'] for each in (first, again, other, separate, k
       expect(body.expires_in).toBeGreaterThan(28_000);
       expect(headers['Cache-Control']).toBe('no-store');
       expect(await infoStatus(service, first)).toBe(200);
+    });
+
+    it('gives each user of one session a token of that user, also if the first one returns', async () => {
+      const statements = `from page_routes import chat_token
+session, result = {}, []
+for user in ('user-6', 'user-7', 'user-6'):
+    session['user_id'] = user
+    body = chat_token(customers, session, 'any')[2]
+    result.append([body, customers.request_token(user)['entity_id']])`;
+      for (const [{ access_token, entity_id }, customer] of await withCustomers(statements)) {
+        expect(claimsOf(access_token).sub).toBe(customer);
+        expect(entity_id).toBe(customer);
+      }
+    });
+
+    it('gives no token that was requested for the user before in the same session', async () => {
+      const statements = `from page_routes import chat_token
+session = {'user_id': 'user-8'}
+request_token = customers.request_token
+def change_user(user_id):
+    session['user_id'] = given['next']
+    return request_token(user_id)
+customers.request_token = change_user
+status, headers, body = chat_token(customers, session, 'any', on_error=lambda error: None)
+result = [status, headers['Retry-After'], 'access_token' in body, 'chat_token' in session]`;
+      for (const next of ['user-9', null])
+        expect(await withCustomers(statements, { next })).toEqual([503, '2', false, false]);
     });
 
     it('lets the page read the 401 of a visitor, and responds to a preflight and to errors', async () => {
