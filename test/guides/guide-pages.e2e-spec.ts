@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import { errorText, leaveThisBrowser, logOutEverywhere, RequestError, request, TokenClient } from 'browser-client';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { deferred } from '../support/deferred.js';
 import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
 import { skipWaits, stubPageGlobals } from '../support/stubbed-pages.js';
 
@@ -241,6 +243,27 @@ describe('a TokenClient when the browser has another customer than before', () =
 });
 
 describe('a TokenClient after a tab has left its customer', () => {
+  it('sends the request to leave after the response to a token request, also on a page without locks', async () => {
+    const tokens = new TokenClient({ url: 'http://any', clientId: 'any', organizationId: 'any' });
+    const [sent, tokenResponse] = [vi.fn(), deferred<Response>()];
+    const token = (entity_id: string) => Response.json({ access_token: `dev:${entity_id}`, entity_id, expires_in: 60 });
+    vi.stubGlobal('fetch', (url: string) => {
+      sent(new URL(url).pathname);
+      if (sent.mock.calls.length === 1) return tokenResponse.promise;
+      return Promise.resolve(url.endsWith('/token') ? token('next') : Response.json({}));
+    });
+    const first = tokens.entityId();
+    const left = leaveThisBrowser(tokens);
+    await setImmediate();
+    expect(sent.mock.calls).toEqual([['/v2/customer/token']]);
+    tokenResponse.resolve(token('earlier'));
+    expect(await first).toBe('earlier');
+    await left;
+    expect(await tokens.entityId()).toBe('next');
+    const paths = ['/v2/customer/token', '/v2/customer/forget', '/v2/customer/token'];
+    expect(sent.mock.calls.flat()).toEqual(paths);
+  });
+
   it('calls onCustomerChange in the other tabs, and not in the tab that has left', async () => {
     const leaving = clientOf(['old', 'new']);
     const other = clientOf(['old', 'new'], TokenClientOfOtherTab);

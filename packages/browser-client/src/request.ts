@@ -84,7 +84,19 @@ export function wait(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * (1 + Math.random()) * 1000));
 }
 
-/** Two tabs that open together would otherwise create two customers. Pages without https have no locks. */
+/** The last work of this tab under each lock. */
+const lastTurns = new Map<string, Promise<unknown>>();
+
+/**
+ * Two tabs that open together would otherwise create two customers, and the response to a request of an earlier customer
+ * could replace the cookies of the next one. Pages without https have no locks. There, the work of each tab takes turns.
+ */
 export function oneTabAtATime<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
-  return navigator.locks ? navigator.locks.request(lock, work) : work();
+  if (navigator.locks) return navigator.locks.request(lock, work);
+  const turn = (lastTurns.get(lock) ?? Promise.resolve()).then(work);
+  lastTurns.set(
+    lock,
+    turn.catch(() => undefined),
+  );
+  return turn;
 }
