@@ -37,6 +37,13 @@ export function storeLastCustomer(entityId) {
   else localStorage.setItem(CUSTOMER_ITEM, entityId);
 }
 
+/** Calls a function when another tab has another customer than this browser had before. @param {() => void} work */
+export function onCustomerChange(work) {
+  addEventListener('storage', ({ key }) => {
+    if (key === CUSTOMER_ITEM) work();
+  });
+}
+
 /** The body of the cookie grant (protocol §4.1). */
 export const cookieGrant = () => ({
   grant_type: 'cookie',

@@ -6,6 +6,7 @@ import { onClick } from './dom.js';
 import { showIdentity } from './identity-view.js';
 import { send } from './service.js';
 import { helper, runStep } from './session.js';
+import { oneTabAtATime } from './token-helper.js';
 
 const UNAUTHORIZED_STATUS = 401;
 
@@ -42,7 +43,8 @@ async function end(request, result) {
 /** @param {(exchange: import('./service.js').Exchange) => unknown} show */
 export async function forgetBrowser(show) {
   const body = { client_id: DEMO.clientId, organization_id: DEMO.organizationId };
-  show(await send({ method: 'POST', path: '/v2/customer/forget', body }));
+  // the lock of the token requests: the response to a token request would set the cookies again
+  show(await oneTabAtATime(() => send({ method: 'POST', path: '/v2/customer/forget', body })));
   helper.drop();
   storeLastCustomer(undefined);
   showIdentity(undefined);

@@ -8,6 +8,7 @@ import { linkView } from './link-view.js';
 import { codeIn } from './links.js';
 import { send } from './service.js';
 import { helper, runStep } from './session.js';
+import { oneTabAtATime } from './token-helper.js';
 import { challengeOf, codeOf, createVerifier } from './verifier.js';
 
 /** Stored until the code is redeemed, because a scanned link opens another tab. It is useless without the code. */
@@ -49,10 +50,11 @@ async function redeem(more = {}) {
       remember: 'browser',
       ...more,
     };
-    const exchange = await send({ method: 'POST', path: TOKEN_PATH, body });
+    const exchange = await oneTabAtATime(() => send({ method: 'POST', path: TOKEN_PATH, body }));
     if (exchange.response?.status === CONFLICT_STATUS) askToReplace();
     const token = show(exchange);
     localStorage.removeItem(VERIFIER_ITEM);
+    helper.drop();
     showIdentity(/** @type {any} */ (token));
     return [
       'This browser is now customer ',

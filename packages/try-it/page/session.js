@@ -1,6 +1,6 @@
 // @ts-check
 
-import { cookieGrant, storeLastCustomer, TOKEN_PATH } from './demo.js';
+import { cookieGrant, onCustomerChange, storeLastCustomer, TOKEN_PATH } from './demo.js';
 import { byId, showResult } from './dom.js';
 import { showExchanges } from './exchange-view.js';
 import { markStep } from './flows-view.js';
@@ -20,6 +20,11 @@ export const helper = new TokenHelper(async () => {
   storeLastCustomer(exchange.response?.body.entity_id);
   showIdentity(/** @type {any} */ (exchange.response?.body));
   return exchange.response?.body;
+});
+
+onCustomerChange(() => {
+  helper.drop();
+  showIdentity(undefined);
 });
 
 /**

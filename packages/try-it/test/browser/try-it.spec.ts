@@ -115,6 +115,19 @@ describe('the try-it page in a real browser', () => {
     expect(customerIn(await clickIn(page, 'user', 'Sign in as user-4711'))).toBe(user);
   });
 
+  it('uses the token of the user in another tab whose token belongs to the visitor before', async () => {
+    await clickIn(await site.current.open(), 'user', 'Sign in as user-4711'); // the user has a customer now
+    const tab = await site.current.open();
+    const visitor = customerIn(await clickIn(tab, 'new', 'Get a token'));
+    const other = await tab.context().newPage();
+    await other.goto(tab.url());
+    const user = customerIn(await clickIn(other, 'user', 'Sign in as user-4711'));
+    expect(user).not.toBe(visitor);
+    await expect.poll(() => tab.locator('#identity').innerText()).toBe('This browser has no token.');
+    await clickIn(tab, 'decode', 'Decode the token');
+    expect(await tab.locator('#decode-claims').innerText()).toContain(user);
+  });
+
   it('shows the three flows, and marks the current step and its flow', async () => {
     const page = await site.current.open();
     const marked = () => page.locator('.flow.current a[aria-current=step]').allInnerTexts();
