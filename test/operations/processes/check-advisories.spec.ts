@@ -20,7 +20,7 @@ let registry: Server | undefined;
 afterEach(() => void registry?.close());
 
 /** Runs the command with a registry that has these advisories; `undefined`: the registry has no such service. */
-async function check(advisories: Record<string, object[]> | undefined) {
+async function check(advisories: Record<string, object[]> | undefined, settings: Record<string, string> = {}) {
   registry = createServer((request, response) => {
     request.resume();
     if (advisories === undefined) return void response.writeHead(405).end();
@@ -30,7 +30,7 @@ async function check(advisories: Record<string, object[]> | undefined) {
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
     response.end(gzipSync(JSON.stringify(request.method === 'GET' ? { name, versions } : advisories)));
   });
-  const env = { ...process.env, npm_config_registry: `${await listen(registry)}/` };
+  const env = { ...process.env, npm_config_registry: `${await listen(registry)}/`, ...settings };
   return runProgram(process.execPath, [`${PROJECT}/scripts/check-advisories.js`], { env });
 }
 
@@ -45,9 +45,24 @@ describe('npm run check:advisories', () => {
     expect(await check({})).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('says that the check was not made if the registry has no advisories service', async () => {
+  it('exits with 2 and says that nothing was checked if the registry has no advisories service', async () => {
     const { code, stderr } = await check(undefined);
-    expect(code).toBe(0);
+    expect(code).toBe(2);
     expect(stderr).toContain('advisories were not checked: the registry did not respond as expected (405');
+  });
+
+  it('exits with 2 and says that nothing was checked if there is no network', async () => {
+    const { code, stdout, stderr } = await check({}, { npm_config_registry: 'http://127.0.0.1:1/' });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('advisories were not checked: the registry did not respond as expected (');
+  });
+
+  it.each([
+    ['is offline', { npm_config_offline: 'true' }],
+    ['makes no audits', { npm_config_audit: 'false' }],
+  ])('asks the registry even if npm %s by its configuration', async (_, settings) => {
+    const { code, stderr } = await check({ jose: [ADVISORY] }, settings);
+    expect(code).toBe(1);
+    expect(stderr).toContain('Signature is not checked');
   });
 });
