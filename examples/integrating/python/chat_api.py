@@ -40,7 +40,7 @@ def create_application():
             return 401, {'WWW-Authenticate': 'Bearer error="invalid_token"'}, {'error': 'invalid_token'}
         except NotChecked as error:
             log(f'token not checked: {error}')
-            return 503, {'Retry-After': '5'}, {'error': 'temporarily_unavailable'}
+            return 503, {'Retry-After': str(error.retry_after)}, {'error': 'temporarily_unavailable'}
         match = CHATS.fullmatch(environ['PATH_INFO'])
         if not match or match[1] != claims['organization_id']:
             return 404, {}, {'error': 'not_found'}

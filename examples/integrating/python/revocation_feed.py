@@ -14,7 +14,19 @@ MIN_INTERVAL_SECONDS = 0.2
 PURGE_INTERVAL_SECONDS = 60
 EXPIRY_MARGIN_SECONDS = 60  # how long entries stay after their end, because the clock may be set back
 MAX_ENTRIES = 5_000_000  # more than the service lets customers cause; in Python an entry takes about 300 bytes
+NO_CACHE = {'Cache-Control': 'no-cache'}
 LIMITS = {'jti': 'issued_before', 'family': 'issued_before', 'client': 'issued_before', 'subject': 'generation'}
+
+
+def seconds():
+    """A time that never goes back. On Linux it goes on while the machine is suspended, as time.monotonic() does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, 'CLOCK_BOOTTIME') else time.monotonic()
+
+
+def age_of(response):
+    """How many seconds a cache had the response before."""
+    text = response.headers.get('Age', '')[:9]
+    return int(text) if text.isdecimal() else 0
 
 
 class RevocationFeed:
@@ -45,7 +57,7 @@ class RevocationFeed:
     def is_current(self):
         """Whether the list is complete, and not older than `max_age_seconds`."""
         is_complete = time.time() >= max(self._incomplete_until, self._purged_at - EXPIRY_MARGIN_SECONDS)
-        return is_complete and time.monotonic() - self._synced_at <= self.max_age_seconds
+        return is_complete and seconds() - self._synced_at <= self.max_age_seconds
 
     def has_ended(self, claims):
         """Whether an entry ends a token: its own id, family, client or generation, those of its agent, or an ancestor."""
@@ -80,10 +92,13 @@ class RevocationFeed:
         """Returns the seconds until the next request."""
         if time.time() < self._purged_at - EXPIRY_MARGIN_SECONDS:  # the clock was set back: deleted entries hold again
             self._cursor, self._is_caught_up, self._synced_at, self._purged_at = None, False, float('-inf'), 0
-        wait = min(MAX_WAIT_SECONDS, int(self.max_age_seconds / 2)) if self._is_caught_up else 0
+        # the age of the list counts from the request, because its response may arrive late
+        wait = min(MAX_WAIT_SECONDS, int(self.max_age_seconds / 3)) if self._is_caught_up else 0
         parameters = {'wait': wait, **({'after': self._cursor} if self._cursor else {})}
         timeout = (TIMEOUT_SECONDS, wait + TIMEOUT_SECONDS)
-        response = requests.get(self.url, parameters, auth=self.credentials, timeout=timeout, allow_redirects=False)
+        sent_at = seconds()
+        options = {'auth': self.credentials, 'headers': NO_CACHE, 'timeout': timeout, 'allow_redirects': False}
+        response = requests.get(self.url, parameters, **options)
         response.raise_for_status()
         page = response.json()
         self._purge()
@@ -93,7 +108,7 @@ class RevocationFeed:
         self._cursor, self._is_caught_up = page['cursor'], page['complete']
         if not self._is_caught_up:
             return 0 if has_advanced else 1
-        self._synced_at = time.monotonic()
+        self._synced_at = sent_at - age_of(response)
         self.was_read.set()
         return MIN_INTERVAL_SECONDS if has_advanced or response.elapsed.total_seconds() > wait / 2 else 1
 

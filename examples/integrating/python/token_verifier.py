@@ -6,12 +6,14 @@ import time
 
 import jwt
 import requests
+from revocation_feed import NO_CACHE, age_of, seconds
 
 REFRESH_AFTER_SECONDS = 300
 MAX_KEY_AGE_SECONDS = 3600
 # How long after a fetch an unknown key, or after a failed fetch any key, causes no other fetch
 UNKNOWN_KEY_PAUSE_SECONDS = 30
 FAILURE_PAUSE_SECONDS = 1
+MAX_UNKNOWN_KEYS = 100  # callers can invent any number of ids
 TIMEOUT_SECONDS = 5
 # How far the clock of the service may be ahead. There is no tolerance for `exp`.
 CLOCK_SKEW_SECONDS = 30
@@ -26,7 +28,14 @@ class InvalidToken(Exception):
 
 
 class NotChecked(Exception):
-    """Respond with 503: the keys or the revocations are not known. A 401 would make callers drop valid tokens."""
+    """
+    Respond with 503, and `retry_after` as Retry-After: the keys or the revocations are not known. A 401 would make
+    callers drop valid tokens.
+    """
+
+    def __init__(self, reason, retry_after=5):
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class TokenVerifier:
@@ -39,7 +48,9 @@ class TokenVerifier:
         self.audience = audience
         self.accepts_stale = accepts_stale  # whether a token is accepted while the list of ended tokens is too old
         self._keys = {}
+        self._unknown = {}  # key id → when a token named it first
         self._fetched_at = self._failed_at = float('-inf')
+        self._cache_age = 0  # how long a cache had the response with the keys before
         self._lock = threading.Lock()
 
     def verify(self, token):
@@ -69,33 +80,53 @@ class TokenVerifier:
 
     def fetch_keys(self):
         """Call this once before the process serves requests. Without this call, the first token fetches the keys."""
+        sent_at = seconds()
         try:
-            response = requests.get(self.jwks_url, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+            response = requests.get(self.jwks_url, headers=NO_CACHE, timeout=TIMEOUT_SECONDS, allow_redirects=False)
             response.raise_for_status()
-            self._keys = {key.key_id: key.key for key in jwt.PyJWKSet.from_dict(response.json()).keys}
-            self._fetched_at = time.monotonic()
+            keys = {key.key_id: key.key for key in jwt.PyJWKSet.from_dict(response.json()).keys}
+            if age_of(response) > MAX_KEY_AGE_SECONDS:
+                raise requests.RequestException('a cache responded')
+            self._unknown.update(dict.fromkeys(self._keys.keys() - keys.keys(), float('-inf')))  # these were removed
+            self._keys, self._fetched_at, self._cache_age = keys, sent_at, age_of(response)
         except (requests.RequestException, jwt.PyJWTError, AttributeError) as error:
-            self._failed_at = time.monotonic()
+            self._failed_at = seconds()
             raise NotChecked('the keys cannot be fetched') from error
 
     def _key(self, key_id):
-        age = time.monotonic() - self._fetched_at
-        if age >= MAX_KEY_AGE_SECONDS or (key_id not in self._keys and age >= UNKNOWN_KEY_PAUSE_SECONDS):
-            self._fetch_once(age)
-        elif age >= REFRESH_AFTER_SECONDS:  # the service may have removed a key that leaked
+        if key_id is None:
+            raise InvalidToken('no key')
+        first_seen = float('inf') if key_id in self._keys else self._note_unknown(key_id)
+        fetched_at = self._fetched_at
+        is_paused = seconds() - fetched_at < UNKNOWN_KEY_PAUSE_SECONDS
+        age = seconds() - fetched_at + self._cache_age
+        if age >= MAX_KEY_AGE_SECONDS or (key_id not in self._keys and not is_paused):
+            self._fetch_once(fetched_at)
+        elif age >= REFRESH_AFTER_SECONDS and not is_paused:  # the service may have removed a key that leaked
             try:
-                self._fetch_once(age)
+                self._fetch_once(fetched_at)
             except NotChecked:
                 pass  # the known keys hold
-        if key_id not in self._keys:
+        if key_id in self._keys:
+            return self._keys[key_id]
+        if first_seen <= self._fetched_at - self._cache_age:
             raise InvalidToken('unknown key')
-        return self._keys[key_id]
+        # the service may have published the key since the last fetch
+        pause_seconds = self._fetched_at + UNKNOWN_KEY_PAUSE_SECONDS - seconds()
+        raise NotChecked('unknown key', max(0, int(pause_seconds)) + 1)
 
-    def _fetch_once(self, age):
+    def _note_unknown(self, key_id):
+        """Returns when a token named this unknown key first."""
+        first_seen = self._unknown.setdefault(key_id, seconds())
+        if len(self._unknown) > MAX_UNKNOWN_KEYS:
+            self._unknown.pop(list(self._unknown)[0], None)
+        return first_seen
+
+    def _fetch_once(self, fetched_at):
         """Threads that want newer keys at the same time share one fetch."""
         with self._lock:
-            if time.monotonic() - self._fetched_at < age:
+            if self._fetched_at != fetched_at:
                 return
-            if time.monotonic() - self._failed_at < FAILURE_PAUSE_SECONDS:
+            if seconds() - self._failed_at < FAILURE_PAUSE_SECONDS:
                 raise NotChecked('the keys cannot be fetched')
             self.fetch_keys()

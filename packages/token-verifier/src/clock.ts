@@ -18,6 +18,10 @@ export function momentOf(clock: Clock): Moment {
   return { now: clock.now(), monotonic: clock.monotonic() };
 }
 
+export function momentBefore({ now, monotonic }: Moment, milliseconds: number): Moment {
+  return { now: now - milliseconds, monotonic: monotonic - milliseconds };
+}
+
 /**
  * The milliseconds since a moment. The longer of the two times counts: the monotonic time stops while a machine is
  * suspended, and the other time may be set back.

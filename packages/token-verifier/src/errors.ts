@@ -20,7 +20,7 @@ const ERRORS = {
   client_revoked: [401, 'The client of the token was deleted, or its tokens were revoked.'],
   customer_generation: [401, 'The customer was erased, or all its tokens were ended.'],
   agent_generation: [401, 'The agent was changed or deleted after the token was issued.'],
-  keys_unavailable: [503, 'The keys of the issuer cannot be fetched.'],
+  keys_unavailable: [503, 'The key of the token is not known, and cannot be fetched now.'],
   revocations_stale: [503, 'The revocations are not known up to a recent moment.'],
   verifier_closed: [503, 'The verifier is closed.'],
 } as const satisfies Record<string, readonly [status: 401 | 503, message: string]>;
@@ -28,6 +28,11 @@ const ERRORS = {
 export type TokenErrorCode = keyof typeof ERRORS;
 
 const RETRY_AFTER_SECONDS = 5;
+
+export interface TokenVerifierErrorOptions extends ErrorOptions {
+  /** For the header of a response with status 503. */
+  retryAfterSeconds?: number;
+}
 
 /** A token that is not accepted. Express and NestJS make the response from the properties of the package http-errors. */
 export class TokenVerifierError extends Error {
@@ -41,13 +46,14 @@ export class TokenVerifierError extends Error {
   /** Headers for the response (RFC 6750 §3, RFC 9110 §10.2.3). */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: TokenErrorCode, options?: ErrorOptions) {
+  constructor(code: TokenErrorCode, options: TokenVerifierErrorOptions = {}) {
     const [statusCode, message] = ERRORS[code];
     super(message, options);
     this.code = code;
     this.statusCode = statusCode;
     this.status = statusCode;
-    this.headers = statusCode === 503 ? { 'Retry-After': `${RETRY_AFTER_SECONDS}` } : challengeOf(code);
+    const { retryAfterSeconds = RETRY_AFTER_SECONDS } = options;
+    this.headers = statusCode === 503 ? { 'Retry-After': `${retryAfterSeconds}` } : challengeOf(code);
   }
 }
 

@@ -8,6 +8,12 @@ export interface JsonRequest {
   signal: AbortSignal;
 }
 
+export interface JsonResponse {
+  body: unknown;
+  /** How long a cache had the response before (RFC 9111 §5.1). */
+  ageMs: number;
+}
+
 /** A response whose status is not 200. */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
@@ -27,9 +33,15 @@ export class MalformedResponseError extends Error {
 
 /**
  * Fetches JSON. Redirects are not followed, because they would send the credentials elsewhere. The time limit covers
- * the body, and the size limit counts the decompressed body.
+ * the body, and the size limit counts the decompressed body. Caches are asked not to respond themselves.
  */
-export async function fetchJson({ url, headers = {}, timeoutMs, maxBytes, signal }: JsonRequest): Promise<unknown> {
+export async function fetchJson({
+  url,
+  headers = {},
+  timeoutMs,
+  maxBytes,
+  signal,
+}: JsonRequest): Promise<JsonResponse> {
   const controller = new AbortController();
   const abort = () => controller.abort(signal.reason);
   const timer = setTimeout(() => controller.abort(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
@@ -37,16 +49,21 @@ export async function fetchJson({ url, headers = {}, timeoutMs, maxBytes, signal
   try {
     signal.throwIfAborted();
     const accept = { Accept: 'application/json', ...headers };
-    const response = await fetch(url, { headers: accept, redirect: 'manual', signal: controller.signal });
+    const options = { redirect: 'manual', cache: 'no-store', signal: controller.signal } as const;
+    const response = await fetch(url, { headers: accept, ...options });
     if (response.status !== 200) {
       await response.body?.cancel();
       throw new StatusError(response.status, response.headers.get('Retry-After'));
     }
-    return parseJson(await readText(response, maxBytes));
+    return { body: parseJson(await readText(response, maxBytes)), ageMs: ageMsOf(response.headers.get('Age')) };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }
+}
+
+function ageMsOf(header: string | null): number {
+  return header !== null && /^\d+$/.test(header) ? Number(header) * 1000 : 0;
 }
 
 async function readText({ body }: Response, maxBytes: number): Promise<string> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ageMs, type Clock, type Moment, momentOf } from './clock.js';
+import { ageMs, type Clock, type Moment, momentBefore, momentOf } from './clock.js';
 import { type FeedProblem, problemOf } from './feed-problem.js';
 import { readFeedPage } from './feed-response.js';
 import { fetchJson, StatusError } from './fetch-json.js';
@@ -28,7 +28,7 @@ export interface RevocationFeedOptions {
 
 /** Follows the revocation feed of the service, and fills the list. */
 export class RevocationFeed {
-  /** The last moment at which the list was complete. */
+  /** The last moment at which the list was complete: that of the request, because the response may arrive late. */
   syncedAt: Moment | undefined;
   private cursor: string | undefined;
   private isCaughtUp = false;
@@ -76,16 +76,15 @@ export class RevocationFeed {
   private async requestPage(): Promise<number> {
     if (this.list.isIncompleteAt(this.clock.now())) this.startOver();
     const waitSeconds = this.isCaughtUp ? this.waitSeconds() : 0;
-    const sentAt = this.clock.monotonic();
-    const { entries, cursor, complete } = readFeedPage(
-      await fetchJson({
-        url: this.urlOf(waitSeconds),
-        headers: { Authorization: this.#options.authorization },
-        timeoutMs: waitSeconds * 1000 + FEED_TIMEOUT_MS,
-        maxBytes: MAX_RESPONSE_BYTES,
-        signal: this.#options.signal,
-      }),
-    );
+    const sentAt = momentOf(this.clock);
+    const response = await fetchJson({
+      url: this.urlOf(waitSeconds),
+      headers: { Authorization: this.#options.authorization },
+      timeoutMs: waitSeconds * 1000 + FEED_TIMEOUT_MS,
+      maxBytes: MAX_RESPONSE_BYTES,
+      signal: this.#options.signal,
+    });
+    const { entries, cursor, complete } = readFeedPage(response.body);
     await this.list.purge(this.clock.now());
     this.list.add(entries);
     const hasAdvanced = cursor !== this.cursor;
@@ -95,9 +94,9 @@ export class RevocationFeed {
     this.failures = 0;
     this.problem = undefined;
     this.httpStatus = undefined;
-    this.syncedAt = momentOf(this.clock);
+    this.syncedAt = momentBefore(sentAt, response.ageMs);
     this.onSync();
-    const isEarly = this.clock.monotonic() - sentAt < (waitSeconds * 1000) / 2;
+    const isEarly = this.clock.monotonic() - sentAt.monotonic < (waitSeconds * 1000) / 2;
     return isEarly && entries.length === 0 && !hasAdvanced ? earlyPauseMs() : MIN_INTERVAL_MS;
   }
 
@@ -119,9 +118,9 @@ export class RevocationFeed {
     return Math.max(retryDelayMs(this.failures), retryAfterMs(error.retryAfter, this.clock.now()));
   }
 
-  /** Short enough for an idle feed to confirm the list twice in its maximum age. */
+  /** Short enough for an idle feed to stay current: the age counts from a request, and its response takes a third. */
   private waitSeconds(): number {
-    return Math.min(MAX_WAIT_SECONDS, Math.floor(this.#options.maxAgeSeconds / 2));
+    return Math.min(MAX_WAIT_SECONDS, Math.floor(this.#options.maxAgeSeconds / 3));
   }
 
   private urlOf(waitSeconds: number): URL {

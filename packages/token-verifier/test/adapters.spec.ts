@@ -71,6 +71,15 @@ describe.each([
     expect(headers.get('WWW-Authenticate')).toBe('Bearer error="invalid_token"');
   });
 
+  it('responds with 503 and Retry-After to a token of a key that was published after the keys were read', async () => {
+    const verifier = await test.start();
+    await test.issuer.addKey();
+    const { status, headers } = await request(verifier, `Bearer ${await test.token()}`);
+    expect([status, headers.get('Retry-After'), headers.get('WWW-Authenticate')]).toEqual([503, '30', null]);
+    test.clock.advance(30);
+    expect((await request(verifier, `Bearer ${await test.token()}`)).status).toBe(200);
+  });
+
   it.each([undefined, '', 'Bearer', 'Basic YTpi', 'Bearer a b', 'Bearer a, Bearer b'])(
     'responds with 401 and a challenge without an error to the header %j',
     async (authorization) => {

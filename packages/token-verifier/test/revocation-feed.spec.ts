@@ -1,6 +1,6 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { eventually, VerifierTest } from './support/started-verifier.js';
+import { deferred, eventually, VerifierTest } from './support/started-verifier.js';
 import { RESOURCE_SERVER } from './support/test-issuer.js';
 
 const test = new VerifierTest();
@@ -19,7 +19,7 @@ describe('the revocation feed', () => {
     test.issuer.feed.add(...Array.from({ length: 2_500 }, (_, index) => revoked(`token-${index}`)));
     const verifier = await test.start();
     expect(verifier.state).toMatchObject({ revocations: 'current', entries: 2_500, syncedAt: expect.any(Date) });
-    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.2500&wait=25'));
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.2500&wait=20'));
     expect(test.issuer.feed.requests.slice(0, 3).map(({ url }) => url.search)).toEqual([
       '',
       '?after=1.1000',
@@ -30,9 +30,71 @@ describe('the revocation feed', () => {
     expect({ id, secret }).toEqual(RESOURCE_SERVER);
   });
 
-  it('waits for at most half of maxAgeSeconds, so that an idle feed stays current', async () => {
-    await test.start(test.revocations({ maxAgeSeconds: 9 }));
-    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.0&wait=4'));
+  it.each([
+    [5, 1],
+    [10, 3],
+    [60, 20],
+    [3_600, 25],
+  ])(
+    'that may be %d s old is asked to wait for %d s, so that an idle feed stays current',
+    async (maxAgeSeconds, wait) => {
+      await test.start(test.revocations({ maxAgeSeconds }));
+      await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe(`?after=1.0&wait=${wait}`));
+    },
+  );
+
+  it('is as old as the request for its last page, however late the response arrives', async () => {
+    const released = deferred();
+    const [first, last] = [{ revocations: [], cursor: 'y', complete: false }, page()];
+    test.issuer.feed.handler = async (request, response) => {
+      const isLast = request.url?.includes('after=y');
+      if (isLast) await released.promise;
+      response.end(JSON.stringify(isLast ? last : first));
+    };
+    const verifier = test.create();
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=y'));
+    const requestedAt = test.clock.now();
+    test.clock.advance(31);
+    released.resolve();
+    await verifier.ready();
+    test.issuer.feed.handler = (_, response) => void response.writeHead(503).end();
+    expect(verifier.state.syncedAt?.getTime()).toBe(requestedAt);
+    const token = await test.token();
+    test.clock.advance(29);
+    expect(await verifier.verify(token)).toBeDefined();
+    test.clock.advance(0.001);
+    await expect(verifier.verify(token)).rejects.toMatchObject(STALE);
+  });
+
+  it('is not current after a response to a request that was sent before the machine was suspended', async () => {
+    const released = deferred();
+    const verifier = await test.start();
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toContain('wait'));
+    const before = test.issuer.feed.requests.length;
+    test.issuer.feed.handler = async (_, response) => {
+      if (test.issuer.feed.requests.length > before + 1) return void response.writeHead(503).end();
+      await released.promise;
+      response.end(JSON.stringify(page()));
+    };
+    test.issuer.feed.add(revoked('other')); // ends the wait, so the verifier sends the next request
+    await eventually(() => expect(test.issuer.feed.requests.length).toBe(before + 1));
+    test.clock.set(61); // only this clock counts a suspension
+    released.resolve();
+    await eventually(() => expect(verifier.state.problem).toBe('error_response'));
+    expect(verifier.state.revocations).toBe('stale');
+  });
+
+  it('is older by the Age of a response from a cache, and asks caches for a response of the service', async () => {
+    const headers: IncomingHttpHeaders[] = [];
+    test.issuer.feed.handler = (request, response) => {
+      headers.push(request.headers);
+      response.setHeader('Age', '59').end(JSON.stringify(page()));
+    };
+    const verifier = await test.start();
+    expect(verifier.state).toMatchObject({ revocations: 'current' });
+    test.clock.advance(1.001);
+    expect(verifier.state.revocations).toBe('stale');
+    expect(headers[0]).toMatchObject({ 'cache-control': 'no-cache' });
   });
 
   it.each<[string, RequestListener, string]>([
@@ -82,7 +144,7 @@ describe('the revocation feed', () => {
   it('that rejects the cursor is read in full again, and the revocations in force stay in force', async () => {
     test.issuer.feed.add(revoked('token-1'));
     const verifier = await test.start();
-    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.1&wait=25'));
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.1&wait=20'));
     test.issuer.feed.replaceBy(revoked('token-2'));
     await eventually(() => expect(verifier.state.entries).toBe(2));
     for (const jti of ['token-1', 'token-2'])

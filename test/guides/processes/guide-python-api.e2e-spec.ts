@@ -109,14 +109,14 @@ describe.skipIf(!hasPython)('the Python examples of the guide for resource serve
   });
 
   /** Runs statements with a feed that is not followed, but has these entries. */
-  const withEntries = (entries: object[], statements: string) =>
+  const withEntries = (entries: object[], statements: string, given: object = {}) =>
     runPython(
       `from revocation_feed import RevocationFeed
 feed = RevocationFeed('http://localhost', 'id', 'secret')
-feed._synced_at = __import__('time').monotonic()
+feed._synced_at = __import__('revocation_feed').seconds()
 for entry in given['entries']: feed._add(entry)
 ${statements}`,
-      { entries },
+      { entries, ...given },
     );
   const inFuture = { expires_at: '2099-01-01T00:00:00.000Z' };
 
@@ -146,6 +146,35 @@ result = [feed.has_ended({**usual, **case}) for case in cases] + [feed.is_curren
       ['the limit of another kind', { kind: 'client', value: 'x', generation: 1, ...inFuture }],
     ])('is not current after an entry with %s that it does not know', async (_, entry) => {
       expect(await withEntries([entry], 'result = feed.is_current')).toBe(false);
+    });
+
+    it('counts the age of the list from the request, less the Age of a cache, and waits for a third of its age', async () => {
+      const statements = `import revocation_feed, requests
+now = revocation_feed.seconds()
+revocation_feed.seconds = lambda: now
+waits = []
+def get(url, parameters, **options):
+    global now
+    now += given['seconds']
+    waits.append([parameters['wait'], options['headers']['Cache-Control']])
+    response = requests.Response()
+    response.status_code = 200
+    response.headers['Age'] = str(given['age'])
+    response._content = b'{"revocations": [], "cursor": "x", "complete": true}'
+    return response
+requests.get = get
+for _ in range(2): feed._read_page()
+current = feed.is_current
+now += 60 - given['seconds'] - given['age']
+at_the_end = feed.is_current
+now += 0.1
+result = [current, at_the_end, feed.is_current, waits]`;
+      const waits = [
+        [0, 'no-cache'],
+        [20, 'no-cache'],
+      ];
+      const given = { seconds: 31, age: 10 };
+      expect(await withEntries([], statements, given)).toEqual([true, true, false, waits]);
     });
 
     it('is not current if the list is full, if it is too old, or if the clock was set back', async () => {
@@ -255,15 +284,55 @@ result = [first, known, during_outage, outcome(given['token'])]`;
       expect(await verifying(statements, { token })).toEqual(expected);
     });
 
-    it('fetches the keys again for an unknown key, at most every 30 s', async () => {
+    it('fetches the keys again for an unknown key, at most every 30 s, and decides nothing in between', async () => {
       const { access_token: token, entity_id } = await newCustomer(service);
       const statements = `
 verifier.fetch_keys()
 verifier._keys = {}
 paused = outcome(given['token'])
+try: verifier.verify(given['token'])
+except NotChecked as error: retry_after = error.retry_after
 verifier._fetched_at -= 31
-result = [paused, outcome(given['token'])]`;
-      expect(await verifying(statements, { token })).toEqual(['InvalidToken', entity_id]);
+result = [paused, 25 < retry_after <= 30, outcome(given['token'])]`;
+      expect(await verifying(statements, { token })).toEqual(['NotChecked', true, entity_id]);
+    });
+
+    it('rejects a token of a key that a later response does not have, and many of them cause one fetch', async () => {
+      const forgedOf = (kid: string) =>
+        `${Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid })).toString('base64url')}.e30.AAAA`;
+      const forged = Array.from({ length: 200 }, (_, index) => forgedOf(`key-${index}`));
+      const statements = `
+fetches = []
+get = requests.get
+def counting(*parameters, **options):
+    fetches.append(1)
+    return get(*parameters, **options)
+requests.get = counting
+verifier.fetch_keys()
+verifier._fetched_at -= 31
+first = outcome(given['forged'][0])
+others = {outcome(each) for each in given['forged'][1:]}
+verifier._fetched_at += 31
+result = [first, list(others), outcome(given['forged'][-1]), len(fetches), len(verifier._unknown)]`;
+      const expected = ['InvalidToken', ['NotChecked'], 'InvalidToken', 2, 100];
+      expect(await verifying(statements, { forged })).toEqual(expected);
+    });
+
+    it('uses keys of a cache only as long as without the cache', async () => {
+      const { access_token: token, entity_id } = await newCustomer(service);
+      const statements = `
+get = requests.get
+def cached(*parameters, headers, **options):
+    response = get(*parameters, headers=headers, **options)
+    response.headers['Age'] = str(given['age'])
+    return response
+requests.get = cached
+verifier.fetch_keys()
+before = outcome(given['token'])
+verifier.jwks_url = 'http://127.0.0.1:1'
+verifier._fetched_at -= 3600 - given['age']
+result = [before, outcome(given['token'])]`;
+      expect(await verifying(statements, { token, age: 290 })).toEqual([entity_id, 'NotChecked']);
     });
 
     it('accepts an iat that is 30 s ahead, and no expired token', async () => {

@@ -104,7 +104,7 @@ describe('the code in the README', () => {
     const { stdout } = await run;
     const result = stdout.trimEnd().split('\n').at(-1) as string; // after the lines of the audit
     expect(JSON.parse(result)).toEqual({
-      chosen: ['customer-1', 'other_issuer', 'unknown_key', 'other_issuer'],
+      chosen: ['customer-1', 'other_issuer', 'keys_unavailable', 'other_issuer'],
       chosenByAdapter: 'customer-1',
       customer: 'customer-1',
       rejected: 401,

@@ -89,3 +89,12 @@ export class VerifierTest {
 
 export const eventually = (check: () => unknown): Promise<unknown> =>
   vi.waitFor(check, { timeout: 60_000, interval: 10 });
+
+/** A promise that a test resolves. */
+export function deferred() {
+  let resolve = () => {};
+  const promise = new Promise<void>((resolvePromise) => {
+    resolve = resolvePromise;
+  });
+  return { promise, resolve: () => resolve() };
+}
