@@ -21,8 +21,9 @@ import {
 } from '../../support/customer-refresh.js';
 import { interceptTransactions } from '../../support/dying-transactions.js';
 import { endSessions } from '../../support/end-sessions.js';
-import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { expectError, expectInvalidGrant, expectLimited } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
+import { beginWindow } from '../../support/limit-windows.js';
 import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
 import { moveOf } from '../../support/remember.js';
@@ -131,6 +132,27 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
     expect(again.refresh_token).toBe(lost.refresh_token);
     expect((await use(again.refresh_token)).status).toBe(200);
     expect(await infoStatus(service, lost.access_token)).toBe(200);
+  });
+
+  it('gives another access token each time, up to the limit of token requests, and all of them end with the family', async () => {
+    const environment = { RATE_LIMIT: 'tokens=10/3600' };
+    const limited = await serviceOfTest({ registry: refreshingRegistry(), environment });
+    beginWindow(limited);
+    const { refresh_token } = await stayOf(limited); // 3 requests: a customer, a transfer, a redemption
+    const uses = [];
+    for (let n = 0; n < 7; n++) uses.push((await refreshCustomer(limited, refresh_token)).body);
+    expectLimited(await refreshCustomer(limited, refresh_token), 3_600);
+    const [successor] = new Set(uses.map((body) => body.refresh_token as string));
+    const accessTokens = new Set(uses.map((body) => body.access_token as string));
+    expect(uses.map((body) => body.refresh_token)).toEqual(uses.map(() => successor));
+    expect(accessTokens.size).toBe(7);
+    for (const token of accessTokens) expect(await infoStatus(limited, token)).toBe(200);
+
+    limited.clock.advance({ seconds: 3_600 });
+    expect((await refreshCustomer(limited, `${successor}`)).status).toBe(200);
+    expectInvalidGrant(await refreshCustomer(limited, refresh_token));
+    for (const token of accessTokens) expect(await infoStatus(limited, token)).toBe(401);
+    expectInvalidGrant(await refreshCustomer(limited, `${successor}`));
   });
 
   it('cannot be computed from the row of the family, even with its constant part', async () => {
