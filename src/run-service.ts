@@ -1,6 +1,7 @@
 import { type Service, startService } from './bootstrap.js';
 import type { Extension } from './extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
+import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
 
@@ -25,6 +26,7 @@ export async function runService(extension: Extension = {}): Promise<Service> {
 }
 
 async function run(configuration: Configuration, extension: Extension): Promise<Service> {
+  await assertDatabaseHasContent(configuration);
   let service: Service | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.once(signal, () => stop(service, signal === 'SIGTERM' ? PRE_STOP_DELAY_MS : 0));
@@ -33,6 +35,7 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush?.());
+  if (isDatabaseLost(configuration)) log.logger.warn(lostDatabaseMessage(configuration));
   service = await startService({ ...extension, configuration, log, hasOwnRegistry: ownRegistry !== undefined });
   log.logger.info(listeningMessage(configuration, service));
   // without the warning, an operator learns it from the first token, and a later change ends all tokens
@@ -40,6 +43,11 @@ async function run(configuration: Configuration, extension: Extension): Promise<
     log.logger.warn('TOKEN_REGION: all tokens begin with dev:, the default');
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
   return service;
+}
+
+function lostDatabaseMessage({ DATABASE_URL }: Configuration): string {
+  const created = `the database ${withoutCredentials(DATABASE_URL)} does not exist and is created, but its signing keys exist`;
+  return `${created}; if this is not the first start, stop the service and restore a backup`;
 }
 
 function listeningMessage(configuration: Configuration, service: Service): string {

@@ -2,7 +2,7 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { rootModule } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
-import { assertDatabaseExists } from '../platform/configuration/database-url.js';
+import { assertDatabaseExists, assertDatabaseHasContent } from '../platform/configuration/database-url.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { commandLog, serviceLogger } from '../platform/logging/log.js';
 import { MetricsRegistry } from '../platform/metrics.js';
@@ -21,6 +21,7 @@ export async function withApplication<Result>(
 ): Promise<Result> {
   const configuration = loadConfiguration(process.env, variables);
   if (!createsDatabase) assertDatabaseExists(configuration);
+  await assertDatabaseHasContent(configuration);
   const log = commandLog(configuration);
   const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
   const logger = serviceLogger(log.logger);

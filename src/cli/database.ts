@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { assertDatabaseExists } from '../platform/configuration/database-url.js';
+import { assertDatabaseExists, assertDatabaseHasContent } from '../platform/configuration/database-url.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
@@ -17,6 +17,7 @@ export async function backupCommand(parameters: string[], { print }: CommandCont
   if (!configuration.embedded)
     throw new Error('backup copies an embedded SQLite database; use the tools of your database server for others');
   assertDatabaseExists(configuration);
+  await assertDatabaseHasContent(configuration);
   if (existsSync(file)) throw new Error(`${file} exists already`);
   const partial = `${file}.${process.pid}.partial`;
   closeSync(openSync(partial, 'wx', 0o600)); // SQLite writes into an empty file, and keeps its mode

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
@@ -69,6 +69,45 @@ describe.skipIf(onMariadb)('protocol §1.5: node dist/main.js without any config
     expect((await requestToken(service.url)).body).toMatchObject({ error_hint: expect.stringMatching(/^client_id: /) });
     expect((await request(`${service.url}/try`, {})).status).toBe(404);
     expect(await service.terminate()).toBe(0);
+  });
+});
+
+describe.skipIf(onMariadb)('a start whose SQLite database was lost', () => {
+  /** A folder whose service has served, with its signing keys. */
+  async function usedFolder(): Promise<string> {
+    const DATA_DIR = newFolder();
+    await (await startServiceProcess({ DATA_DIR })).terminate();
+    for (const name of readdirSync(DATA_DIR)) if (name.startsWith('service.sqlite')) rmSync(join(DATA_DIR, name));
+    return DATA_DIR;
+  }
+
+  it('exits with 1 if the file is empty, and leaves it as it is', async () => {
+    const DATA_DIR = await usedFolder();
+    const file = join(DATA_DIR, 'service.sqlite');
+    writeFileSync(file, '');
+    const message = `the database sqlite:${file} is an empty file; restore a backup, or delete the file for a new database`;
+    const { code, stderr } = await TestProcess.start('main.js', [], { ...PORTS, DATA_DIR }).ended;
+    expect([code, stderr]).toEqual([1, `${message}\n`]);
+    for (const command of [
+      ['backup', join(DATA_DIR, 'copy')],
+      ['registry', 'apply', writeRegistry(join(DATA_DIR, 'registry.yaml'), testRegistry())],
+    ]) {
+      const result = await runCli(command, { DATA_DIR });
+      expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    }
+    expect(statSync(file).size).toBe(0);
+  });
+
+  it('creates a database with a warning if the file is missing and its signing keys exist', async () => {
+    const DATA_DIR = await usedFolder();
+    const warning = 'does not exist and is created, but its signing keys exist';
+    const service = await startServiceProcess({ DATA_DIR });
+    expect(await service.terminate()).toBe(0);
+    const { stdout, stderr } = service.process;
+    expect(stdout + stderr).toContain(warning);
+    const first = await startServiceProcess({ DATA_DIR: newFolder() });
+    expect(await first.terminate()).toBe(0);
+    expect(first.process.stdout + first.process.stderr).not.toContain(warning);
   });
 });
 
