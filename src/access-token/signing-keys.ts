@@ -14,11 +14,12 @@ import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-
 
 /**
  * All processes share one file (protocol §3.16), and apply a change within seconds. Removing a key from the file
- * immediately ends its tokens. A key with an `exp` is used until its tokens have expired (decision 0013).
+ * immediately ends its tokens. A key with an `exp` is used until its tokens have expired (decision 0013). A key may
+ * expire while the file stays the same, so each use asks `validKeys` or `keyByHeader`, which leave out expired keys.
  */
 @Injectable()
 export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** Newest first. */
+  /** The keys of the file, newest first. Only `validKeys` and the metrics read the list. */
   private keys: SigningKey[] = [];
   private byHeader = new Map<string, SigningKey>();
   /** The earliest time at which a key that a file change added may sign. By then verifiers know the key. */
@@ -54,37 +55,48 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     this.file?.stop();
   }
 
+  /** @throws Error if no key may sign */
   current(): SigningKey {
-    return signingKeyOf(this.keys, this.clock.seconds());
+    return signingKeyOf(this.validKeys(), this.clock.seconds());
   }
 
   /** The whole segment is compared, so no other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read (RFC 8725 §3). */
   keyByHeader(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);
-    return key && this.clock.seconds() < key.exp ? key : undefined;
+    return key && isValid(key, this.clock.seconds()) ? key : undefined;
   }
 
-  /** One secret per key for a purpose (HKDF, RFC 5869). The key that signs now is first: every process has it. */
+  /**
+   * One secret per valid key for a purpose (HKDF, RFC 5869). The key that signs now is first: every process has it.
+   *
+   * @throws Error if no key may sign
+   */
   derivedSecrets(purpose: string): string[] {
     const current = this.current();
-    return [current, ...this.keys.filter((key) => key !== current)].map(({ privateKey }) => {
+    return [current, ...this.validKeys().filter((key) => key !== current)].map(({ privateKey }) => {
       const { d = '' } = privateKey.export({ format: 'jwk' });
       return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
     });
   }
 
   publicKeySet(): { keys: PublicJwk[] } {
+    return { keys: this.validKeys().map(({ publicJwk }) => publicJwk) };
+  }
+
+  private validKeys(): SigningKey[] {
     const now = this.clock.seconds();
-    return { keys: this.keys.filter(({ exp }) => now < exp).map(({ publicJwk }) => publicJwk) };
+    return this.keys.filter((key) => isValid(key, now));
   }
 
   /** @throws Error if the file is invalid; the keys then stay unchanged */
   private load(text: string): void {
     const read = keysOf(text);
-    signingKeyOf(read.sort(byNewest), this.clock.seconds());
+    const now = this.clock.seconds();
+    signingKeyOf(read.sort(byNewest), now);
     const delayed = read.map((key) => ({ ...key, nbf: Math.max(key.nbf, this.earliestUse.get(kidOf(key)) ?? 0) }));
-    // If no key may sign with the delay, the keys sign without it.
-    const keys = delayed.some((key) => maySign(key, this.clock.seconds())) ? delayed.sort(byNewest) : read;
+    const endOfDelays = Math.max(now, ...this.earliestUse.values());
+    // If no key may sign until the delays end, the keys sign without a delay.
+    const keys = delayed.some((key) => maySign(key, now) && isValid(key, endOfDelays)) ? delayed.sort(byNewest) : read;
     this.keys = keys;
     this.byHeader = new Map(keys.map((key) => [key.header, key]));
   }
@@ -109,7 +121,9 @@ const PUBLISH_BEFORE_USE_SECONDS = 360;
 
 const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;
 
-const maySign = ({ nbf, exp }: SigningKey, now: number) => nbf <= now && now < exp;
+const isValid = ({ exp }: SigningKey, now: number) => now < exp;
+
+const maySign = (key: SigningKey, now: number) => key.nbf <= now && isValid(key, now);
 
 const kidOf = ({ publicJwk }: SigningKey) => publicJwk.kid;
 
