@@ -130,7 +130,10 @@ export class TokenInspection {
   }
 }
 
-/** Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form. */
+/**
+ * Other base64url texts decode to the same bytes. Only the canonical text is valid. ECDSA still accepts two signatures,
+ * so the `jti` identifies a token, and never its text.
+ */
 function isSigned(text: string, signature: string, { publicKey }: SigningKey): boolean {
   const raw = Buffer.from(signature, 'base64url');
   if (raw.toString('base64url') !== signature || raw.length !== 2 * INTEGER_BYTES) return false;

@@ -3,6 +3,7 @@ import type { errors, JWTPayload } from 'jose';
 import { CLOCK_SKEW_SECONDS } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { type InactiveReason, inactiveToken } from '../access-token/inactive-reason.js';
+import { hasTimesInRange } from '../oauth/jwt-times.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { jose, RemoteKeySet } from '../oauth/remote-key-set.js';
 import { Clock } from '../platform/clock.js';
@@ -65,6 +66,7 @@ export class TrustedIssuerTokens {
     try {
       const { payload } = await jose().jwtVerify(token, keySet.getKey, rules);
       requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
+      if (!hasTimesInRange(payload)) throw inactiveToken('rejected_claim');
       // The tolerance is only for an issuer's clock that is ahead. It must not extend the life of a token.
       if (!(this.clock.seconds() < Number(payload.exp))) throw new (jose().errors.JWTExpired)('expired', payload);
       if (payload.iat !== undefined && payload.iat > this.clock.seconds() + CLOCK_SKEW_SECONDS)
@@ -80,9 +82,14 @@ export class TrustedIssuerTokens {
   }
 }
 
-/** The id of a token in the denylist and the log. A hash, because a `jti` of the issuer may have any length. */
+/**
+ * The id of a token in the denylist and the log. A hash, because a `jti` of the issuer may have any length. Without a
+ * `jti`, the signed part identifies the token, because a signature has several valid texts: other base64url texts decode
+ * to the same bytes, and ECDSA accepts two signatures.
+ */
 function tokenId({ issuer }: Issuer, { jti }: JWTPayload, token: string): string {
-  return sha256(`${issuer} ${jti ?? token}`);
+  const hasId = typeof jti === 'string' && jti !== '';
+  return sha256(`${issuer} ${hasId ? jti : token.slice(0, token.lastIndexOf('.'))}`);
 }
 
 function scopesOf(claim: unknown): string[] {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT } from 'jose';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
@@ -6,6 +7,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, expectUnavailable } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
+import { twinOf } from '../support/signature-twin.js';
 import { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
@@ -184,6 +186,36 @@ describe('DELETE /v2/token', () => {
     expect((await asAgent(await token({ jti: undefined, sub: 'agent-8' }))).status).toBe(200);
   });
 
+  it.each<[string, (signature: Buffer) => string]>([
+    ['as the issuer wrote it', (signature) => signature.toString('base64url')],
+    ['with padding', (signature) => `${signature.toString('base64url')}==`],
+    ['in the alphabet of base64', (signature) => signature.toString('base64').replace(/=+$/, '')],
+    ['in base64 with padding', (signature) => signature.toString('base64')],
+    ['with a space', (signature) => `${signature.toString('base64url')} `],
+    ['with a tab within', (signature) => signature.toString('base64url').replace(/^.{40}/, '$&\t')],
+    ['with other unused bits', (signature) => withOtherBits(signature.toString('base64url'))],
+    ['with the other signature of ECDSA', (signature) => twinOf(signature).toString('base64url')],
+    ['with the other signature and padding', (signature) => `${twinOf(signature).toString('base64url')}==`],
+    ['with an escaped character', (signature) => signature.toString('base64url').replace(/^./, escaped)],
+  ])('ends a trusted issuer’s token without a jti in each text of its signature: %s', async (_, textOf) => {
+    const ended = await token({ jti: undefined, sub: randomUUID() });
+    const end = ended.lastIndexOf('.') + 1;
+    const signature = Buffer.from(ended.slice(end), 'base64url');
+    expect((await service.send('DELETE', '/v2/token', bearer(ended))).status).toBe(200);
+    const altered = ended.slice(0, end) + textOf(signature);
+    expectInvalidToken(await asAgent(altered));
+    expectInvalidToken(await asAgent(`eu:${altered}`));
+  });
+
+  it('ends no other token of a trusted issuer than the one with the same jti', async () => {
+    for (const jti of ['', 7, null, {}]) {
+      const [ended, valid] = [await token({ jti, sub: 'agent-1' }), await token({ jti, sub: 'agent-2' })];
+      expect((await service.send('DELETE', '/v2/token', bearer(ended))).status).toBe(200);
+      expectInvalidToken(await asAgent(ended));
+      expect((await asAgent(valid)).status, `jti: ${JSON.stringify(jti)}`).toBe(200);
+    }
+  });
+
   it('ends a trusted issuer’s token for the rest of its lifetime', async () => {
     const exp = service.clock.seconds() + YEAR_SECONDS;
     const revocations = () => service.rowsOf(Revocation).find();
@@ -207,6 +239,16 @@ it('the keys of a trusted issuer cause 503 for its tokens until they can be fetc
   moveTime(2);
   expect((await send(await signed())).status).toBe(200);
 });
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** The last character of 64 bytes in base64url has 4 bits that decoding ignores. */
+function withOtherBits(signature: string): string {
+  const index = BASE64URL.indexOf(signature.at(-1) as string);
+  return `${signature.slice(0, -1)}${BASE64URL[index + 1]}`;
+}
+
+const escaped = (character: string) => `%${character.charCodeAt(0).toString(16)}`;
 
 function asAgent(jwt: string, body: object = {}): Promise<TestResponse> {
   return service.post(TOKEN, agentTokenBody(body), bearer(jwt));

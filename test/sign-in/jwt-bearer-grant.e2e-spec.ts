@@ -32,6 +32,7 @@ import {
   signInRival,
   startSignInServices,
 } from '../support/sign-in-services.js';
+import { withTwin } from '../support/signature-twin.js';
 import type { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
 import { serviceOfTest } from '../support/use-service.js';
@@ -61,6 +62,13 @@ describe('an assertion of the organization’s sign-in system', () => {
     const inRival = (await signInRival({ sub: user })).body;
     expect(inRival.organization_id).toBe(RIVAL);
     expect(inRival.entity_id, 'the same sub in another organization').not.toBe(first);
+  });
+
+  it('cannot be used again with the second valid signature of ECDSA', async () => {
+    const [assertion, unused] = [await assert({ sub: newUser() }), await assert({ sub: newUser() })];
+    expect((await signIn(service, withTwin(unused))).status).toBe(200);
+    expect((await signIn(service, assertion)).status).toBe(200);
+    expectInvalidGrant(await signIn(service, withTwin(assertion)));
   });
 
   it('sets no cookies', async () => {
@@ -122,6 +130,14 @@ describe('the claims of an assertion', () => {
     ['an exp of now', () => ({ exp: seconds() })],
     ['an exp more than 10 minutes ahead', () => ({ exp: seconds() + 605 })],
     ['an exp beyond every date', () => ({ exp: 1e300 })],
+    ['an exp in milliseconds', () => ({ exp: (seconds() + 60) * 1000 })],
+    ['a negative exp', () => ({ exp: -1 })],
+    ['a negative iat', () => ({ iat: -1 })],
+    ['a negative nbf', () => ({ nbf: -1e308 })],
+    ['iat as text', () => ({ iat: String(seconds()) })],
+    ['auth_time in milliseconds', () => ({ auth_time: seconds() * 1000 })],
+    ['a negative auth_time', () => ({ auth_time: -1 })],
+    ['auth_time as text', () => ({ auth_time: 'NaN' })],
     ['nbf beyond the skew', () => ({ nbf: seconds() + 35 })],
     ['iat beyond the skew', () => ({ iat: seconds() + 35 })],
     ['no sub', () => ({ sub: undefined })],
@@ -144,6 +160,7 @@ describe('the claims of an assertion', () => {
     ['an exp almost 10 minutes ahead', () => ({ exp: seconds() + 595 })],
     ['nbf and iat within the skew', () => ({ nbf: seconds() + 25, iat: seconds() + 25 })],
     ['no iat', () => ({ iat: undefined })],
+    ['times with fractions', () => ({ exp: seconds() + 60.5, iat: seconds() - 0.5, auth_time: 1.5 })],
     ['a sub of 255 characters', () => ({ sub: randomUUID().padEnd(255, 'x') })],
     ['this client and this organization', () => ({ client_id: SIGN_IN, organization_id: ACME })],
   ])('are accepted with %s', async (_, claims) => {

@@ -10,6 +10,7 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
+import { withTwin } from '../support/signature-twin.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { testRegistry } from '../support/test-registry.js';
 import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../support/timers.js';
@@ -82,6 +83,15 @@ const CASES: Record<string, () => Promise<Case>> = {
       valid: [await issueAgentToken(service), (await newCustomer(service)).access_token],
       event: () => service.send('DELETE', '/v2/token', bearer(agentToken)),
       reasons: ['revoked', 'ancestor_revoked', 'ancestor_revoked'],
+    };
+  },
+  'it is ended, also with the second valid signature of ECDSA': async () => {
+    const [{ access_token }, other] = [await newCustomer(service), await newCustomer(service)];
+    return {
+      ended: [access_token, withTwin(access_token)],
+      valid: [other.access_token, withTwin(other.access_token)],
+      event: () => service.send('DELETE', TOKEN, bearer(access_token)),
+      reasons: ['revoked', 'revoked'],
     };
   },
   'its agent gets a new password': async () => {

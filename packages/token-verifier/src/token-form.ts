@@ -6,7 +6,7 @@ const MAX_TOKEN_CHARACTERS = 8_192;
 const ACCESS_TOKEN = /^(?:[A-Za-z0-9-]{1,16}:)?([\w-]+\.[\w-]+\.([\w-]+))$/;
 /** A transfer token, an authorization code or a refresh token. */
 const OPAQUE_TOKEN = /^(?:[A-Za-z0-9-]{1,16}:)?(?:[\w-]{22}\.)?[\w-]{43}$/;
-/** 64 bytes in base64url have unused bits at the end. They must be 0, so that a token has one form. */
+/** 64 bytes in base64url have unused bits at the end, which must be 0. ECDSA still accepts two signatures. */
 const CANONICAL_SIGNATURE = /^[\w-]{85}[AQgw]$/;
 
 /** A token in the form of an access token, whose signature is not checked yet. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose';
-import { Clock, Configuration, isIdText, OAuthError, RemoteKeySet } from '../../public/grant.js';
+import { Clock, Configuration, hasTimesInRange, isIdText, OAuthError, RemoteKeySet } from '../../public/grant.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
 type Jose = typeof import('jose');
@@ -88,12 +88,13 @@ export class Assertions {
   }
 
   /** `clockTolerance` of jose relaxes `exp` too, and jose does not check that `iat` is in the past. */
-  private assertValidNow({ exp, iat }: JWTPayload): void {
+  private assertValidNow(claims: JWTPayload): void {
+    if (!hasTimesInRange(claims)) throw invalidAssertion('a time is not between 1970 and 2100');
+    const { exp, iat } = claims;
     const now = this.clock.now() / 1000;
     if (!(now < Number(exp))) throw invalidAssertion('expired');
     if (!(Number(exp) <= now + MAX_EXPIRY_AHEAD_SECONDS)) throw invalidAssertion('exp is more than 10 minutes ahead');
-    if (iat !== undefined && !(typeof iat === 'number' && iat <= now + CLOCK_SKEW_SECONDS))
-      throw invalidAssertion('iat is in the future');
+    if (iat !== undefined && iat > now + CLOCK_SKEW_SECONDS) throw invalidAssertion('iat is in the future');
   }
 }
 
