@@ -3,6 +3,8 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { withPauses } from '../platform/with-pauses.js';
 import { type EntriesOf, type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
+import { ProofIssuers } from './proof-issuers.js';
+import { organizationResource } from './resources/organization.resource.js';
 import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 import { StoredEntries } from './stored-entries.js';
@@ -10,6 +12,7 @@ import { StoredEntries } from './stored-entries.js';
 export interface CheckedEntries {
   entriesOf: EntriesOf;
   settingsClasses: GrantSettingsClasses;
+  proofIssuers: ProofIssuers;
   /** Whether the database has an entry with this key of the registry file. */
   isStored(resource: RegistryResource, key: string): boolean;
   /** Paths of fields whose value their class has rejected. */
@@ -27,6 +30,9 @@ type EntryCheck = (
 
 const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
+
+const SHARED_PROOFS =
+  'another organization accepts the same issuer; each of them needs an audience, and no value may be in both';
 
 export async function entryViolations(checked: CheckedEntries): Promise<string[]> {
   const violations: string[] = [];
@@ -58,6 +64,7 @@ export async function assertConsistent(
   const [violation] = await entryViolations({
     entriesOf,
     settingsClasses,
+    proofIssuers: await ProofIssuers.read(manager, entriesOf, settingsClasses),
     isStored: (other, each) => (isChange && isOwn(other, each)) || stored.rowWithKey(other, each) !== undefined,
     invalidPaths: new Set(),
   });
@@ -105,6 +112,14 @@ const grantSettings: EntryCheck = (resource, [path, entry], { settingsClasses })
   });
 };
 
+const ownProofs: EntryCheck = (resource, [path, entry], { proofIssuers }) => {
+  const { grantSettings: field = '' } = resource;
+  if (resource !== organizationResource) return [];
+  return proofIssuers
+    .sharedGrantsOf(entry)
+    .map((name) => `${fieldPath(path, field)}.${name}.audience: ${SHARED_PROOFS}`);
+};
+
 /** Items that are no strings are left to the class of the entry. */
 const grantTypes: EntryCheck = ({ grantTypes: field = '' }, [path, entry], { settingsClasses }) => {
   const names = entry[field];
@@ -132,4 +147,4 @@ const requiredSecrets: EntryCheck = (resource, [path, entry], { isStored }) => {
 };
 
 /** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
-const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, requiredSecrets];
+const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, ownProofs, grantTypes, references, requiredSecrets];

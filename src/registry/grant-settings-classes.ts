@@ -4,13 +4,18 @@ export type SettingsOwner = 'organization' | 'client';
 
 type SettingsClasses = Record<SettingsOwner, Type<object> | undefined>;
 
+interface SettingsRules {
+  optIn?: boolean | undefined;
+  hasIssuer?: boolean | undefined;
+}
+
 /** The token endpoint adds the grants at the start, because the registry may not depend on it. */
 @Injectable()
 export class GrantSettingsClasses {
-  private readonly grants = new Map<string, SettingsClasses & { optIn: boolean }>();
+  private readonly grants = new Map<string, SettingsClasses & SettingsRules>();
 
-  add(grantType: string, settings: SettingsClasses, optIn = false): void {
-    this.grants.set(grantType, { ...settings, optIn });
+  add(grantType: string, settings: SettingsClasses, rules: SettingsRules = {}): void {
+    this.grants.set(grantType, { ...settings, ...rules });
   }
 
   has(grantType: string): boolean {
@@ -19,6 +24,11 @@ export class GrantSettingsClasses {
 
   isOptIn(grantType: string): boolean {
     return this.grants.get(grantType)?.optIn ?? false;
+  }
+
+  /** Whether the settings of an organization name the `issuer` and `audience` of its proofs. */
+  hasIssuer(grantType: string): boolean {
+    return this.grants.get(grantType)?.hasIssuer ?? false;
   }
 
   /** The names of all grants in alphabetical order. */

@@ -27,7 +27,7 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   reads: Reads,
   entity: Type<Row>,
   column: string,
-  filter: { ownedByFile?: true } = {},
+  filter: object = {},
 ): AsyncGenerator<Row[], void> {
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };

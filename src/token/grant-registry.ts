@@ -41,8 +41,8 @@ export class GrantRegistry implements OnModuleInit {
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
-      const { name, settings, clientSettings = settings, optIn } = declared;
-      this.settingsClasses.add(name, { organization: settings, client: clientSettings }, optIn);
+      const { name, settings, clientSettings = settings, optIn, hasIssuer } = declared;
+      this.settingsClasses.add(name, { organization: settings, client: clientSettings }, { optIn, hasIssuer });
     }
   }
 

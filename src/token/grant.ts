@@ -176,6 +176,11 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   settings?: Type<object>;
   /** The class for the entry of a client, if `settings` is for organizations only. @internal */
   clientSettings?: Type<object>;
+  /**
+   * Whether the settings of an organization have the `issuer` and `audience` of its proofs. The registry then rejects two
+   * organizations that accept the same proofs. @internal
+   */
+  hasIssuer?: boolean;
 }
 
 export interface GrantMetadata extends Omit<GrantOptions<GrantBody, string | undefined>, 'attempts'> {

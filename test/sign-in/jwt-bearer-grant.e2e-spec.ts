@@ -258,12 +258,17 @@ describe('the single use of an assertion', () => {
 
   it('depends on the organization, too: another organization whose sign-in system has the same issuer text uses up nothing', async () => {
     const issuer = 'https://idp.example';
-    const settings = { [ACME]: { issuer, jwks: KIT.jwks }, [RIVAL]: { issuer, jwks: rival.jwks } };
+    const settings = {
+      [ACME]: { issuer, jwks: KIT.jwks, audience: ['acme'] },
+      [RIVAL]: { issuer, jwks: rival.jwks, audience: ['rival'] },
+    };
     const alike = await serviceOfTest({ registry: registryWithSignIn(settings) });
     const claims = { iss: issuer, sub: newUser(), jti: randomUUID() };
     const ofRival = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
-    expect((await signIn(alike, await rival.assert(alike.clock.now(), claims), ofRival)).status).toBe(200);
-    const assertion = await KIT.assert(alike.clock.now(), claims);
+    expect(
+      (await signIn(alike, await rival.assert(alike.clock.now(), { ...claims, aud: 'rival' }), ofRival)).status,
+    ).toBe(200);
+    const assertion = await KIT.assert(alike.clock.now(), { ...claims, aud: 'acme' });
     expect((await signIn(alike, assertion)).status).toBe(200);
     expectInvalidGrant(await signIn(alike, assertion));
   });

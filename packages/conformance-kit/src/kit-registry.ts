@@ -56,7 +56,7 @@ export function kitRegistry({
   return {
     organizations: [
       { id: OWN_ORGANIZATION, name: 'Own', ...own },
-      { id: FOREIGN_ORGANIZATION, name: 'Foreign', ...own },
+      { id: FOREIGN_ORGANIZATION, name: 'Foreign', ...own, grants: withOtherIssuer(organization) },
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ownSite },
@@ -76,6 +76,15 @@ export function kitRegistry({
       scopes: ['customers:own'],
     })),
   };
+}
+
+/** The registry rejects two organizations that accept the proofs of one issuer. */
+function withOtherIssuer(grants: Record<string, object>): Record<string, object> {
+  const entries = Object.entries(grants).map(([name, settings]) => [
+    name,
+    'issuer' in settings ? { ...settings, issuer: 'https://issuer.foreign.example' } : settings,
+  ]);
+  return Object.fromEntries(entries);
 }
 
 type Modules = Pick<Extension, 'modules'>;

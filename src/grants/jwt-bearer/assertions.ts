@@ -35,13 +35,15 @@ const SEGMENT = /^[A-Za-z0-9_-]+$/;
 @Injectable()
 export class Assertions {
   private readonly audience: string[];
+  private readonly agentIssuers: Configuration['TRUSTED_AGENT_ISSUERS'];
   private readonly inlineKeys = new WeakMap<object, JWTVerifyGetKey>();
   private readonly remoteKeys = new Map<string, RemoteKeySet>();
 
   constructor(
     private readonly clock: Clock,
-    { AUTH_URL }: Configuration,
+    { AUTH_URL, TRUSTED_AGENT_ISSUERS }: Configuration,
   ) {
+    this.agentIssuers = TRUSTED_AGENT_ISSUERS;
     this.audience = [AUTH_URL, `${AUTH_URL}/v2/customer/token`];
   }
 
@@ -52,6 +54,7 @@ export class Assertions {
     const claims = await this.claimsOf(jose, assertion, settings);
     this.assertValidNow(claims);
     assertIntendedFor(claims, use);
+    this.assertNoAgentToken(claims);
     const { iss: issuer, sub: userId, jti, exp: expires } = claims;
     if (!isIdText(userId)) throw invalidAssertion('sub is no text of 1 to 255 characters');
     if (!isIdText(jti)) throw invalidAssertion('jti is no text of 1 to 255 characters');
@@ -85,6 +88,13 @@ export class Assertions {
     const keys = this.inlineKeys.get(set) ?? createLocalJWKSet(set);
     this.inlineKeys.set(set, keys);
     return keys;
+  }
+
+  /** An issuer that also issues agent tokens (protocol §6.10) tells the two apart by the audience alone. */
+  private assertNoAgentToken({ iss, aud }: JWTPayload): void {
+    const audiences = [aud].flat();
+    if (this.agentIssuers.some(({ issuer, audience }) => issuer === iss && audiences.includes(audience)))
+      throw invalidAssertion('aud is the audience of agent tokens');
   }
 
   /** `clockTolerance` of jose relaxes `exp` too, and jose does not check that `iat` is in the past. */

@@ -72,6 +72,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   body: JwtBearerBody,
   settings: JwtBearerSettings,
   clientSettings: JwtBearerClientSettings,
+  hasIssuer: true,
   form: true,
   optIn: true,
   readsCustomers: true,

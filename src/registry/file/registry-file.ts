@@ -7,11 +7,12 @@ import { RetryPolicy } from '../../platform/database/retry-policy.js';
 import type { EntriesOf } from '../entry.js';
 import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
+import { ProofIssuers } from '../proof-issuers.js';
 import { Registry } from '../registry.js';
 import { readRevision } from '../registry-revision.js';
 import { currentRevision, RegistryTransactions } from '../registry-transactions.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { pagesOf } from '../row-pages.js';
+import { pagesOf, type Reads } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
 import { AppliedFiles, contentOf, type FileContent } from './applied-files.js';
 import { validateDocument } from './registry-document.js';
@@ -118,7 +119,7 @@ export class RegistryFile {
     const { content, entriesOf } = file;
     const before = await this.revision();
     const stored = await StoredEntries.read(this.database, entriesOf, true);
-    await this.assertValid(file, stored);
+    await this.assertValid(file, stored, this.database);
     const known = (await this.appliedFiles.latest(this.database))?.passwordGroups ?? null;
     const { listed, groups } = await rowsOf(entriesOf, stored, known);
     let applied: AppliedEntry[] = [];
@@ -127,7 +128,7 @@ export class RegistryFile {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, manager);
       const revision = await currentRevision(manager);
       const present = revision === before ? stored : await StoredEntries.read(manager, entriesOf, true);
-      if (revision !== before) await this.assertValid(file, present);
+      if (revision !== before) await this.assertValid(file, present, manager);
       if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
       if (merge) assertNotOwnedByFile(listed, present);
       const { entries, changes } = await compareRows(listed, present, merge);
@@ -143,10 +144,11 @@ export class RegistryFile {
   }
 
   /** @throws RegistryFileError */
-  private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries): Promise<void> {
+  private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries, reads: Reads): Promise<void> {
     const found = await entryViolations({
       entriesOf,
       settingsClasses: this.settingsClasses,
+      proofIssuers: await ProofIssuers.read(reads, entriesOf, this.settingsClasses),
       isStored: (resource, key) => stored.rowWithKey(resource, key) !== undefined,
       invalidPaths: new Set(violations.map((violation) => violation.replace(/: .*$/s, ''))),
     });

@@ -1,0 +1,75 @@
+import { type ObjectLiteral, Raw } from 'typeorm';
+import { type EntriesOf, isMapping } from './entry.js';
+import type { GrantSettingsClasses } from './grant-settings-classes.js';
+import { organizationResource } from './resources/organization.resource.js';
+import { pagesOf, type Reads } from './row-pages.js';
+
+/** The settings of an organization that say which proofs it accepts. */
+interface ProofSettings {
+  grant: string;
+  issuer: string;
+  /** If omitted, a default that the registry does not know. */
+  audience?: string[] | undefined;
+}
+
+/**
+ * Which organizations accept the proofs of which issuers. Two organizations with the same issuer must both name their
+ * audiences, and different ones. Otherwise a proof that was made for one would be valid in the other (protocol §8.2).
+ */
+export class ProofIssuers {
+  private readonly organizationIds = new Map<string, Set<string>>();
+
+  private constructor(private readonly settingsClasses: GrantSettingsClasses) {}
+
+  /** Reads the entries, and the stored organizations that the entries do not replace. */
+  static async read(reads: Reads, entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): Promise<ProofIssuers> {
+    const issuers = new ProofIssuers(settingsClasses);
+    const entries = entriesOf(organizationResource).map(([, entry]) => entry);
+    for (const entry of entries) issuers.add(entry);
+    const listedIds = new Set(entries.map(({ id }) => id));
+    for (const grant of new Set(entries.flatMap((entry) => issuers.settingsOf(entry)).map(({ grant }) => grant))) {
+      const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON
+      const filter = { grants: Raw((column) => `${column} LIKE :pattern`, { pattern }) };
+      for await (const rows of pagesOf(reads, organizationResource.entity, organizationResource.key.column, filter))
+        for (const row of rows) if (!listedIds.has(row.id)) issuers.add(row);
+    }
+    return issuers;
+  }
+
+  /** The grants by which the organization would accept a proof that was made for another one. */
+  sharedGrantsOf(organization: ObjectLiteral): string[] {
+    const isOfOther = (key: string) => {
+      const ids = this.organizationIds.get(key);
+      return ids !== undefined && ids.size > Number(ids.has(organization.id));
+    };
+    return this.settingsOf(organization)
+      .filter((settings) => keysOf(settings).exclusive.some(isOfOther))
+      .map(({ grant }) => grant);
+  }
+
+  private add(organization: ObjectLiteral): void {
+    for (const key of this.settingsOf(organization).flatMap((settings) => keysOf(settings).used)) {
+      const ids = this.organizationIds.get(key) ?? new Set();
+      this.organizationIds.set(key, ids.add(organization.id));
+    }
+  }
+
+  /** Settings with values of another type are left to their class. */
+  private settingsOf({ grants }: ObjectLiteral): ProofSettings[] {
+    if (!isMapping(grants)) return [];
+    return Object.entries(grants).flatMap(([grant, settings]) => {
+      if (!this.settingsClasses.hasIssuer(grant) || !isMapping(settings)) return [];
+      const { issuer, audience } = settings;
+      if (typeof issuer !== 'string' || !(audience === undefined || Array.isArray(audience))) return [];
+      return [{ grant, issuer, audience }];
+    });
+  }
+}
+
+/** `used`: what the settings accept. `exclusive`: what no other organization may then accept. */
+function keysOf({ grant, issuer, audience }: ProofSettings): { used: string[]; exclusive: string[] } {
+  const [all, unnamed] = ['all', 'unnamed'].map((kind) => JSON.stringify([grant, issuer, kind])) as [string, string];
+  if (!audience) return { used: [all, unnamed], exclusive: [all] };
+  const named = audience.map((each) => JSON.stringify([grant, issuer, 'named', each]));
+  return { used: [all, ...named], exclusive: [unnamed, ...named] };
+}
