@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RegistryTransactions } from '../../../src/registry/registry-transactions.js';
 import {
   JWT_BEARER,
   PUBLIC_SIGN_IN,
@@ -144,7 +145,18 @@ describe('protocol §8.2: two organizations with the same issuer of assertions',
     }
   });
 
-  it('are both free again after the deletion of one', async () => {
+  it('cannot be made by a file that was checked before another change', async () => {
+    const issuer = newIssuer();
+    const transactions = service.application.get(RegistryTransactions, { strict: false });
+    const run = transactions.run.bind(transactions);
+    vi.spyOn(transactions, 'run').mockImplementationOnce(async (...parameters) => {
+      expect((await create(organization(issuer))).status).toBe(201);
+      return run(...parameters);
+    });
+    await expect(apply(organization(issuer))).rejects.toThrow(VIOLATION);
+  });
+
+  it('do not include an organization that was deleted', async () => {
     const issuer = newIssuer();
     const [first, second] = [organization(issuer), organization(issuer)];
     expect((await create(first)).status).toBe(201);
