@@ -25,12 +25,12 @@ export const NOTE_TOKEN_DAY = writeStatement<[today: number, entityId: string]>(
   'UPDATE customer SET version = version + 1, last_token_day = ? WHERE entity_id = ? AND erased_at IS NULL',
 );
 
+export type CustomerRow = EntityRow<CustomerIdentity, 'entity_id' | 'organization_id' | 'group_id' | 'generation'> &
+  TokenDay;
+
 /** Also finds an erased customer, which has no group. */
-export const FIND_CUSTOMER = selectStatement<
-  [entityId: string],
-  EntityRow<CustomerIdentity, 'organization_id' | 'group_id' | 'generation'> & TokenDay
->({
-  columns: ['organization_id', 'group_id', 'generation', `${TOKEN_DAY} AS token_day`],
+export const FIND_CUSTOMER = selectStatement<[entityId: string], CustomerRow>({
+  columns: ['entity_id', 'organization_id', 'group_id', 'generation', `${TOKEN_DAY} AS token_day`],
   from: 'customer WHERE entity_id = ?',
   batch: true,
 });

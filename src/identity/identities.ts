@@ -11,6 +11,7 @@ import { BrowserLink } from './browser-link.entity.js';
 import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
 import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from './customer.js';
 import {
+  type CustomerRow,
   FIND_CUSTOMER,
   INSERT_CUSTOMER,
   INSERT_CUSTOMER_IF_ABSENT,
@@ -122,10 +123,22 @@ export class Identities {
    * that the purge does not delete the customer.
    */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
-    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
-    if (!row || row.organization_id !== organizationId || row.group_id === null) return undefined;
-    if (!(await this.noteToken(entityId, row.token_day))) return undefined;
-    return { entityId, organizationId, groupId: row.group_id, generation: row.generation };
+    const row = await this.rowOf(entityId, organizationId);
+    return row && this.customerOfRow(row);
+  }
+
+  /**
+   * Finds the customer that a grant has returned, as `find` does; `undefined` if it was erased.
+   *
+   * @throws Error if the organization has no customer with this id
+   * @internal
+   */
+  async findGranted(entityId: string, organizationId: string): Promise<Customer | undefined> {
+    const row = await this.rowOf(entityId, organizationId);
+    if (row) return this.customerOfRow(row);
+    throw new Error(
+      'entityId is no customer of the organization of the result; return a Customer as `Identities` returned it',
+    );
   }
 
   /**
@@ -134,9 +147,7 @@ export class Identities {
    */
   async currentOf(entityId: string): Promise<Pick<Customer, 'groupId' | 'generation'> | undefined> {
     const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
-    if (row?.group_id === null) return undefined;
-    if (row && !(await this.noteToken(entityId, row.token_day))) return undefined;
-    return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
+    return row ? this.customerOfRow(row) : { groupId: '', generation: 0 };
   }
 
   /**
@@ -164,6 +175,21 @@ export class Identities {
   private async noteToken(entityId: string, tokenDay: number | null): Promise<boolean> {
     if (!this.mustNoteToken(tokenDay)) return true;
     return (await this.database.executeIdempotent(NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
+  }
+
+  /** The row of a customer of an organization, erased or not. */
+  private async rowOf(entityId: string, organizationId: string): Promise<CustomerRow | undefined> {
+    // a grant in JavaScript may return another value, with which the library of SQLite ends the process
+    if (typeof entityId !== 'string') return undefined;
+    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
+    // a database ignores spaces at the end of a text
+    return row?.entity_id === entityId && row.organization_id === organizationId ? row : undefined;
+  }
+
+  private async customerOfRow(row: CustomerRow): Promise<Customer | undefined> {
+    const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation, token_day } = row;
+    if (groupId === null || !(await this.noteToken(entityId, token_day))) return undefined;
+    return { entityId, organizationId, groupId, generation };
   }
 
   /** The first call of a day notes the day, so that the link is not idle. */

@@ -13,6 +13,18 @@ import type { TokenRequest } from './token-checks.js';
 /** The claims of a token that depend on its customer and on its origin. */
 export type CustomerClaims = TokenLineage & Pick<AccessTokenClaims, 'group_id'>;
 
+/**
+ * The grants of this service, which read the row of each customer that they return, or a row that names the customer.
+ * An extension cannot have a grant with one of these names.
+ */
+const GRANTS_THAT_READ_THE_CUSTOMER = new Set([
+  'agent_token',
+  'cookie',
+  'identity_token',
+  'refresh_token',
+  'urn:ietf:params:oauth:grant-type:jwt-bearer',
+]);
+
 const ERRORS = {
   erased: () => OAuthError.invalidGrant('the customer was erased'),
   wrongGroup: () =>
@@ -41,15 +53,16 @@ export class CustomerLineages {
   ) {}
 
   /**
-   * The row of the customer decides its group. Only grants with `GrantOptions.readsCustomers` have read it.
+   * The row of the customer decides its organization and group.
    *
    * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or the proof has ended with the
-   * token that it descends from; 500 if the group is not the customer's, or not that of the path
+   * token that it descends from; 500 if the organization or the group is not the customer's, or the group not that of
+   * the path
    */
   async of(result: GrantResult, { grant, caller: agent, route }: TokenRequest): Promise<CustomerClaims> {
     const { descent } = result;
     const granted = descent === undefined ? result : await this.ofDescendant(result, descent, agent);
-    const isRead = grant.readsCustomers || descent !== undefined;
+    const isRead = descent !== undefined || GRANTS_THAT_READ_THE_CUSTOMER.has(grant.name);
     const { groupId, generation } = await this.currentOf(granted, isRead);
     if (route.group && route.group.groupId !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
@@ -76,9 +89,9 @@ export class CustomerLineages {
   }
 
   private async currentOf(granted: GrantResult, isRead: boolean): Promise<Pick<Customer, 'groupId' | 'generation'>> {
-    const { entityId, groupId, lineage, generation = lineage?.gen } = granted;
+    const { entityId, organizationId, groupId, lineage, generation = lineage?.gen } = granted;
     if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
-    const current = await this.identities.currentOf(entityId);
+    const current = await this.identities.findGranted(entityId, organizationId);
     if (!current) throw ERRORS.erased();
     if ((groupId ?? current.groupId) !== current.groupId) throw ERRORS.wrongGroup();
     return { groupId: current.groupId, generation: generation ?? current.generation };

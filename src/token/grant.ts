@@ -64,11 +64,14 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
 export interface GrantResult {
   /** The id of the customer. */
   entityId: string;
-  /** The organization of the customer. */
+  /**
+   * The organization of the customer. The endpoint reads the customer's row, and responds with 500 if there is none in
+   * this organization.
+   */
   organizationId: string;
   /**
    * The customer's group and generation as `Identities` returned them. By default, those of the customer's row. The
-   * endpoint reads the row, and responds with 500 if its group is another one than that of the result or the path.
+   * endpoint responds with 500 if the group of the row is another one than that of the result or the path.
    */
   groupId?: string;
   generation?: number;
@@ -158,8 +161,6 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   mayRespond?: readonly string[];
   /** Whether responses of the grant can have a `refresh_token`. @internal */
   refreshTokens?: boolean;
-  /** Whether the grant has read the row of each customer that it returns, as the grants of this service do. @internal */
-  readsCustomers?: boolean;
   /**
    * Limits the requests that the grant refuses. Each combination of the values that `per` names may have `limit`
    * refused requests. Further requests get 429 before the grant runs. If there are several limits, all of them apply.

@@ -45,7 +45,9 @@ export class TokenEndpoint implements TokenServices {
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    return this.issue(request, granted, await this.lineages.of(granted, request), ttlSeconds);
+    const lineage = await this.lineages.of(granted, request);
+    if (!request.organization) this.registry.organizationAdmitting(request.client, granted.organizationId);
+    return this.issue(request, granted, lineage, ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
@@ -56,10 +58,7 @@ export class TokenEndpoint implements TokenServices {
     const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
-    if (granted.organizationId === organization?.id) return granted; // `findOrganization` has checked it
-    // an error of the grant must not give an agent a customer of another organization
-    if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
-    this.registry.organizationAdmitting(client, granted.organizationId);
+    if (organization && granted.organizationId !== organization.id) throw otherOrganization(grant);
     return granted;
   }
 
@@ -80,6 +79,12 @@ export class TokenEndpoint implements TokenServices {
     this.audit.success('token.issued', actor, party('customer', sub), { details: { jti } });
     return tokenResponse(request, granted, value, ttlSeconds);
   }
+}
+
+function otherOrganization({ name }: GrantMetadata): OAuthError {
+  return OAuthError.serverError(
+    new Error(`${name}: the grant returned a customer of another organization than the requested one`),
+  );
 }
 
 /** The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`. */

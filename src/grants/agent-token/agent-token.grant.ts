@@ -62,7 +62,6 @@ const ERRORS = {
 @GrantType('agent_token', {
   body: AgentTokenBody,
   agentScope: CUSTOMERS_OWN,
-  readsCustomers: true,
   responds: ['client_id', 'organization_id'],
   mayRespond: ['created'],
   api: {

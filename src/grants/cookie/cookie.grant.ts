@@ -25,7 +25,6 @@ export class CookieBody extends GrantBody {
   body: CookieBody,
   groups: true,
   responds: ['organization_id'],
-  readsCustomers: true,
   api: {
     description:
       'A page gets a token for the customer of its browser. Two cookies recognize the browser. A browser without them gets a new customer. Send the request with credentials.',

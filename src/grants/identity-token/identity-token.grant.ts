@@ -80,7 +80,6 @@ const ERRORS = {
   settings: IdentityTokenSettings,
   responds: ['client_id'],
   refreshTokens: true,
-  readsCustomers: true,
   api: {
     description:
       'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',

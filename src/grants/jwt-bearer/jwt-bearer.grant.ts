@@ -75,7 +75,6 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   hasIssuer: true,
   form: true,
   optIn: true,
-  readsCustomers: true,
   responds: ['client_id', 'organization_id'],
   api: {
     description:

@@ -21,7 +21,6 @@ class RefreshTokenBody extends GrantBody {
   optIn: true,
   responds: ['client_id'],
   refreshTokens: true,
-  readsCustomers: true,
   api: {
     description:
       'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',

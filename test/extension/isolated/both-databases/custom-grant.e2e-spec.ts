@@ -57,18 +57,20 @@ class ClubGrant implements Grant<LottoBody> {
   responds: ['organization_id', 'drawn_by', 'drawn_for'],
 })
 class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
+  constructor(private readonly identities: Identities) {}
+
   async grant({ agent, organization }: GrantRequest<GrantBody, AgentPrincipal>): Promise<GrantResult> {
     const response = { drawn_by: agent.agentId, drawn_for: organization.name };
-    return { entityId: 'a winner', organizationId: organization.id, response };
+    return { ...(await this.identities.create(organization.id)), response };
   }
 }
 
 /** A grant that no client may use by default. */
 @GrantType('lotto_syndicate', { body: LottoBody, optIn: true })
 class SyndicateGrant implements Grant<LottoBody> {
-  async grant({ body, organization }: GrantRequest<LottoBody>): Promise<GrantResult> {
-    return { entityId: body.ticket, organizationId: organization.id };
-  }
+  constructor(private readonly identities: Identities) {}
+
+  grant = ({ organization }: GrantRequest<LottoBody>): Promise<GrantResult> => this.identities.create(organization.id);
 }
 
 /** A route that belongs to this grant. */
@@ -163,7 +165,7 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     const office = { grant_type: 'lotto_office', client_id: ACME_SITE };
     const response = await requestToken(office, { authorization: `Bearer ${token}` });
     const drawn = { drawn_by: sub, drawn_for: 'Acme' };
-    expect(response.body).toMatchObject({ entity_id: 'a winner', organization_id: ACME, ...drawn });
+    expect(response.body).toMatchObject({ organization_id: ACME, ...drawn });
   });
 
   it('brings the schema of its tables, which matches its entities on each database', async () => {

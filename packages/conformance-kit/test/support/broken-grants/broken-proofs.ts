@@ -35,7 +35,6 @@ const ROWS: Row[] = [
     /^send a statement that redeems a proof by `execute`: refused/,
   ],
   ['prints a secret of its route', 'while a proof is created', /^the log discloses [0-9a-f]{64}: sent: /],
-  ['gives a token for an erased customer', 'that was erased', /^after the erasure of its customer: entity_id is no/],
   ['ignores ended sessions', 'whose sessions ended', /^a token after the sessions .* compare the stored `generation`/],
   ['has no participant', 'of an erased customer', /^pass\.customer: has the id of an erased customer; delete the rows/],
   ['has no @Expires', 'has @Expires', /^pass_note\.expires_at: nothing deletes the rows/],

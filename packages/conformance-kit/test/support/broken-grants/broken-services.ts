@@ -1,10 +1,11 @@
 import { IsString } from 'class-validator';
-import { GrantBody, type Principal } from 'customer-authorization-service/grant';
+import { GrantBody, Identities, type Principal } from 'customer-authorization-service/grant';
 import { BearerAuthGuard } from '../../../../../src/bearer/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/kit-registry.js';
 import type { BrokenCase, InterceptedRequest } from './broken-case.js';
+import { passGrant } from './pass.grant.js';
 import { grantThat, sound, type TicketBody } from './ticket.grant.js';
 
 const SCOPE = 'tickets:any';
@@ -32,6 +33,18 @@ const parsed = (text: string): Record<string, unknown> => {
   } catch {
     return {};
   }
+};
+
+const ERASED = 'gives a token for an erased customer';
+const admittingErased: Broken = {
+  breakService: ({ application }) => {
+    const found = { groupId: '', generation: 0 };
+    application.get(Identities).findGranted = async (entityId, organizationId) => ({
+      entityId,
+      organizationId,
+      ...found,
+    });
+  },
 };
 
 type Broken = Pick<BrokenCase, 'interception' | 'breakService' | 'restore'>;
@@ -121,6 +134,13 @@ const ROWS: Row[] = [
   ['has endless tokens', 'or expired', /^an ended token: not refused with 401/, acceptingEveryCaller, asAgent],
   ['checks no scopes', 'without its scope', /^not refused with 403 insufficient_scope/, acceptingEveryCaller, asAgent],
   ['admits every client', 'to an agent of another', ONE_ORGANIZATION, admittingEveryClient, asAgent],
+  [
+    ERASED,
+    'that was erased',
+    /^after the erasure of its customer: entity_id is no/,
+    admittingErased,
+    passGrant(ERASED),
+  ],
   ['accepts any settings', 'that its settings class does not declare', ANY_REGISTRY, withAnySetting, withSettings],
   ['accepts settings of a grant without them', 'declares no settings', ANY_REGISTRY, withAnySetting],
 ];

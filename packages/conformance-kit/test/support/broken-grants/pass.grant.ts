@@ -298,7 +298,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
 
   const hasNotes = mistake === 'has no @Expires';
   return {
-    ...grantOf('pass', { body: isSpaced ? SpacedPassBody : PassBody, readsCustomers: true }, redeemPass, {
+    ...grantOf('pass', { body: isSpaced ? SpacedPassBody : PassBody }, redeemPass, {
       imports: [TypeOrmModule.forFeature(hasNotes ? [Pass, PassNote] : [Pass])],
       controllers: isListed ? [PassLinkController, PassListController] : [PassLinkController],
       providers: [Passes],

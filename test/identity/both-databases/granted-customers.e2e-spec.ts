@@ -1,0 +1,180 @@
+import { Get, Module } from '@nestjs/common';
+import { IsString } from 'class-validator';
+import { describe, expect, it } from 'vitest';
+import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
+import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
+import {
+  AgentGuard,
+  type AgentPrincipal,
+  ApiRoute,
+  Caller,
+  type Customer,
+  CustomerGuard,
+  type CustomerPrincipal,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  Optional,
+  PublicController,
+} from '../../../src/public/grant.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { TOKEN } from '../../support/cookie-grant.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { ACME, AT_RIVAL, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../../support/test-registry.js';
+import type { TestResponse } from '../../support/test-service.js';
+import { useService } from '../../support/use-service.js';
+
+class CaseBody extends GrantBody {
+  @Optional()
+  @IsString()
+  override organization_id?: string;
+}
+
+type Result = Omit<Partial<GrantResult>, 'entityId'> & { entityId?: unknown };
+/** What the grant of the next request returns, from a customer of ACME. */
+let resultOf: (customer: Customer) => Result;
+
+@GrantType('case', { body: CaseBody })
+class CaseGrant implements Grant<CaseBody> {
+  constructor(private readonly identities: Identities) {}
+
+  async grant({ groupId = '' }: Pick<GrantRequest, 'groupId'>): Promise<GrantResult> {
+    return resultOf(await this.identities.create({ organizationId: ACME, groupId })) as GrantResult;
+  }
+}
+
+@GrantType('case_of_agent', { body: CaseBody, agentScope: CUSTOMERS_OWN })
+class AgentCaseGrant extends CaseGrant {}
+
+@GrantType('case_of_group', { body: CaseBody, groups: true })
+class GroupCaseGrant extends CaseGrant {}
+
+// an author who writes JavaScript can declare the option, which the declarations omit
+@GrantType('case_that_claims_to_read', { body: CaseBody, ...{ readsCustomers: true } })
+class ReadingCaseGrant extends CaseGrant {}
+
+class Descent {
+  @IsString()
+  descent!: string;
+}
+
+@PublicController('descent')
+class DescentController {
+  @Get('customer')
+  @ApiRoute({ summary: 'Get the descent of a customer', response: Descent })
+  ofCustomer(@Caller(CustomerGuard) customer: CustomerPrincipal): Descent {
+    return { descent: customer.descent() };
+  }
+
+  @Get('agent')
+  @ApiRoute({ summary: 'Get the descent of an agent', response: Descent })
+  ofAgent(@Caller(AgentGuard(CUSTOMERS_OWN)) agent: AgentPrincipal): Descent {
+    return { descent: agent.descent() };
+  }
+}
+
+@Module({
+  imports: [IdentityModule],
+  providers: [CaseGrant, AgentCaseGrant, GroupCaseGrant, ReadingCaseGrant],
+  controllers: [DescentController],
+})
+class CaseModule {}
+
+const OTHER_ORGANIZATION = /is no customer of the organization of the result/;
+const OTHER_THAN_REQUESTED = /another organization than the requested one/;
+
+describe('the customer that a grant returns', () => {
+  const output = new OutputCapture();
+  const service = useService(() => ({ modules: [CaseModule], log: output.log }));
+
+  const send = async (grantType: string, result: typeof resultOf, body: object = {}, path = TOKEN) => {
+    resultOf = result;
+    const headers = grantType === 'case_of_agent' ? bearer(await issueAgentToken(service)) : {};
+    return service.post(path, { grant_type: grantType, client_id: PUBLIC_SITE, ...body }, headers);
+  };
+  const inGroup = (result: typeof resultOf) => send('case_of_group', result, {}, `/v2/customer/${ACME}/sales/token`);
+
+  function expectServerError(response: TestResponse, reason: RegExp): void {
+    expectError(response, { status: 500, error: 'server_error', hint: undefined });
+    expect(output.about(response.headers.get('x-request-id') ?? '').join()).toMatch(reason);
+  }
+
+  it('gets a token if its organization is that of its row', async () => {
+    const { status, body } = await send('case', (customer) => customer);
+    expect([status, body.token_type]).toEqual([200, 'Bearer']);
+  });
+
+  it.each(['case', 'case_that_claims_to_read'])(
+    'gets no token for another organization: 500 from the grant %s, and the log says why',
+    async (grantType) => {
+      expectServerError(
+        await send(grantType, (customer) => ({ ...customer, organizationId: RIVAL })),
+        OTHER_ORGANIZATION,
+      );
+    },
+  );
+
+  it.each<[result: string, of: (customer: Customer) => Result]>([
+    ['with an id that does not exist', (customer) => ({ ...customer, entityId: UNKNOWN_CUSTOMER })],
+    ['with an empty id', (customer) => ({ ...customer, entityId: '' })],
+    ['without an id', ({ organizationId }) => ({ organizationId })],
+    ['with a number as its id', (customer) => ({ ...customer, entityId: Number.parseInt(customer.entityId, 10) })],
+    ['with its id in upper case', (customer) => ({ ...customer, entityId: customer.entityId.toUpperCase() })],
+    ['with a space behind its id', (customer) => ({ ...customer, entityId: `${customer.entityId} ` })],
+    ['with its id in a list', (customer) => ({ ...customer, entityId: [customer.entityId] })],
+    ['with an object as its id', (customer) => ({ ...customer, entityId: {} })],
+    ['without an organization', ({ entityId }) => ({ entityId })],
+  ])('gets no token %s: 500', async (_result, of) => {
+    const response = await send('case', of);
+    expectError(response, { status: 500, error: 'server_error', hint: undefined });
+  });
+
+  it('gets no token for another organization than the requested one, which admits the client too', async () => {
+    const ofAcme = await send('case', (customer) => customer, { organization_id: RIVAL });
+    expectServerError(ofAcme, OTHER_THAN_REQUESTED);
+    const ofRival = { ...AT_RIVAL, organization_id: RIVAL };
+    const inRival = await send('case', (customer) => ({ ...customer, organizationId: RIVAL }), ofRival);
+    expectServerError(inRival, OTHER_ORGANIZATION);
+  });
+
+  it('gets no token on the path of a group for another organization, or without a row', async () => {
+    expectServerError(await inGroup((customer) => ({ ...customer, organizationId: RIVAL })), OTHER_THAN_REQUESTED);
+    const unknown = await inGroup((customer) => ({ ...customer, entityId: UNKNOWN_CUSTOMER }));
+    expectServerError(unknown, OTHER_ORGANIZATION);
+  });
+
+  it('gets no token for an agent of another organization, or without a row', async () => {
+    const elsewhere = await send('case_of_agent', (customer) => ({ ...customer, organizationId: RIVAL }));
+    expectServerError(elsewhere, OTHER_THAN_REQUESTED);
+    const { body } = await service.visit(undefined, AT_RIVAL);
+    const ofRival = await send('case_of_agent', (customer) => ({ ...customer, entityId: body.entity_id }));
+    expectServerError(ofRival, OTHER_ORGANIZATION);
+    const unknown = await send('case_of_agent', (customer) => ({ ...customer, entityId: UNKNOWN_CUSTOMER }));
+    expectServerError(unknown, OTHER_ORGANIZATION);
+  });
+
+  it('gets no token by a descent of a customer or an agent of another organization', async () => {
+    const visitor = (await service.visit()).body;
+    const descentOf = async (kind: string, token: string): Promise<string> =>
+      (await service.send('GET', `/descent/${kind}`, bearer(token))).body.descent;
+    const ofCustomer = await descentOf('customer', visitor.access_token);
+    const own = () => ({ entityId: visitor.entity_id, organizationId: ACME, descent: ofCustomer });
+    expect((await send('case', own)).status).toBe(200);
+    expectInvalidGrant(await send('case', () => ({ ...own(), organizationId: RIVAL })));
+    const { entity_id: entityId } = (await service.visit(undefined, AT_RIVAL)).body;
+    const ofAgent = await descentOf('agent', await issueAgentToken(service));
+    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME, descent: ofAgent })));
+    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: RIVAL, descent: ofAgent })));
+  });
+
+  it('gets invalid_grant if it was erased', async () => {
+    const { entity_id: entityId } = (await service.visit()).body;
+    await service.erase(entityId);
+    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME })));
+  });
+});
