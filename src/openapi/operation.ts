@@ -3,6 +3,7 @@ import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import type { ApiExamples } from '../platform/http/api-route.js';
+import { hasNoContent } from '../platform/http/service-http-adapter.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TokenRoute, type TokenRouteOptions } from '../token/token-response.js';
@@ -156,6 +157,8 @@ function successResponses(
     [status]: { description, content: { [type]: media } },
     ...redirection,
   });
+  if (hasNoContent(status))
+    return { [status]: { description: 'Success. The response has no content.' }, ...redirection };
   if (grants) {
     const schema = anyOf(grants.map(grantResponse));
     return success(JSON_TYPE, 'The customer access token.', { schema, ...grantResponseExamples(grants) });

@@ -50,7 +50,7 @@ export class RouteChecks implements OnModuleInit, OnApplicationBootstrap {
 const nameOf = ({ controller, handlerName }: Route): string => `${controller.name}.${handlerName}`;
 
 function violationOf(route: Route): string | undefined {
-  const { surface, path, method, guards } = route;
+  const { surface, path, method, guards, status } = route;
   if (!descriptionOf(route.handler)) return "has no description; add @ApiRoute({ summary: '…' })";
   if (isCustomerRoute(pathOn(surface, path)) && !CUSTOMER_METHODS.includes(method)) {
     const name = method.toUpperCase();
@@ -58,6 +58,7 @@ function violationOf(route: Route): string | undefined {
   }
   if (surface === 'management' && /^\/admin(\/|$)/.test(path) && !guards.includes(OperatorGuard))
     return '/admin is for the operator; choose another path';
+  if (status < 200 || status > 399) return `@HttpCode(${status}) is no status of a success; choose one from 200 to 399`;
   return violationOfParameters(route) ?? violationOfOrigin(route);
 }
 

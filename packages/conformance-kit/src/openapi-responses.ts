@@ -28,6 +28,9 @@ export interface ReceivedResponse {
   text: string;
 }
 
+/** Statuses whose responses have no content, and so no `Content-Type`. */
+const NO_CONTENT = [204, 205, 304];
+
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
 /** Compiled schemas, shared by documents with equal schemas. */
 const compiled = new Map<string, ValidateFunction>();
@@ -58,12 +61,17 @@ export class OpenApiResponses {
     const declared = operation ? operation.responses[status] : { content: this.errorContent() };
     const response = declared?.$ref ? this.component(declared.$ref) : declared;
     if (!response) return 'a status that the OpenAPI document does not have';
-    if (!response.content) return text === '' ? undefined : 'a body that the OpenAPI document does not have';
+    if (!response.content) {
+      if (text !== '') return 'a body that the OpenAPI document does not have';
+      return NO_CONTENT.includes(status) && type !== '' ? `${type}, although ${status} has no content` : undefined;
+    }
     const media = response.content[type] ?? response.content['*/*'];
     if (!media) return `${type}, which the OpenAPI document does not have`;
     if (!type.startsWith('application/json')) return undefined;
+    const body = parsedJson(text);
+    if (body === undefined) return 'a body that is not JSON';
     const valid = this.validator(media.schema);
-    return valid(JSON.parse(text)) ? undefined : ajv.errorsText(valid.errors);
+    return valid(body) ? undefined : ajv.errorsText(valid.errors);
   }
 
   /** The operations of a path, by their methods in lower case. A slash at the end of the path is ignored. */
@@ -92,6 +100,15 @@ export class OpenApiResponses {
     compiled.set(key, valid);
     this.validators.set(schema, valid);
     return valid;
+  }
+}
+
+/** `undefined` if the text is not JSON. */
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

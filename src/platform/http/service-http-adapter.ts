@@ -26,12 +26,12 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     super(application);
   }
 
-  override reply(response: Response, body: unknown, statusCode?: number): void {
+  override reply(response: Response, body: unknown, statusCode = response.statusCode): void {
+    const { id } = requestContext.required();
+    if (hasNoContent(statusCode))
+      return void response.writeHead(statusCode, emptyHeaders(response, id, statusCode)).end();
     const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
-    response.writeHead(
-      statusCode ?? response.statusCode,
-      responseHeaders(response, requestContext.required().id, text),
-    );
+    response.writeHead(statusCode, responseHeaders(response, id, text));
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 
@@ -46,14 +46,28 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 }
 
+/** Whether a response with this status has no content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5). */
+export const hasNoContent = (status: number): boolean => [204, 205, 304].includes(status);
+
+type Headers = Record<string, string | number>;
+
 /** The headers of every response (protocol §2.10), except those that its controller has set. */
-function responseHeaders(response: ServerResponse, requestId: string, text: string): Record<string, string | number> {
-  const headers: Record<string, string | number> = {
-    'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': requestId,
-    'Content-Length': Buffer.byteLength(text),
-  };
+function responseHeaders(response: ServerResponse, requestId: string, text: string): Headers {
+  const headers = commonHeaders(response, requestId);
+  headers['Content-Length'] = Buffer.byteLength(text);
   if (!response.hasHeader('Content-Type')) headers['Content-Type'] = 'application/json; charset=utf-8';
+  return headers;
+}
+
+/** Removes the headers of content that the controller has set. */
+function emptyHeaders(response: ServerResponse, requestId: string, status: number): Headers {
+  for (const name of response.getHeaderNames()) if (name.startsWith('content-')) response.removeHeader(name);
+  // a 205 is the only one that has a length, or else an empty chunk
+  return { ...commonHeaders(response, requestId), ...(status === 205 && { 'Content-Length': 0 }) };
+}
+
+function commonHeaders(response: ServerResponse, requestId: string): Headers {
+  const headers: Headers = { 'X-Content-Type-Options': 'nosniff', 'X-Request-Id': requestId };
   if (!response.hasHeader('Cache-Control')) headers['Cache-Control'] = 'no-store';
   return headers;
 }

@@ -110,6 +110,10 @@ describe('the conformance kit accepts a correct route that', () => {
     expect(await failuresOfRoute(`GET ${DEVICE}/settings`, kit)).toEqual({});
   });
 
+  it('responds without content', async () => {
+    expect(await failuresOfRoute(APPROVE, approvalRoute('responds without content'))).toEqual({});
+  });
+
   it('admits every origin', async () => {
     const kit: RouteKit = { ...deviceExtension, callers: [], valid: () => ({}) };
     expect(await failuresOfRoute(`GET ${DEVICE}/versions`, kit)).toEqual({});

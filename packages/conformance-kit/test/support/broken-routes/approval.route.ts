@@ -91,7 +91,7 @@ export function approvalRoute(mistake?: string): RouteKit {
       errorStatuses: [429],
       ...(mistake === 'is described without its body' && { body: OtherBody }),
     })
-    @HttpCode(200)
+    @HttpCode(mistake === 'responds without content' ? 204 : 200)
     approve(
       @Caller(guardOf(mistake)) customer: CustomerPrincipal,
       @ValidatedBody(ApproveBody) { code }: ApproveBody,
