@@ -1,6 +1,7 @@
 import { type ErrorBody, type ErrorCode, MALFORMED, POLLING_CODES } from './error-body.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+const LACKS_SCOPE = 'The access token does not have the scope that this request needs';
 
 interface Details {
   /** Sent to the caller: names the parameter and the rule, never a value. */
@@ -92,8 +93,7 @@ export class OAuthError extends Error {
   /** The bearer token is valid but lacks `scope`: 403. */
   static insufficientScope(scope: string): OAuthError {
     const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scope}"` };
-    const description = 'The access token does not have the scope that this request needs';
-    return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is required`, headers });
+    return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { hint: `scope: ${scope} is required`, headers });
   }
 
   /** The client's credentials are wrong or missing: 401. `reason` is only logged. */
@@ -107,9 +107,10 @@ export class OAuthError extends Error {
     return new OAuthError('not_found', 404, 'The route or the entry does not exist');
   }
 
-  /** The code that knows the routes sets the `Allow` header. @internal */
+  /** The code that knows the routes sets another `Allow` header. @internal */
   static methodNotAllowed(): OAuthError {
-    return new OAuthError('method_not_allowed', 405, 'The route does not support this method');
+    const headers = { Allow: '' };
+    return new OAuthError('method_not_allowed', 405, 'The route does not support this method', { headers });
   }
 
   /** @internal */
@@ -154,6 +155,28 @@ export class OAuthError extends Error {
   /** An unexpected error: 500. `cause` is only logged. */
   static serverError(cause: unknown): OAuthError {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });
+  }
+
+  /**
+   * The error of an HTTP exception that an extension has thrown, with its status. Statuses without a code of their own
+   * get `invalid_request` or `server_error`. @internal
+   */
+  static ofStatus(status: number, { reason, cause }: Pick<Details, 'reason' | 'cause'> = {}): OAuthError {
+    const unnamed = status < 500 ? OAuthError.invalidRequest('') : OAuthError.serverError(undefined);
+    const { code, description, headers } = OAuthError.named(status) ?? unnamed;
+    return new OAuthError(code, status, description, { headers, cause, ...(reason && { reason }) });
+  }
+
+  private static named(status: number): OAuthError | undefined {
+    const headers = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' };
+    if (status === 401) return OAuthError.invalidToken('');
+    if (status === 403) return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { headers });
+    if (status === 404) return OAuthError.notFound();
+    if (status === 405) return OAuthError.methodNotAllowed();
+    if (status === 409) return OAuthError.conflict('');
+    if (status === 413) return OAuthError.payloadTooLarge();
+    if (status === 429) return OAuthError.rateLimited(1, '');
+    return status === 503 ? OAuthError.unavailable() : undefined;
   }
 
   /** Whether only a grant that declares `polling` may throw the error (RFC 8628 §3.5). @internal */

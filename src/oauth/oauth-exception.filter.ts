@@ -1,11 +1,12 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Response } from 'express';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
+import { OAuthError } from './oauth-error.js';
+import { errorOf } from './thrown-error.js';
 
-/** How the message begins of what NestJS makes of Express' URIError for a path with invalid percent-encoding. */
-const UNDECODED_PATH = 'Failed to decode param';
+/** Headers that a route may have set before the error, and that an error response does not have, such as cookies. */
+const OF_SUCCESS = /^(set-cookie|content-.*|cache-control|etag|expires|last-modified|location)$/;
 
 /** Converts the exceptions of all layers to error responses (protocol §2.11). */
 @Catch()
@@ -14,12 +15,13 @@ export class OAuthExceptionFilter implements ExceptionFilter {
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const response = host.switchToHttp().getResponse<Response>();
-    const error = asOAuthError(exception);
+    const error = allowedError(errorOf(exception));
     recordError(error);
     if (response.headersSent) return void response.destroy();
-    // An error response sets no cookies, even if the handler set one before the error.
-    response.removeHeader('Set-Cookie');
-    for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+    for (const name of response.getHeaderNames()) if (OF_SUCCESS.test(name)) response.removeHeader(name);
+    const isOwn = exception instanceof OAuthError;
+    for (const [name, value] of Object.entries(error.headers))
+      if (isOwn || !response.hasHeader(name)) response.setHeader(name, value);
     this.write(error, response);
   }
 
@@ -28,19 +30,10 @@ export class OAuthExceptionFilter implements ExceptionFilter {
   }
 }
 
-function asOAuthError(exception: unknown): OAuthError {
-  if (exception instanceof OAuthError) {
-    // RFC 8628 §3.5 defines these errors for grants only
-    const isMisplaced = exception.isPollingError && requestContext.required().grant === undefined;
-    return isMisplaced ? OAuthError.serverError(new Error(`${exception.code}: only a grant may throw it`)) : exception;
-  }
-  if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
-  const status = exception.getStatus();
-  if (status === 400 && exception.message.startsWith(UNDECODED_PATH)) return REQUEST_ERRORS.pathEncoding();
-  if (status === 404) return OAuthError.notFound();
-  if (status === 405) return OAuthError.methodNotAllowed();
-  if (status === 503) return OAuthError.unavailable(exception.cause ?? exception);
-  return OAuthError.serverError(exception);
+/** RFC 8628 §3.5 defines some errors for grants only. */
+function allowedError(error: OAuthError): OAuthError {
+  const isMisplaced = error.isPollingError && requestContext.required().grant === undefined;
+  return isMisplaced ? OAuthError.serverError(new Error(`${error.code}: only a grant may throw it`)) : error;
 }
 
 /** Adds the details that only the log shows, under the request id that the caller sees too. */

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { isAgentGuard, isBearerGuard } from '../bearer/bearer.guard.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { UUID_RULE } from '../oauth/parameters.js';
@@ -128,7 +129,7 @@ export class ErrorComponents {
     const all = new Set([...statuses, ...errors.map(({ status }) => status)]);
     const responses = [...all].map((status) => {
       const declared = errors.filter((error) => error.status === status);
-      const shown = declared.length > 0 ? declared : DEFAULT_ERRORS.filter((error) => error.status === status);
+      const shown = declared.length > 0 ? declared : defaultErrors(status);
       return [status, isPage ? this.errorPage(status, shown) : this.reference(status, shown)];
     });
     return Object.fromEntries(responses);
@@ -160,8 +161,7 @@ export class ErrorComponents {
 }
 
 function errorResponse(status: number, errors: ApiError[], examples: Schema): Schema {
-  const description = DESCRIPTIONS[status];
-  if (!description) throw new Error(`a route declares the status ${status}, which is not in DESCRIPTIONS`);
+  const description = DESCRIPTIONS[status] ?? `${STATUS_CODES[status] ?? 'An error of an extension'}.`;
   const values: Record<string, string> = Object.assign(
     { 'X-Request-Id': EXAMPLE.requestId },
     ...errors.map(({ headers }) => headers),
@@ -176,6 +176,11 @@ function errorResponse(status: number, errors: ApiError[], examples: Schema): Sc
     headers: Object.fromEntries(headers),
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, ...examples } },
   };
+}
+
+function defaultErrors(status: number): ApiError[] {
+  const known = DEFAULT_ERRORS.filter((error) => error.status === status);
+  return known.length > 0 ? known : [OAuthError.ofStatus(status)];
 }
 
 const bodyOf = (error: ApiError) => error.toBody(EXAMPLE.requestId);

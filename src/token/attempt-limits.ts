@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { errorOf } from '../oauth/thrown-error.js';
 import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-limit-rule.js';
 import { disconnectSignal } from '../platform/http/http-socket.js';
 import { keysOfIp, type LimitKey } from '../platform/network.js';
@@ -64,7 +65,8 @@ export class AttemptLimits {
 
 /** Whether the grant has refused the proof. A pending request, a limit and an outage say nothing about the proof. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof OAuthError && error.status < 500 && error.status !== 429 && !error.isPending;
+  const { status, isPending } = errorOf(error);
+  return status < 500 && status !== 429 && !isPending;
 }
 
 interface Attempt {

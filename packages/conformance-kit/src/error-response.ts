@@ -31,6 +31,14 @@ const STATUSES: Record<string, number[]> = {
   expired_token: [400],
   access_denied: [400],
 };
+/** Statuses below 500 that have no code of their own, which HTTP exceptions of an extension may have. */
+const UNNAMED = Array.from({ length: 100 }, (_, index) => 400 + index).filter(
+  (status) => status === 400 || !Object.values(STATUSES).flat().includes(status),
+);
+const statusesOf = (error: unknown): number[] => [
+  ...(STATUSES[String(error)] ?? []),
+  ...(error === 'invalid_request' ? UNNAMED : []),
+];
 const NO_HINT = ['invalid_grant', 'invalid_token'];
 const FIELDS = [
   ...['error', 'error_description', 'error_hint'],
@@ -77,7 +85,7 @@ export function violationOfErrorResponse(response: ErrorResponse): string | unde
 function violationOfErrorBody(status: number, body: Record<string, unknown>, requestId?: string): string | undefined {
   const unknownField = Object.keys(body).find((field) => !FIELDS.includes(field));
   if (unknownField !== undefined) return `an error with the field ${unknownField}`;
-  if (!STATUSES[String(body.error)]?.includes(status)) return `${body.error} with ${status}`;
+  if (!statusesOf(body.error).includes(status)) return `${body.error} with ${status}`;
   if (body.oauth_exception !== body.error) return 'oauth_exception is not error';
   if (typeof body.error_description !== 'string' || body.error_description === '') return 'no error_description';
   if (body.exception_description !== body.error_description) return 'two descriptions';
