@@ -17,6 +17,7 @@ const LEVELS = [
   [
     'app.module.ts',
     'extension.ts',
+    'uncaught-errors.ts',
     'bootstrap.ts',
     'run-service.ts',
     'cli',

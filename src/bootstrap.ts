@@ -22,6 +22,7 @@ import { RateLimitModule, type RateLimitOptions } from './rate-limit/rate-limits
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 import { customerCors } from './routes/customer-cors.js';
+import { UncaughtErrors } from './uncaught-errors.js';
 
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
@@ -31,6 +32,8 @@ export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metric
   audit?: AuditSink;
   /** Whether an extension made the registry file, as for a demo. The log then omits the audit events of its entries. */
   hasOwnRegistry?: boolean;
+  /** Whether the service is the whole process, so that it handles what no code has caught. */
+  isProcess?: boolean;
   /** Shorter timeouts and lower limits, for tests of all ports. */
   connections?: Partial<ConnectionLimits>;
 }
@@ -54,9 +57,11 @@ export interface Service {
 
 /** Resolves when all ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { configuration, connections } = options;
+  const { configuration, connections, modules = [], auditSink, isProcess } = options;
   const log = options.log ?? serviceLog(configuration);
   const telemetry = await Telemetry.start(configuration, log);
+  const isExtended = modules.length > 0 || auditSink !== undefined;
+  const uncaught = isProcess ? new UncaughtErrors(log, telemetry.extensionErrors, isExtended) : undefined;
   const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, telemetry };
   const listeners = new Listeners(configuration, hooks, connections);
   let running: INestApplication | undefined;
@@ -65,6 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await listeners.listenForManagement();
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
     running = application; // it has opened the database
+    uncaught?.watch(application, [AppModule, PlatformModule, RateLimitModule, AuditModule], modules);
     await application.init();
     if (configuration.REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(configuration.REGISTRY_FILE);
     await listeners.serve(application.getHttpAdapter().getInstance());

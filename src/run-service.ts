@@ -36,7 +36,13 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush?.());
   if (isDatabaseLost(configuration)) log.logger.warn(lostDatabaseMessage(configuration));
-  service = await startService({ ...extension, configuration, log, hasOwnRegistry: ownRegistry !== undefined });
+  service = await startService({
+    ...extension,
+    configuration,
+    log,
+    hasOwnRegistry: ownRegistry !== undefined,
+    isProcess: true,
+  });
   log.logger.info(listeningMessage(configuration, service));
   // without the warning, an operator learns it from the first token, and a later change ends all tokens
   if (configuration.NODE_ENV === 'production' && configuration.TOKEN_REGION === 'dev')

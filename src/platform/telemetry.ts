@@ -13,6 +13,8 @@ export class Telemetry {
   readonly metrics = new MetricsRegistry();
   private readonly requests: Counter;
   private readonly durations: Histogram;
+  /** Errors that no code has caught. */
+  readonly extensionErrors: Counter<'package'>;
 
   private constructor(
     private readonly log: Log,
@@ -28,6 +30,11 @@ export class Telemetry {
       'http_requests_total',
       'Requests with a response; status 499 if the client disconnected first.',
       ...['surface', 'method', 'route', 'grant', 'status'],
+    );
+    this.extensionErrors = this.metrics.counted(
+      'cas_extension_errors_total',
+      'Unhandled rejections and uncaught exceptions of extensions.',
+      'package',
     );
     this.durations = new Histogram({
       name: 'http_request_duration_seconds',

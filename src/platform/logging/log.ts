@@ -92,15 +92,19 @@ function quotesRows(error: Error): boolean {
   return 'errno' in error || 'driverError' in error;
 }
 
+/** More causes than an error has, unless it is its own cause. */
+const MAX_CAUSES_COUNT = 10;
+
 /** The messages of an error and of its causes, without the values that some messages quote. */
-export function traceOf(cause: unknown, stack: boolean): string {
+export function traceOf(cause: unknown, stack: boolean, maxCauses = MAX_CAUSES_COUNT): string {
   if (!(cause instanceof Error)) return typeof cause;
   const message = quotesRows(cause) ? cause.message.replace(/'.*'|".*"|`.*`/s, '…') : cause.message;
-  const frames = stack ? (cause.stack?.match(/^ +at .*$/gm) ?? []) : [];
+  const frames = stack ? (String(cause.stack).match(/^ +at .*$/gm) ?? []) : [];
   // the message of a parser quotes the text that it could not parse
   const summary = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${message}`;
   const own = [summary, ...frames].join('\n');
-  return cause.cause === undefined ? own : `${own}\ncaused by ${traceOf(cause.cause, stack)}`;
+  if (cause.cause === undefined || maxCauses === 0) return own;
+  return `${own}\ncaused by ${traceOf(cause.cause, stack, maxCauses - 1)}`;
 }
 
 /** NestJS's messages about its own start, which do not help an operator. `runService` reports a start that fails. */
