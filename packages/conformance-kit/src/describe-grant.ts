@@ -1,13 +1,14 @@
 import type { Type } from '@nestjs/common';
 import type { GrantMetadata } from 'customer-authorization-service/testing-host';
 import type { GrantKit } from './grant-kit.js';
-import { GrantTestContext, grantMetadataOf, type Rule } from './grant-test-context.js';
+import { GrantTestContext, grantMetadataOf, type Rule, subjectOf } from './grant-test-context.js';
 import { callerRules } from './rules/callers.js';
 import { clientRules } from './rules/clients.js';
 import { customerErasureRules, endingRules } from './rules/endings.js';
 import { fuzzRules } from './rules/fuzzing.js';
 import { groupRules } from './rules/groups.js';
 import { guessRules } from './rules/guesses.js';
+import { outageRules } from './rules/outages.js';
 import { parameterRules } from './rules/parameters.js';
 import { pendingRules } from './rules/pending.js';
 import { proofBindingRules } from './rules/proof-binding.js';
@@ -28,7 +29,7 @@ import { describeRules } from './test-context.js';
 export function describeGrant(grant: Type, kit: GrantKit): void {
   const declared = grantMetadataOf(grant);
   const open = () => GrantTestContext.open(grant, kit);
-  describeRules(`the grant ${declared.name}`, open, applicableRules(declared, kit));
+  describeRules(subjectOf(declared), open, applicableRules(declared, kit));
 }
 
 const RULES = [
@@ -39,5 +40,5 @@ const RULES = [
 ];
 
 export function applicableRules(declared: GrantMetadata, kit: GrantKit): Rule[] {
-  return RULES.flatMap((rulesOn) => rulesOn(declared, kit));
+  return [...RULES.flatMap((rulesOn) => rulesOn(declared, kit)), ...outageRules(kit.replace)];
 }

@@ -27,9 +27,12 @@ const TOO_LONG =
   'a proof that ends with its bearer token is valid for at most 86400 s. Shorten it. Or declare `endsWithCaller: false`, and store no descent, if no bearer token creates the proof, or if that of an agent must outlive its token';
 const NEW_PROOF = 'create a proof in each call, for a customer or a phone of its own';
 
+export const subjectOf = ({ name }: GrantMetadata): string => `the grant ${name}`;
+
 /** The real service with the grant under test, and methods that send requests to it. */
 export class GrantTestContext extends TestContext {
   readonly checks: ResponseChecks;
+  readonly subject: string;
   readonly bodySchema: BodySchema;
 
   private constructor(
@@ -41,6 +44,7 @@ export class GrantTestContext extends TestContext {
   ) {
     super(service, output, serviceOptionsOf(declared, kit));
     this.checks = new ResponseChecks(this);
+    this.subject = subjectOf(declared);
     this.bodySchema = { schema: schemaOf(declared.body), body: declared.body };
   }
 

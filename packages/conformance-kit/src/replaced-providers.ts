@@ -74,6 +74,23 @@ export async function recordCalls<Result>(
   return { result: await thenRestore(restores, work), calls: [...calls], texts };
 }
 
+/** Does work while each promise that a method of a replaced provider returns is rejected. */
+export async function whileAsyncMethodsFail<Result>(
+  replaced: readonly ReplacedProvider[],
+  fail: () => Promise<never>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const restores = replaced.flatMap(([, replacement]) =>
+    methodsOf(replacement).map((name) =>
+      replaceMethod(replacement, name, (method) => (...parameters) => {
+        const result = method(...parameters);
+        return result instanceof Promise ? result.then(fail) : result;
+      }),
+    ),
+  );
+  return thenRestore(restores, work);
+}
+
 /** The names of the methods of an object, also those of its class. */
 function methodsOf(target: object): string[] {
   const names = new Set<string>();

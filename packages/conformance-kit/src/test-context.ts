@@ -9,6 +9,7 @@ import { onMariadb } from './test-database.js';
 import { KitEnvironment } from './test-environment.js';
 import { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
 import type { Change, ExpectedError, Parameters } from './token-request.js';
+import { failOnUncaughtErrors } from './uncaught-errors.js';
 
 /** Generous, because fuzzing is slow and the machine may run other work at the same time. */
 const RULE_TIMEOUT_MS = 120_000;
@@ -42,6 +43,9 @@ export abstract class TestContext {
   ) {
     this.environment = new KitEnvironment(service);
   }
+
+  /** The grant or the route, as in the title of its tests. */
+  abstract readonly subject: string;
 
   /** The body class of the grant or the route; `undefined` if a route reads no body. */
   abstract readonly bodySchema: BodySchema | undefined;
@@ -104,7 +108,7 @@ export abstract class TestContext {
     const first = this.output.lines.length;
     let failure: unknown;
     await this.output
-      .during(() => this.sendValid())
+      .during(() => failOnUncaughtErrors(this.subject, async () => void (await this.sendValid())))
       .catch((error) => {
         failure = error;
       });
@@ -116,9 +120,13 @@ export abstract class TestContext {
     if (failure) throw failure;
   }
 
-  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the rule is broken */
+  /**
+   * Checks a rule, and captures the output of the process meanwhile.
+   *
+   * @throws Error if the rule is broken, or if the process would end because no code has caught an error
+   */
   check(rule: RuleFor<this>): Promise<unknown> {
-    return this.output.during(() => rule.check(this));
+    return this.output.during(() => failOnUncaughtErrors(this.subject, () => rule.check(this)));
   }
 
   /** Starts a second service on the same database. It stands for another process. */

@@ -1,6 +1,7 @@
 import { grantsOf } from '../kit-registry.js';
 import { bearerRules } from '../rules/bearers.js';
 import { bodyRules } from '../rules/bodies.js';
+import { outageRules } from '../rules/outages.js';
 import { describeRules } from '../test-context.js';
 import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
 import { routeEndedCallerRules } from './ended-caller-rules.js';
@@ -9,7 +10,7 @@ import { routeLimitRules, routeResendRules } from './limit-rules.js';
 import { routeMessageRules } from './message-rules.js';
 import { routeOrganizationRules } from './organization-rules.js';
 import type { RouteKit } from './route-kit.js';
-import { type RouteRule, RouteTestContext } from './route-test-context.js';
+import { type RouteRule, RouteTestContext, subjectOf } from './route-test-context.js';
 import { routeSecretRules } from './secret-rules.js';
 
 /**
@@ -19,7 +20,7 @@ import { routeSecretRules } from './secret-rules.js';
  * @param name the method and the path as in the OpenAPI document: `POST /v2/customer/devices/{id}/approve`
  */
 export function describeRoute(name: `${'GET' | 'POST' | 'DELETE'} /${string}`, kit: RouteKit): void {
-  describeRules(`the route ${name}`, () => RouteTestContext.open(name, kit), applicableRouteRules(kit));
+  describeRules(subjectOf(name), () => RouteTestContext.open(name, kit), applicableRouteRules(kit));
 }
 
 export function applicableRouteRules(kit: RouteKit): RouteRule[] {
@@ -32,6 +33,7 @@ export function applicableRouteRules(kit: RouteKit): RouteRule[] {
       ...routeSecretRules(kit),
     ],
     ...[...routeEndedCallerRules(kit), ...routeResendRules(kit), ...routeMessageRules(kit)],
+    ...outageRules(kit.replace),
     ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
   ];
 }

@@ -20,9 +20,12 @@ const MAX_VALID_COUNT = 10;
 
 export type RouteRule = RuleFor<RouteTestContext>;
 
+export const subjectOf = (name: string): string => `the route ${name}`;
+
 /** The real service with the route under test, and methods that send requests to it. */
 export class RouteTestContext extends TestContext {
   readonly bodySchema: BodySchema | undefined;
+  readonly subject: string;
   /** Texts of requests that `valid` has not returned. The limit of a person with such a number may be used up. */
   private readonly wrongTexts = new Set<unknown>();
 
@@ -33,6 +36,7 @@ export class RouteTestContext extends TestContext {
     output: OutputCapture,
   ) {
     super(service, output, optionsOf(kit));
+    this.subject = subjectOf(nameOf(route.method, route.path));
     const body = route.parameters.body as Type<object> | undefined;
     this.bodySchema = body && { schema: schemaOf(body), body };
   }

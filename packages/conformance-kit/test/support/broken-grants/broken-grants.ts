@@ -162,6 +162,12 @@ const relyingOnRedirect = {
   ...failing(({ body }) => body.redirect_uri?.length === undefined, 'no redirect_uri'),
   valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
 };
+const notAwaited = first(() => void Promise.reject(new Error('a provider is away')));
+const throwingLater = first(async () => {
+  setImmediate(() => {
+    throw new Error('a timer');
+  });
+});
 const catching = grantThat((request, identities) =>
   sound(request, identities).catch(() => Promise.reject(OAuthError.invalidGrant('any error'))),
 );
@@ -247,6 +253,8 @@ const REPEAT = /^status 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/
 const IN_GROUP = /^status 500[\s\S]*find or create it in the group/;
 const NO_CUSTOMER = /status 500[\s\S]*entityId is no customer of the organization of the result/;
 const NOT_REQUESTED = /^status 500[\s\S]*a customer of another organization than the requested one/;
+const NOT_AWAITED = /^the grant ticket: an error that no code catches; .*: Error: a provider is away/;
+const IN_TIMER = /^the grant ticket: an error that no code catches; .*: Error: a timer/;
 const NOT_ATOMIC = /^([2-9]|1\d|20) of 20 got a token; redeem the proof by one UPDATE/;
 const HINTED = /error response that discloses a secret: \d{6}/;
 const CREATED = /an error response with the audit event identity\.created/;
@@ -274,6 +282,8 @@ const ROWS: Row[] = [
   ['returns a number as entity_id', FIELDS, NO_CUSTOMER, returning({ entityId: 7 })],
   ['returns no customer', FIELDS, NO_CUSTOMER, returning({ entityId: 'winner' })],
   ['returns another organization', FIELDS, NOT_REQUESTED, returning({ organizationId: FOREIGN_ORGANIZATION })],
+  ['rejects a promise that nothing awaits', FIELDS, NOT_AWAITED, notAwaited],
+  ['throws in a timer', FIELDS, IN_TIMER, throwingLater],
   ['relies on an optional parameter', OPTIONAL, NO_REDIRECT, relyingOnRedirect],
   ['calls each proof invalid in an outage', 'is unavailable', /^let each error of `Database` pass/, catching],
   ['has a parameter without a rule', 'of a wrong type', /^ticket: has no rule for/, ruleless],

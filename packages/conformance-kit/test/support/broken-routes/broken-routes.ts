@@ -76,6 +76,9 @@ const TELLS =
 const FAILS_LATER = /^email: 64 characters lead to 500 in the grant; limit them in the body/;
 const SPELLING =
   /^email: calls Mailer\.send for another spelling of the domain; take from the limit for the address in lower/;
+const AWAITS = 'awaits each call of the providers';
+const NOT_AWAITED =
+  /^the route POST .*kit_mail: an error that no code catches; await each promise.*\n? *[\s\S]*OAuthError/;
 const FOREIGN_CODE = /^(code|claim): of another organization 200\nunknown 400 invalid_request \w+: unknown\nlook it up/;
 const FOREIGN_CUSTOMER = /^for another organization's customer 200\nfor no customer 200\n.*Identities\.find/;
 const SAME_BADGE = /^redeem: returns the same parameters for two requests; take them from the request or its response/;
@@ -130,6 +133,7 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     ['takes from no limit', 'takes from each limit', /^kit_links: no request takes from this limit/],
   ]),
   ...having(MAIL, mailRoute, [
+    ['sends a second message that nothing awaits', AWAITS, NOT_AWAITED],
     ['limits only the network', RESENDS, REFUSED_AGAIN],
     ['sends before it takes from the limit', RESENDS, CALLS_FIRST],
     ['names no grant', UNLISTED, NO_GRANT],
