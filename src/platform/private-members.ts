@@ -2,6 +2,7 @@
  * All private members of Node and other packages that are used. Any version may change them. Then tests of the code
  * that uses them fail, or those of private-members.spec.ts and, for `_host`, database-tls.e2e-spec.ts.
  */
+import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
@@ -58,6 +59,26 @@ export function poolState(pool: Pool): { limit: number; inUse: number; idle: num
 
 export function mysqlSocket(connection: Connection): Socket {
   return (connection as unknown as { stream: Socket }).stream;
+}
+
+interface MysqlCommand extends EventEmitter {
+  onResult?: (error: Error | null, ...results: unknown[]) => void;
+}
+
+/** Calls `report` with each error of a command that the connection sends from now on. */
+export function onCommandError(connection: Connection, report: (error: Error) => void): void {
+  const commands = connection as unknown as { addCommand(command: MysqlCommand): MysqlCommand };
+  const add = commands.addCommand;
+  commands.addCommand = (command) => {
+    const { onResult } = command;
+    if (!onResult) command.once('error', report);
+    else
+      command.onResult = (error, ...results) => {
+        if (error) report(error);
+        onResult.call(command, error, ...results);
+      };
+    return add.call(connection, command);
+  };
 }
 
 /** Sets the host that Node verifies in a certificate if the caller names none. A DNS lookup sets it otherwise. */

@@ -51,7 +51,7 @@ describe('a transaction of several writes', () => {
   );
 
   it('has no such limit left after it was rolled back', async () => {
-    const connection = new RecordingConnection('UPDATE one');
+    const connection = new RecordingConnection('UPDATE one', 1062);
     await expect(sendTransaction(connection as never, WRITES)).rejects.toThrow('a violation');
     expect(connection.sent.slice(-2)).toEqual(['ROLLBACK', NO_LIMIT]);
   });

@@ -4,12 +4,13 @@ import { startTcpProxy } from './tcp-proxy.js';
 
 /**
  * What a statement gets in place of its response. `rolledBack`: the transaction was rolled back, and the session goes
- * on. `executed` and `lost`: the caller cannot know whether the database has executed the statement.
+ * on. `executed` and `lost`: the caller cannot know whether the database has executed the statement. `broken`: it was not
+ * executed, and the session executes nothing any more.
  */
 export interface InjectedError {
   errno: number;
   message?: string;
-  outcome: 'rolledBack' | 'executed' | 'lost';
+  outcome: 'rolledBack' | 'executed' | 'lost' | 'broken';
 }
 
 /** A proxy that drops responses of a database after it has executed the statements, or replaces them by errors. */
@@ -41,8 +42,9 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     let error: InjectedError | undefined;
     const send = (packet: Buffer): void => {
       const sql = texts.sent(packet);
-      error = sql !== undefined && injection?.isFailed(sql) ? injection.error : undefined;
-      if (error?.outcome === 'lost') client.write(errorPacket(error));
+      if (error?.outcome !== 'broken')
+        error = sql !== undefined && injection?.isFailed(sql) ? injection.error : undefined;
+      if (error?.outcome === 'lost' || error?.outcome === 'broken') client.write(errorPacket(error));
       else upstream.write(error?.outcome === 'rolledBack' ? texts.packetOf('ROLLBACK') : packet);
     };
     client.on('data', (bytes) => {

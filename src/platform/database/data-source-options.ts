@@ -5,7 +5,8 @@ import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import { mysqlSocket, setVerifiedHost } from '../private-members.js';
+import { mysqlSocket, onCommandError, setVerifiedHost } from '../private-members.js';
+import { leavesSessionIntact } from './database-errors.js';
 import { rememberIdleLimit } from './mysql-client.js';
 import { prepareFile } from './sqlite-statements.js';
 
@@ -134,6 +135,21 @@ function createPool(options: PoolOptions): Pool {
     // the pool removes the connection; without a listener the error would end the process
     connection.on('error', () => undefined);
     configureSession(connection);
+    returnIfIntact(connection);
   });
   return pool;
+}
+
+/**
+ * Destroys the connection in place of its return to the pool after an error that does not leave its session intact, in
+ * all paths, also of TypeORM and if the error was handled. The session of a server that was read-only for a moment, for
+ * example, would reject writes for ever.
+ */
+function returnIfIntact(connection: PoolConnection): void {
+  const { release } = connection;
+  let isIntact = true;
+  onCommandError(connection, (error) => {
+    isIntact &&= leavesSessionIntact(error);
+  });
+  connection.release = () => (isIntact ? release.call(connection) : connection.destroy());
 }

@@ -15,15 +15,21 @@ interface DriverError {
 const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180, 8002, 8005, 8022, 8028, 9007]);
 
 /**
- * The server is full, stopping, read-only or without quorum, or rejects the account; from 8501 on, a part of TiDB does
- * not respond, and a COMMIT may have taken effect.
+ * The statement, a value or a change of the schema is wrong, so it fails whenever it is sent: syntax, names, grouping
+ * (1048 to 1247), values (1264 to 1525, 1690), functions (1305, 1582), keys and constraints (1451, 1452, 3819, 4025).
+ * Each other error of a server says that it cannot work now, also an error that this build does not know: the server is
+ * full, stopping, read-only or without quorum, has ended the statement, or rejects the account.
  */
-const UNAVAILABLE_ERRNOS = new Set([
-  1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1203, 1226, 1290, 1317, 1461, 1836, 1927, 3100, 3168, 8501,
-  9001, 9002, 9003, 9004, 9005,
+const WRONG_STATEMENT_ERRNOS = new Set([
+  ...[1048, 1050, 1051, 1052, 1054, 1055, 1056, 1057, 1060, 1061, 1064, 1065, 1066, 1068, 1070, 1071, 1072, 1075, 1091],
+  ...[1093, 1101, 1109, 1110, 1111, 1118, 1136, 1138, 1140, 1146, 1170, 1210, 1222, 1235, 1241, 1242, 1247],
+  ...[1264, 1265, 1267, 1292, 1300, 1364, 1365, 1366, 1390, 1406, 1411, 1525, 1690],
+  ...[1305, 1582, 1451, 1452, 3819, 4025],
 ]);
+const DUPLICATE_ERRNO = 1062;
 
-const SQLITE_UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/;
+/** The errors of SQLite for a wrong statement, as above. */
+const SQLITE_WRONG_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|TOOBIG|MISUSE)/;
 
 /** The response did not arrive in time. The statement may have run. */
 export class DeadlineExceededError extends Error {
@@ -53,14 +59,17 @@ export function isLocked(error: unknown): boolean {
 
 export function isDuplicate(error: unknown): boolean {
   const { errno = 0, code = '' } = error as DriverError;
-  return errno === 1062 || /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(code);
+  return errno === DUPLICATE_ERRNO || /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(code);
 }
 
 /** Whether the database is unavailable, or still rolls back after all retries. The caller may repeat the request. */
 export function isUnavailable(error: unknown): boolean {
   const { errno = 0, code = '', fatal } = error as DriverError;
   if (error instanceof DeadlineExceededError || fatal) return true;
-  if (ROLLED_BACK_ERRNOS.has(errno) || UNAVAILABLE_ERRNOS.has(errno) || SQLITE_UNAVAILABLE.test(code)) return true;
+  if (isDuplicate(error)) return false;
+  // the numbers of Node are negative
+  if (errno > 0) return !WRONG_STATEMENT_ERRNOS.has(errno);
+  if (code.startsWith('SQLITE_')) return !SQLITE_WRONG_STATEMENT.test(code);
   return (
     // errors of the network (ECONNRESET) and of mysql2 (PROTOCOL_…), but not of the server (ER_…) or of Node (ERR_…)
     /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
@@ -68,9 +77,9 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** Whether the connection may be in an unknown state, or its server be unusable. After a rollback, both are usable. */
-export function breaksConnection(error: unknown): boolean {
-  return isUnavailable(error) && !isRolledBack(error);
+/** Only after such an error does a connection go back to the pool. After any other, its session may be unusable. */
+export function leavesSessionIntact(error: unknown): boolean {
+  return isDuplicate(error) || isRolledBack(error);
 }
 
 /** Time limit of one statement, including its wait for a connection. */

@@ -2,7 +2,13 @@ import mysql, { type Pool, type PoolConnection, type ResultSetHeader, type Typed
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
-import { breaksConnection, DeadlineExceededError, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import {
+  DeadlineExceededError,
+  isUnavailable,
+  leavesSessionIntact,
+  STATEMENT_TIMEOUT_MS,
+  withTimeout,
+} from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
@@ -88,9 +94,9 @@ export class MysqlClient implements SqlClient {
     } catch (error) {
       isOver = true;
       if ((error as Error).message.startsWith('Queue limit')) this.rejected++;
-      // a late response must not reach the next statement, and other statements must not use a demoted primary
-      if (breaksConnection(error)) connection?.destroy();
-      else connection?.release();
+      // a late response must not reach the next statement
+      if (leavesSessionIntact(error)) connection?.release();
+      else connection?.destroy();
       throw error;
     }
   }
@@ -139,7 +145,7 @@ async function runTransaction<Result>(
     return result;
   } catch (error) {
     isOver = true;
-    if (breaksConnection(error)) connection?.destroy();
+    if (isUnavailable(error) && !leavesSessionIntact(error)) connection?.destroy();
     else await rollBack();
     throw error;
   } finally {
@@ -157,7 +163,7 @@ async function runTransaction<Result>(
   }
 }
 
-/** After an error that breaks the connection, the caller destroys it, which rolls the transaction back. */
+/** After an error that does not leave the session intact, the caller destroys the connection, which rolls back. */
 export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
   await limitIdleTime(connection);
   try {
@@ -170,7 +176,7 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
     await send(connection, 'COMMIT');
     return results;
   } catch (error) {
-    if (!breaksConnection(error)) await send(connection, 'ROLLBACK');
+    if (leavesSessionIntact(error)) await send(connection, 'ROLLBACK');
     throw error;
   } finally {
     removeIdleLimit(connection);
