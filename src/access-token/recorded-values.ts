@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { Column, Entity, type EntityManager, PrimaryColumn } from 'typeorm';
 import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
+import { DatabaseStart } from '../platform/database/database-start.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import {
   type EntityRow,
@@ -53,10 +54,11 @@ export class RecordedValues implements OnModuleInit {
     private readonly database: Database,
     private readonly configuration: Configuration,
     private readonly adapterHost: HttpAdapterHost,
+    private readonly start: DatabaseStart,
   ) {}
 
   onModuleInit(): Promise<void> {
-    return this.recordLifetimes();
+    return this.start.run(() => this.recordLifetimes());
   }
 
   /** Called at the start, and for a restored database, whose backup may be older than a lifetime of this process. */
@@ -116,7 +118,9 @@ export class RecordedValues implements OnModuleInit {
 
   /** Of two processes with different lifetimes the longer one is recorded, regardless of the order of their starts. */
   private async raise(name: RecordedName, value: number): Promise<void> {
-    if ((await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
+    const known = (await this.values()).get(name);
+    if (known !== undefined && known >= value) return; // a start writes only what has changed
+    if (known === undefined && (await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
     await this.database.executeIdempotent(RAISE, [value, name, value]);
   }
 }

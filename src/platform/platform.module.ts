@@ -4,9 +4,10 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
-import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
+import { awaitCurrentSchema, awaitWritable, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
+import { DatabaseStart } from './database/database-start.js';
 import { MissingTables } from './database/entity-checks.js';
 import { HealthController } from './health/health.controller.js';
 import { MetricsController, MetricsRegistry } from './metrics.js';
@@ -42,17 +43,19 @@ export class PlatformModule {
         { provide: Configuration, useValue: configuration },
         { provide: Clock, useValue: clock },
         { provide: MetricsRegistry, useValue: metrics },
+        { provide: DatabaseStart, useValue: new DatabaseStart(databaseWaitMs) },
         {
           provide: Database,
-          inject: [DataSource],
-          useFactory: async (dataSource: DataSource) => {
-            await awaitCurrentSchema(dataSource, configuration, databaseWaitMs);
+          inject: [DataSource, DatabaseStart],
+          useFactory: async (dataSource: DataSource, start: DatabaseStart) => {
+            await awaitCurrentSchema(dataSource, configuration, start);
+            if (databaseWaitMs > 0) await awaitWritable(dataSource, start);
             return Database.open(dataSource, metrics);
           },
         },
         MissingTables,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database],
+      exports: [Configuration, Clock, MetricsRegistry, Database, DatabaseStart],
     };
   }
 }

@@ -4,7 +4,7 @@ import type { Counter } from 'prom-client';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { READ_AT_START } from '../platform/database/retry-policy.js';
+import { DatabaseStart } from '../platform/database/database-start.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from './client-application.entity.js';
@@ -34,6 +34,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
     metrics.gauge(
@@ -52,11 +53,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await READ_AT_START.run(
-      () => this.renew(),
-      (error) =>
-        this.logger.warn(`the registry could not be read; the process tries again: ${(error as Error).message}`),
-    );
+    await this.start.run(() => this.renew());
     this.timer = setInterval(() => void this.renewQuietly(), RENEWAL_INTERVAL_MS);
   }
 

@@ -64,6 +64,7 @@ describe('the class of a database error', () => {
 describe('a retry policy', () => {
   const deadlock = () => driverError({ errno: 1213 });
   const syntaxError = () => driverError({ errno: 1064 });
+  const rejected = () => driverError({ errno: 1045 });
   const away = () => new ServiceUnavailableException('away');
 
   const pausesMs: number[] = [];
@@ -82,8 +83,9 @@ describe('a retry policy', () => {
     ['an idempotent statement whose response was lost', IDEMPOTENT_WRITE, away, 2, 200],
     ['an idempotent statement that failed', IDEMPOTENT_WRITE, syntaxError, 1, 0],
     ['a statement about a lease', LEASE_STATEMENT, deadlock, 10, 20 * 9],
-    ['a connection of a command that does not wait', databaseAtStart(0), syntaxError, 1, 0],
-    ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3, 1_000],
+    ['a connection of a command that does not wait', databaseAtStart(0), rejected, 1, 0],
+    ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), rejected, 3, 1_000],
+    ['an invalid statement of a start', databaseAtStart(1_500), syntaxError, 1, 0],
   ])('tries %s as often as it declares, after a pause each', async (_, policy, error, attempts, maxPauseMs) => {
     pausesMs.length = 0;
     const work = vi.fn(() => Promise.reject(error()));

@@ -9,6 +9,7 @@ import {
 import type { Counter } from 'prom-client';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import { DatabaseStart } from '../../platform/database/database-start.js';
 import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
 import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
@@ -71,6 +72,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     private readonly entries: FeedEntries,
     private readonly recorded: RecordedValues,
     private readonly clock: Clock,
+    private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
     metrics.gauge(
@@ -86,10 +88,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** Reads the state before the first request, whose cursor must be of the history of the database. */
   async onApplicationBootstrap(): Promise<void> {
-    await this.attempt('publication', async () => {
-      await this.history.create();
-      await this.readState();
-    });
+    await this.attempt('publication', () => this.start.run(() => this.readFirstState()));
     this.schedule();
   }
 
@@ -148,6 +147,11 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   private isPublisher({ publisher }: StoredFeedState, waitingSince: number): boolean {
     return publisher === this.id || publisher === '' || performance.now() - waitingSince >= TAKEOVER_MS;
+  }
+
+  /** The first read creates the history of a new database. */
+  private async readFirstState(): Promise<void> {
+    if (!(await this.readState())) await this.readState();
   }
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */

@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { Configuration } from '../configuration/configuration.js';
+import { PendingMigrationsError } from './database-errors.js';
+import { DatabaseStart } from './database-start.js';
 import { assertUniqueTables } from './entity-checks.js';
+import { assertWritable } from './lease.js';
 import { hasPendingMigrations, migrate } from './migrate.js';
-import { databaseAtStart } from './retry-policy.js';
+import { SQLITE_LOCK } from './retry-policy.js';
 
 const logger = new Logger('Database');
 
@@ -14,7 +18,7 @@ const logger = new Logger('Database');
 export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
   const isFile = options.type === 'better-sqlite3';
-  await untilUsable(isFile ? 0 : maxWaitMs, async () => void (await dataSource.initialize()));
+  await new DatabaseStart(isFile ? 0 : maxWaitMs).run(() => dataSource.initialize());
   try {
     assertUniqueTables(dataSource);
   } catch (error) {
@@ -24,30 +28,22 @@ export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: nu
   return dataSource;
 }
 
-/** Without MIGRATE_ON_START, waits for the migrations: the process stays alive but not ready. */
+/** Without MIGRATE_ON_START, waits for the migrations of another process. */
 export async function awaitCurrentSchema(
   dataSource: DataSource,
   { MIGRATE_ON_START }: Configuration,
-  maxWaitMs: number,
+  start: DatabaseStart,
 ): Promise<void> {
-  if (MIGRATE_ON_START) {
-    const migrated = await migrate(dataSource);
-    if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
-    return;
-  }
-  await untilUsable(maxWaitMs, async () => {
-    if (await hasPendingMigrations(dataSource))
-      throw new Error('migrations are pending; run: node dist/cli.js migrate');
+  const owner = randomUUID();
+  await start.run(async () => {
+    if (MIGRATE_ON_START) {
+      const migrated = await migrate(dataSource, owner);
+      if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
+    } else if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();
   });
 }
 
-async function untilUsable(maxWaitMs: number, work: () => Promise<void>): Promise<void> {
-  let logged = '';
-  await databaseAtStart(maxWaitMs).run(work, (error) => {
-    const { message } = error as Error;
-    if (message !== logged)
-      logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
-    logged = message;
-  });
-  if (logged !== '') logger.log('the database is usable now');
+/** A process that serves waits for a database that accepts writes. A command may only read. */
+export function awaitWritable({ manager }: DataSource, start: DatabaseStart): Promise<void> {
+  return start.run(() => SQLITE_LOCK.run(() => assertWritable(manager)));
 }

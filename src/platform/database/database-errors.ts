@@ -48,6 +48,12 @@ export class EarlierSchemaError extends Error {
   }
 }
 
+export class PendingMigrationsError extends Error {
+  constructor() {
+    super('migrations are pending; run: node dist/cli.js migrate');
+  }
+}
+
 /** Whether the statement can be sent again because nothing of it remains. */
 export function isRolledBack(error: unknown): boolean {
   return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0) || isLocked(error);

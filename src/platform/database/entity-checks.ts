@@ -2,6 +2,7 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import { DataSource, type EntityMetadata } from 'typeorm';
+import { DatabaseStart } from './database-start.js';
 
 const expiring = new WeakSet<object>();
 
@@ -37,11 +38,14 @@ export class MissingTables implements OnApplicationBootstrap {
   constructor(
     private readonly dataSource: DataSource,
     private readonly modules: ModuleRef,
+    private readonly start: DatabaseStart,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
     const isFile = this.dataSource.options.type === 'better-sqlite3';
-    const rows: { name: string }[] = await this.dataSource.query(isFile ? SQLITE_TABLES : MYSQL_TABLES);
+    const rows: { name: string }[] = await this.start.run(() =>
+      this.dataSource.query(isFile ? SQLITE_TABLES : MYSQL_TABLES),
+    );
     const tables = new Set(rows.map(({ name }) => name.toLowerCase()));
     const missing = this.dataSource.entityMetadatas.find(
       (entity) => !tables.has(entity.tableName.toLowerCase()) && this.isOfModule(entity),

@@ -19,6 +19,11 @@ export async function createLeases(manager: EntityManager): Promise<void> {
   );
 }
 
+/** Matches no row. A read-only server, session or file rejects the statement all the same. */
+export async function assertWritable(manager: EntityManager): Promise<void> {
+  await manager.query("UPDATE lease SET owner = owner WHERE name = ''");
+}
+
 /** Acquires a free lease, or extends it. Resolves to false while another process holds the lease. */
 export async function acquireLease(manager: EntityManager, { name, owner }: Lease): Promise<boolean> {
   const { now, insertIgnore, millisecondsSince } = dialectOf(manager.dataSource);

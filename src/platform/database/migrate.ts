@@ -46,9 +46,12 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
   }
 }
 
-/** If several processes start at once, one migrates and the others wait. Returns the names of what this one ran. */
-export function migrate(dataSource: DataSource): Promise<string[]> {
-  const lease: Lease = { name: 'migration', owner: randomUUID() };
+/**
+ * If several processes start at once, one migrates and the others wait. Returns the names of what this one ran. A later
+ * attempt with the same `owner` goes on with the lease of an earlier one that lost its connection.
+ */
+export function migrate(dataSource: DataSource, owner: string = randomUUID()): Promise<string[]> {
+  const lease: Lease = { name: 'migration', owner };
   return SQLITE_LOCK.run(() => migrateOnce(dataSource, lease));
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { EarlierSchemaError, isLocked, isRolledBack, remainingMs } from './database-errors.js';
+import { isLocked, isRolledBack, isUnavailable, PendingMigrationsError, remainingMs } from './database-errors.js';
 
 interface RetryRules {
   attempts: number;
@@ -55,19 +55,12 @@ export const PAGE_READ = new RetryPolicy({ attempts: 3, pauseMs: () => 200, isRe
 
 const START_PAUSE_MS = 1_000;
 
-/** The first read of the registry. Without the registry a process cannot serve. */
-export const READ_AT_START = new RetryPolicy({
-  attempts: 60,
-  pauseMs: () => START_PAUSE_MS,
-  isRetryable: isOutage,
-});
-
 export function databaseAtStart(maxWaitMs: number): RetryPolicy {
   const retries = Math.ceil(maxWaitMs / START_PAUSE_MS);
   return new RetryPolicy({
     attempts: 1 + retries,
     pauseMs: () => START_PAUSE_MS,
-    isRetryable: (error) => !(error instanceof EarlierSchemaError), // waiting does not help
+    isRetryable: (error) => error instanceof PendingMigrationsError || isOutage(error) || isUnavailable(error),
   });
 }
 

@@ -1,4 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { DatabaseStart } from '../../platform/database/database-start.js';
 import { WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { SupersededRegistryFileError } from './applied-files.js';
@@ -17,6 +18,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
   constructor(
     private readonly registryFile: RegistryFile,
     private readonly metrics: MetricsRegistry,
+    private readonly start: DatabaseStart,
   ) {
     metrics.gauge(
       'cas_registry_file_superseded',
@@ -30,7 +32,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     const first = await RegistrySource.read(path);
     let latest = first; // the last source that was read
     let used = first;
-    await this.apply(first, false);
+    await this.start.run(() => this.apply(first, false));
     const read = async () => {
       latest = await RegistrySource.read(path, latest);
       return latest;

@@ -1,0 +1,68 @@
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { connectTo } from '../../support/database-connection.js';
+import { useDatabase } from '../../support/databases.js';
+import { type LossyProxy, startLossyProxy } from '../../support/lossy-proxy.js';
+import { startTestService } from '../../support/test-service.js';
+
+const WRITE = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)/i;
+
+describe.runIf(onMariadb)('the start of a process', () => {
+  const database = useDatabase(createTestDatabase);
+  let proxy: LossyProxy;
+  beforeAll(async () => {
+    proxy = await startLossyProxy(database.url);
+    await (await start()).stop();
+  });
+  afterAll(() => proxy?.close());
+
+  const start = () => startTestService({ database, environment: { DATABASE_URL: proxy.through(database.url) } });
+
+  it('writes nothing if nothing has changed since the last start, and checks that it could write', async () => {
+    const sent: string[] = [];
+    proxy.failStatements({ errno: 1290, outcome: 'lost' }, (sql) => void sent.push(sql) as never);
+    await (await start()).stop();
+    expect(sent.filter((sql) => WRITE.test(sql))).toEqual(["UPDATE lease SET owner = owner WHERE name = ''"]);
+  });
+
+  it('goes on after an outage that begins at any of its statements', async () => {
+    const texts: string[] = [];
+    const seen = new Set<string>();
+    for (;;) {
+      let failed: string | undefined;
+      proxy.failStatements({ errno: 1290, outcome: 'broken' }, (sql) => {
+        if (failed !== undefined || seen.has(sql)) return false;
+        seen.add(sql);
+        failed = sql;
+        return true;
+      });
+      const service = await start();
+      if (failed !== undefined) texts.push(failed);
+      const { status } = await service.post(TOKEN, cookieBody());
+      await service.stop();
+      expect(status).toBe(200);
+      if (failed === undefined) break;
+    }
+    expect(texts.length).toBeGreaterThan(10);
+  });
+});
+
+describe.skipIf(onMariadb)('the start of a process on SQLite', () => {
+  const database = useDatabase(createTestDatabase);
+  let watching: DataSource;
+  beforeAll(async () => {
+    await (await startTestService({ database })).stop();
+    watching = await connectTo(database);
+  });
+  afterAll(() => watching?.destroy());
+
+  it('writes nothing if nothing has changed since the last start', async () => {
+    const version = () => watching.query('PRAGMA data_version');
+    const before = await version();
+    await (await startTestService({ database })).stop();
+    expect(await version()).toEqual(before);
+  });
+});
