@@ -31,7 +31,7 @@ export class PlatformModule {
       imports: [
         TypeOrmModule.forRootAsync({
           useFactory: () => ({
-            ...dataSourceOptions(configuration, migrations),
+            ...dataSourceOptions(configuration, migrations, metrics),
             autoLoadEntities: true,
             retryAttempts: 0,
           }),

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import type { Express } from 'express';
-import type { Connection, Pool } from 'mysql2';
+import type { Connection, Pool, PoolOptions } from 'mysql2';
 import type { DataSource } from 'typeorm';
 
 type HttpSocket = Socket & {
@@ -59,6 +59,14 @@ export function poolState(pool: Pool): { limit: number; inUse: number; idle: num
 
 export function mysqlSocket(connection: Connection): Socket {
   return (connection as unknown as { stream: Socket }).stream;
+}
+
+/** The pool opens its next connections with these options. */
+export function setPoolServer(
+  pool: Pool,
+  options: Pick<PoolOptions, 'host' | 'port' | 'user' | 'password' | 'stream'>,
+): void {
+  Object.assign((pool as unknown as { config: { connectionConfig: PoolOptions } }).config.connectionConfig, options);
 }
 
 interface MysqlCommand extends EventEmitter {

@@ -7,7 +7,7 @@ import { isPercentEncoded } from './variable-rules.js';
 /** How long the file of a database may be empty while another process creates the database. */
 const CREATION_MS = 1_000;
 
-function isDatabaseUrl(text: string): boolean {
+export function isDatabaseUrl(text: string): boolean {
   if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, pathname, searchParams } = new URL(text);

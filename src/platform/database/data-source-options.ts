@@ -1,35 +1,15 @@
-import { readFileSync } from 'node:fs';
-import { connect, isIP, type Socket } from 'node:net';
 import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import { mysqlSocket, onCommandError, setVerifiedHost } from '../private-members.js';
+import type { MetricsRegistry } from '../metrics.js';
+import { mysqlSocket, onCommandError } from '../private-members.js';
 import { leavesSessionIntact } from './database-errors.js';
+import { DatabaseUrlFile } from './database-url-file.js';
 import { rememberIdleLimit } from './mysql-client.js';
+import { serverOf, tlsOf } from './mysql-server.js';
 import { prepareFile } from './sqlite-statements.js';
-
-/**
- * TLS 1.2 or later (RFC 9325 §3.1.1), with a certificate of a trusted authority for the host of DATABASE_URL (RFC 9525
- * §6). `ssl_ca` names a file with the authorities. With only `ssl=true`, Node's own and NODE_EXTRA_CA_CERTS are
- * trusted.
- */
-function tlsOptionsOf(host: string, searchParams: URLSearchParams) {
-  const file = searchParams.get('ssl_ca');
-  if (file === null && searchParams.get('ssl') !== 'true') return {};
-  const ca = file === null ? undefined : readFileSync(file, 'utf8');
-  const ssl = { ca, verifyIdentity: true, minVersion: 'TLSv1.2' } as const;
-  return isIP(host) === 0 ? { ssl } : { ssl, stream: connectToIp };
-}
-
-/**
- * For an IP address mysql2 passes no name. Node would then verify `localhost`: it would reject certificates for IP
- * addresses, and accept a certificate for `localhost` from every server.
- */
-function connectToIp({ config: { host, port } }: { config: { host: string; port: number } }): Socket {
-  return setVerifiedHost(connect({ host, port, keepAlive: true, noDelay: true }), host);
-}
 
 /** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
 const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO';
@@ -77,10 +57,14 @@ function abort(connection: PoolConnection, setting: string, cause: Error): void 
 /** All pods share `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it. */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;
 
-/** @throws Error if a migration of the extension has an invalid name */
+/**
+ * @param metrics of a process that follows the file of DATABASE_URL_FILE
+ * @throws Error if a migration of the extension has an invalid name
+ */
 export function dataSourceOptions(
   configuration: Configuration,
   extensionMigrations: MigrationClass[] = [],
+  metrics?: MetricsRegistry,
 ): DataSourceOptions {
   const url = configuration.DATABASE_URL;
   const schema = {
@@ -97,18 +81,18 @@ export function dataSourceOptions(
       prepareDatabase: prepareFile,
     };
   }
-  const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const { ssl, stream } = tlsOptionsOf(host, searchParams);
+  const { protocol, pathname } = new URL(url);
+  const { user, stream, ...server } = serverOf(url);
+  const ssl = tlsOf(url);
+  const path = configuration.files.DATABASE_URL;
+  const file = metrics && path !== undefined ? new DatabaseUrlFile(path, url, metrics) : undefined;
   return {
     ...schema,
     // the two report different column types: with the wrong type, TypeORM finds differences in a correct schema
     type: protocol === 'mariadb:' ? 'mariadb' : 'mysql',
-    driver: { createPool },
-    host,
-    port: Number(port || 3306),
-    username: decodeURIComponent(username),
-    password: decodeURIComponent(password),
+    driver: { createPool: (options: PoolOptions) => file?.createPool(options, createPool) ?? createPool(options) },
+    ...server,
+    username: user,
     database: decodeURIComponent(pathname.slice(1)),
     ...(ssl && { ssl }),
     timezone: 'Z',
