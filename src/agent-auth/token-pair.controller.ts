@@ -13,6 +13,7 @@ import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import type { RedeemableCode } from '../one-time-code/stored-codes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
@@ -118,7 +119,7 @@ export class TokenPairController {
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const parameters = await readBody(request, { form: true });
-    const client = this.clients.client(readClientCredentials(request.headers.authorization, parameters));
+    const client = this.clients.client(readClientCredentials(authorizationOf(request), parameters));
     this.limits.take('tokens', client.clientId);
     if (client.clientType === 'web') throw onlyAtPage();
     const grantType = requiredString('grant_type', parameters.grant_type);

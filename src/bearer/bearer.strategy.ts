@@ -5,8 +5,9 @@ import { Strategy } from 'passport-http-bearer';
 import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { ExecutionContextHost } from '../platform/private-members.js';
-import { headerValues, requestContext } from '../platform/request-context/request-context.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { Descents } from './descents.js';
 import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
@@ -58,10 +59,11 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   /** @throws OAuthError `invalid_token` */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const authorization = headerValues(request, 'authorization');
-    if (authorization.length === 0) throw OAuthError.invalidToken('no bearer token');
-    if (authorization.length > 1) throw OAuthError.invalidToken('more than one Authorization header');
-    const passportRequest: PassportRequest = { headers: { authorization: authorization[0] as string } };
+    const authorization = authorizationOf(request);
+    if (!authorization) throw OAuthError.invalidToken('no bearer token');
+    const { bearer, isRepeated } = authorization;
+    if (isRepeated) throw OAuthError.invalidToken('more than one Authorization header');
+    const passportRequest: PassportRequest = { headers: { authorization: `Bearer ${bearer ?? ''}` } };
     await super.canActivate(new ExecutionContextHost([passportRequest]));
     request.user = passportRequest.user;
     return true;

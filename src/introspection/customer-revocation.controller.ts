@@ -6,6 +6,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { ClientAuthentication, readClientCredentials } from '../registry/client-authentication.js';
 import { ClientRequest } from '../routes/parameter.decorators.js';
@@ -46,10 +47,11 @@ export class CustomerRevocationController {
   })
   @HttpCode(200)
   async revoke(
-    @Req() { headers: { authorization } }: Request,
+    @Req() request: Request,
     @ClientRequest(CustomerRevocationBody, { form: true }) { body, client }: ClientRequest<CustomerRevocationBody>,
   ): Promise<object> {
     const { client_id, client_secret } = body;
+    const authorization = authorizationOf(request);
     const hasSecret = authorization !== undefined || client_secret !== undefined;
     if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
     const { clientId } = client;

@@ -12,6 +12,7 @@ import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameter
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
 import { Caller } from '../routes/parameter.decorators.js';
@@ -72,7 +73,7 @@ export class CustomerTokenController {
     const { entityId, clientId, organizationId, claims: token } = customer;
     const { gty, group_id, act } = token;
     return {
-      access_token: (request.headers.authorization as string).replace(/^\S+ +/, ''),
+      access_token: authorizationOf(request)?.bearer as string,
       client_id: clientId,
       entity_id: entityId,
       expires_in: token.exp - this.clock.seconds(),

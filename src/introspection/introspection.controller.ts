@@ -10,6 +10,7 @@ import { readBody } from '../oauth/request-body.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Nested } from '../platform/validation.js';
@@ -182,7 +183,7 @@ export class IntrospectionController {
 
   /** `caller` is `undefined` for the operator (protocol §2.7). @throws OAuthError */
   private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
-    const { authorization } = request.headers;
+    const authorization = authorizationOf(request);
     const isOperator = this.operator.match(authorization);
     // a caller with wrong credentials in the header gets 401, even if its body is wrong
     if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));

@@ -8,6 +8,7 @@ import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } 
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { disconnectSignal } from '../platform/http/http-socket.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
@@ -94,7 +95,7 @@ export class RevocationFeedController {
     errors: () => [unknownCursor(), OAuthError.invalidRequest('wait: must be 0 to 25')],
   })
   async read(@Req() request: Request): Promise<FeedPage> {
-    const { authorization } = request.headers;
+    const authorization = authorizationOf(request);
     const view = this.operator.match(authorization)
       ? 'all'
       : viewOf(this.clients.resourceServer(readBasicCredentials(authorization) ?? {}).audiences);

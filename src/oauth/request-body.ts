@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { headerValues } from '../platform/request-context/request-context.js';
 import { parseForm } from './form.js';
 import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 
@@ -34,9 +35,12 @@ export async function readBody(request: IncomingMessage, options: BodyReading = 
 }
 
 /** `curl -d` labels JSON as a form too. Such a body is read as JSON. */
-function isForm(text: string, { headers }: IncomingMessage, form: BodyReading['form']): boolean {
+function isForm(text: string, request: IncomingMessage, form: BodyReading['form']): boolean {
   if (form === 'only') return true;
-  if (!form || !headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
+  if (!form) return false;
+  const [type = '', ...others] = headerValues(request, 'content-type');
+  if (others.length > 0) throw OAuthError.invalidRequest('Content-Type: given more than once');
+  if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
   try {
     JSON.parse(text);
     return false;

@@ -5,6 +5,7 @@ import type { AuditParty } from '../audit/audit-event.js';
 import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
+import type { Authorization } from '../platform/http/authorization.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
@@ -37,11 +38,6 @@ interface OperatorToken {
 
 export function operatorActor(): AuditParty {
   return party('operator', requestContext.current()?.operatorName);
-}
-
-/** The token of an `Authorization` header; `undefined` for another scheme. */
-export function bearerTokenOf(authorization: string | undefined): string | undefined {
-  return /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
 }
 
 /** The values of ADMIN_TOKEN and ADMIN_TOKENS. A change of their files takes effect without a restart. */
@@ -77,8 +73,8 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
    * Names the operator in the request context. Another bearer token is a failed authentication, because no other caller
    * of these routes sends one.
    */
-  match(authorization: string | undefined): boolean {
-    const token = bearerTokenOf(authorization);
+  match(authorization: Authorization | undefined): boolean {
+    const token = authorization?.bearer;
     if (token === undefined || !this.areConfigured) return false;
     const hash = sha256(token);
     // compared with all tokens, so that the duration does not depend on which one matches

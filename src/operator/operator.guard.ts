@@ -1,8 +1,8 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { headerValues } from '../platform/request-context/request-context.js';
+import { authorizationOf } from '../platform/http/authorization.js';
 import { FailedAuthentications } from './failed-authentications.js';
-import { bearerTokenOf, OperatorCredentials } from './operator-credentials.js';
+import { OperatorCredentials } from './operator-credentials.js';
 
 @Injectable()
 export class OperatorGuard implements CanActivate {
@@ -14,12 +14,11 @@ export class OperatorGuard implements CanActivate {
   /** @throws OAuthError `not_found` if no admin token is configured, otherwise `invalid_token` */
   canActivate(context: ExecutionContext): boolean {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
-    const headers = headerValues(context.switchToHttp().getRequest(), 'authorization');
-    const [authorization] = headers;
-    if (headers.length === 1 && this.credentials.match(authorization)) return true;
-    if (headers.length > 1) this.failures.record('more than one Authorization header');
-    else if (authorization === undefined) this.failures.record('no Authorization header');
-    else if (bearerTokenOf(authorization) === undefined) this.failures.record('no bearer token');
+    const authorization = authorizationOf(context.switchToHttp().getRequest());
+    if (this.credentials.match(authorization)) return true;
+    if (!authorization) this.failures.record('no Authorization header');
+    else if (authorization.isRepeated) this.failures.record('more than one Authorization header');
+    else if (authorization.bearer === undefined) this.failures.record('no bearer token');
     throw OAuthError.invalidToken('not the operator');
   }
 }

@@ -1,8 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import { Injectable } from '@nestjs/common';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OptionalText, optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import type { Authorization } from '../platform/http/authorization.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
@@ -74,12 +76,13 @@ export class ClientAuthentication {
 
 /** RFC 6749 §2.3.1. @throws OAuthError `invalid_client`, or `invalid_request` if there are both ways */
 export function readClientCredentials(
-  authorization: string | undefined,
+  authorization: Authorization | undefined,
   parameters: Record<string, unknown>,
 ): ClientCredentials {
   const id = optionalString('client_id', parameters.client_id);
   const secret = optionalString('client_secret', parameters.client_secret);
   if (authorization === undefined) return { id, secret };
+  if (authorization.isRepeated) throw OAuthError.invalidClient('more than one Authorization header');
   const basic = readBasicCredentials(authorization);
   if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
   if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
@@ -87,11 +90,13 @@ export function readClientCredentials(
   return basic;
 }
 
-/** The parts of the header (RFC 7617) are form-urlencoded (RFC 6749 §2.3.1). */
-export function readBasicCredentials(header: string | undefined): ClientCredentials | undefined {
-  const [, encoded] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '') ?? [];
+/** The parts of the credentials (RFC 7617) are form-urlencoded (RFC 6749 §2.3.1). */
+export function readBasicCredentials(authorization: Authorization | undefined): ClientCredentials | undefined {
+  const [encoded] = /^[A-Za-z0-9+/]+={0,2}$/.exec(authorization?.basic ?? '') ?? [];
   if (encoded === undefined) return undefined;
-  const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? [];
+  const bytes = Buffer.from(encoded, 'base64');
+  if (!isUtf8(bytes)) return undefined;
+  const [, id, secret] = /^([^:]*):(.*)$/s.exec(bytes.toString('utf8')) ?? [];
   if (id === undefined || secret === undefined) return undefined;
   try {
     return { id: decodeFormValue(id), secret: decodeFormValue(secret) };

@@ -1,8 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
+import { FORM } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_ORIGIN } from '../support/test-registry.js';
 import { useService } from '../support/use-service.js';
@@ -222,6 +223,35 @@ describe('protocol §2.8 and §2.6: a repeated header', () => {
     const headers = [`Origin: ${ACME_ORIGIN}`, `Origin: ${ACME_ORIGIN}`];
     const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers));
     expectInvalidRequest(response, /^Origin: /);
+  });
+
+  it('is rejected if it is Content-Type of a body that may be a form, because the first could say JSON', async () => {
+    const types = ['Content-Type: application/json', `Content-Type: ${FORM}`];
+    for (const headers of [types, types.toReversed()]) {
+      const response = await exchange(service.url, rawRequest('POST /v2/token', 'client_id=acme-site', headers));
+      expectInvalidRequest(response, 'Content-Type: given more than once');
+    }
+    const response = await exchange(service.url, rawRequest('POST /v2/customer/end_sessions', '{}', types));
+    expectInvalidToken(response); // a route that reads JSON only ignores the header
+  });
+
+  it.each(['identity', 'gzip'])('is rejected if it is Content-Encoding: identity and %s', async (second) => {
+    const headers = ['Content-Encoding: identity', `Content-Encoding: ${second}`];
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers));
+    expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
+  });
+
+  it('is rejected if it is Content-Length, also with the same number', async () => {
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, ['Content-Length: 2']));
+    expectError(response, { status: 400, error: 'invalid_request', hint: /^HTTP: / });
+  });
+
+  it('is one list of cookies if it is Cookie, as HTTP/2 proxies may split it (RFC 9113 §8.2.3)', async () => {
+    const { cookies, body } = await service.post(TOKEN, VALID_BODY);
+    const headers = cookies.map((line) => `Cookie: ${line.split(';')[0]}`);
+    expect(headers).toHaveLength(2);
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers));
+    expect(response.body.entity_id).toBe(body.entity_id);
   });
 
   it('is ignored if it is X-Request-Id', async () => {

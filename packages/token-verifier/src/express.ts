@@ -1,10 +1,9 @@
-import { bearerToken } from './bearer.js';
+import { bearerToken, type HeadersOfRequest } from './bearer.js';
 import type { AccessTokenClaims } from './claims.js';
 import type { TokenVerifier } from './token-verifier.js';
 
 /** What the middleware uses of a request. */
-export interface AuthorizedRequest {
-  headers: { authorization?: string | undefined };
+export interface AuthorizedRequest extends Pick<HeadersOfRequest, 'headers' | 'rawHeaders'> {
   /** The claims of the token, after the middleware. */
   auth?: AccessTokenClaims;
 }
@@ -13,7 +12,7 @@ export interface AuthorizedRequest {
 export function requireToken(verifier: Pick<TokenVerifier, 'verify'>) {
   return async (request: AuthorizedRequest, _response: unknown, next: (error?: unknown) => void): Promise<void> => {
     try {
-      request.auth = await verifier.verify(bearerToken(request.headers.authorization));
+      request.auth = await verifier.verify(bearerToken(request));
     } catch (error) {
       return next(error);
     }

@@ -16,7 +16,7 @@ export class TokenGuard {
     const http = context.switchToHttp();
     const request = http.getRequest();
     try {
-      request.auth = await this.verifier.verify(bearerToken(request.headers.authorization));
+      request.auth = await this.verifier.verify(bearerToken(request));
       return true;
     } catch (error) {
       if (error instanceof TokenVerifierError)

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import { get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Controller, Get, Req, UseGuards } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -88,6 +88,30 @@ describe.each([
       expect(headers.get('WWW-Authenticate')).toBe('Bearer');
     },
   );
+
+  it('responds with 401 to a request with two Authorization headers, also if the first has a valid token', async () => {
+    const verifier = await test.start();
+    const { server, stop } = await start(verifier);
+    const { port } = server.address() as AddressInfo;
+    const valid = `Bearer ${await test.token()}`;
+    const statusOf = (...authorization: string[]) =>
+      new Promise((resolve, reject) => {
+        // Node's client sends a header for each value of a list of names and values
+        const headers = ['Host', 'api.example', ...authorization.flatMap((value) => ['Authorization', value])];
+        get({ port, host: '127.0.0.1', path: '/me', headers, agent: false }, (response) =>
+          resolve(response.resume().statusCode),
+        ).on('error', reject);
+      });
+    expect(await statusOf(valid)).toBe(200);
+    for (const values of [
+      [valid, valid],
+      [valid, 'Basic YTpi'],
+      [valid, ''],
+      ['Bearer x', valid],
+    ])
+      expect(await statusOf(...values)).toBe(401);
+    await stop();
+  });
 
   it('responds with 503 and Retry-After while the verifier cannot decide', async () => {
     const verifier = await test.start();

@@ -73,7 +73,7 @@ export class RequestContext {
  *
  * @param name in lower case
  */
-export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
+export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
