@@ -9,12 +9,20 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { Agents } from '../registry/agents.js';
 
 /**
+ * The different values of a list that is delimited by spaces, such as a scope (RFC 6749 §3.3). The grammar has one space
+ * between two values. More spaces delimit the same values, so they are accepted.
+ */
+export function spaceDelimited(list: string): string[] {
+  return [...new Set(list.split(' ').filter((value) => value !== ''))];
+}
+
+/**
  * The requested scopes that both the application and the agent have (protocol §6.6); by default all of the application.
- * Scopes are separated by spaces (RFC 6749 §3.3). The result is empty if there is no common scope.
+ * The result is empty if there is no common scope.
  */
 export function grantedScope(requestedScope: string | undefined, ofClient: string[], ofAgent: string[]): string {
-  const requested = requestedScope === undefined ? ofClient : requestedScope.split(' ').filter((scope) => scope !== '');
-  return [...new Set(requested)].filter((scope) => ofClient.includes(scope) && ofAgent.includes(scope)).join(' ');
+  const requested = requestedScope === undefined ? [...new Set(ofClient)] : spaceDelimited(requestedScope);
+  return requested.filter((scope) => ofClient.includes(scope) && ofAgent.includes(scope)).join(' ');
 }
 
 export interface AgentGrant {

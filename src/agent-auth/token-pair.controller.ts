@@ -27,7 +27,13 @@ import {
   readClientCredentials,
 } from '../registry/client-authentication.js';
 import { Caller } from '../routes/parameter.decorators.js';
-import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope } from './agent-token-issuer.js';
+import {
+  type AgentGrant,
+  AgentTokenIssuer,
+  AgentTokenResponse,
+  grantedScope,
+  spaceDelimited,
+} from './agent-token-issuer.js';
 
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 class CodeExchangeBody extends CredentialParameters {
@@ -202,7 +208,7 @@ function contentOf({ subject, clientId, organizationId, scope, lineage }: Redeem
 function narrowScope(grant: AgentGrant, requestedScope: string | undefined): AgentGrant {
   if (requestedScope === undefined) return grant;
   const granted = grant.scope.split(' ');
-  const scopes = requestedScope.split(' ');
-  if (!scopes.every((scope) => granted.includes(scope))) throw excessiveScope();
+  const scopes = spaceDelimited(requestedScope);
+  if (scopes.length === 0 || !scopes.every((scope) => granted.includes(scope))) throw excessiveScope();
   return { ...grant, scope: scopes.join(' ') };
 }

@@ -11,6 +11,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../platform/configuration/trusted-issuer.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
+import { isWellFormed } from '../platform/text-forms.js';
 import type { AgentPrincipal } from './principal.js';
 
 export interface Issuer extends TrustedIssuer {
@@ -48,8 +49,8 @@ export class TrustedIssuerTokens {
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))
       throw inactiveToken('other_organization');
     requestContext.set({ organizationId });
-    if (typeof claims.sub !== 'string') throw inactiveToken('rejected_claim');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
+    if (typeof claims.sub !== 'string' || !isWellFormed([claims.sub, clientId])) throw inactiveToken('rejected_claim');
     const jti = tokenId(issuer, claims, token);
     const { sub: agentId, iat = 0, exp } = claims;
     const bearer = { jti, sub: agentId, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };

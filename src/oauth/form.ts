@@ -12,11 +12,25 @@ export function queryOf(url: string): string {
   return /\?(.*)$/s.exec(url)?.[1] ?? '';
 }
 
+/**
+ * Decodes a form or a query. `URLSearchParams` alone replaces bytes that are not UTF-8, so that two texts could be one.
+ *
+ * @throws OAuthError `invalid_request` for percent-encoded bytes that are not UTF-8
+ */
+export function decodeForm(text: string, part: 'body' | 'query'): URLSearchParams {
+  try {
+    text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) => decodeURIComponent(encoded));
+  } catch {
+    throw OAuthError.invalidRequest(`${part}: percent-encoded bytes must be UTF-8`);
+  }
+  return new URLSearchParams(text);
+}
+
 /** Omits parameters without a value (RFC 6749 §3.1). @throws OAuthError if a parameter is repeated (RFC 6749 §3.2) */
 export function parseForm(text: string, part: 'body' | 'query' = 'body'): Record<string, string> {
   const names = new Set<string>();
   const parameters: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(text)) {
+  for (const [name, value] of decodeForm(text, part)) {
     if (names.has(name)) throw OAuthError.invalidRequest(`${part}: a parameter is given more than once`);
     names.add(name);
     if (value !== '') parameters[name] = value;

@@ -10,6 +10,7 @@ import {
   validateSync,
 } from 'class-validator';
 import { ApiProperty } from '../platform/http/api-route.js';
+import { isWellFormed, WELL_FORMED_RULE } from '../platform/text-forms.js';
 import { UUID } from '../platform/uuid.js';
 import { declaredProperties, isValid, rule } from '../platform/validation.js';
 import { withoutName } from '../platform/validation-violations.js';
@@ -52,15 +53,18 @@ export const IsUuid = () => Matches(UUID, { message: UUID_RULE });
 export function readParameters<Body extends object>(bodyClass: Type<Body>, parameters: Record<string, unknown>): Body {
   const body = new bodyClass();
   let firstEmpty: string | undefined;
+  let firstMalformed: string | undefined;
   for (const name of declaredProperties(bodyClass)) {
     if (!Object.hasOwn(parameters, name)) continue;
+    if (!isWellFormed(parameters[name])) firstMalformed ??= name;
     if (parameters[name] === '') firstEmpty ??= name;
     else Reflect.set(body, name, parameters[name]);
   }
-  if (firstEmpty === undefined && isValid(bodyClass, body)) return body;
+  if (firstEmpty === undefined && firstMalformed === undefined && isValid(bodyClass, body)) return body;
   const [violation] = validateSync(body, { stopAtFirstError: true });
   if (violation) throw OAuthError.invalidRequest(hintOf(bodyClass, violation));
   if (firstEmpty !== undefined) throw OAuthError.invalidRequest(`${firstEmpty}: must not be empty`);
+  if (firstMalformed !== undefined) throw OAuthError.invalidRequest(`${firstMalformed}: ${WELL_FORMED_RULE}`);
   return body;
 }
 
@@ -77,6 +81,7 @@ export function optionalString(name: string, value: unknown): string | undefined
 
 function assertString(name: string, value: unknown): string {
   if (typeof value !== 'string') throw OAuthError.invalidRequest(`${name}: must be a string`);
+  if (!isWellFormed(value)) throw OAuthError.invalidRequest(`${name}: ${WELL_FORMED_RULE}`);
   return value;
 }
 

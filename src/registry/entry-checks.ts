@@ -28,8 +28,8 @@ type EntryCheck = (
   checked: CheckedEntries & { firstPaths: FirstPaths },
 ) => string[];
 
-const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
-const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
+const UNKNOWN_GRANT = 'not a grant of this service; remove it, or start the service with the extension that has it';
+const NO_SETTINGS = 'this grant has no settings; remove the entry';
 
 const SHARED_PROOFS =
   'another organization accepts the same issuer; each of them needs an audience, and no value may be in both';

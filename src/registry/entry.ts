@@ -2,6 +2,8 @@ import type { Type } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import type { ObjectLiteral } from 'typeorm';
+import { isWellFormed, WELL_FORMED_RULE } from '../platform/text-forms.js';
+import { declaredProperties } from '../platform/validation.js';
 import { violationsOf } from '../platform/validation-violations.js';
 import type { Columns, RegistryResource } from './resources/registry-resource.js';
 
@@ -27,7 +29,9 @@ export function fieldPath(path: string, field: string): string {
 
 export function validated<Value extends object>(type: Type<Value>, value: unknown, path = ''): [Value, string[]] {
   const instance = plainToInstance(type, value, { exposeDefaultValues: true });
-  return [instance, violationsOf(validateSync(instance, { whitelist: true, forbidNonWhitelisted: true }), path)];
+  const violations = violationsOf(validateSync(instance, { whitelist: true, forbidNonWhitelisted: true }), path);
+  const malformed = declaredProperties(type).filter((field) => !isWellFormed(Reflect.get(instance, field)));
+  return [instance, [...violations, ...malformed.map((field) => `${fieldPath(path, field)}: ${WELL_FORMED_RULE}`)]];
 }
 
 export function toResponse(resource: RegistryResource, row: ObjectLiteral, now: number): Entry {

@@ -185,6 +185,19 @@ describe('a refresh', () => {
     expect(all.body.scope).toBe('customers:own agents:read');
   });
 
+  it.each(['agents:read agents:read', 'agents:read  customers:own', ' agents:read '])(
+    'reads the scope as a set of values that are delimited by spaces (RFC 6749 §3.3): "%s"',
+    async (scope) => {
+      const first = (await exchangeScoped(await scopedCode())).body;
+      const { status, body } = await refresh(service, first.refresh_token, { ...SCOPED, scope });
+      expect({ status, scope: body.scope }).toEqual({
+        status: 200,
+        scope: scope.includes('own') ? scope.replace('  ', ' ') : 'agents:read',
+      });
+      expect(claimsOf(body.access_token).scope).toBe(body.scope);
+    },
+  );
+
   it('grants only the scopes that the application is registered for at the time of the refresh', async () => {
     const first = (await exchangeScoped(await scopedCode())).body;
     await withScopes(['agents:read'], async () => {

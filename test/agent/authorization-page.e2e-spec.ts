@@ -232,6 +232,9 @@ describe('the prompt parameter', () => {
     expect(response.status).toBe(303);
     expect(redirected(response).parameters).toHaveProperty('access_token');
     expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login consent' }))).toBe('Allow access');
+    expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login  consent login' }))).toBe(
+      'Allow access',
+    );
   });
 });
 

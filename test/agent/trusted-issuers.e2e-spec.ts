@@ -69,6 +69,13 @@ describe('an agent token of a trusted issuer', () => {
     expect(text.status).toBe(200);
   });
 
+  it.each(['sub', 'client_id'])(
+    'is rejected with a lone surrogate in %s, which UTF-8 would store as U+FFFD',
+    async (claim) => {
+      expectInvalidToken(await asAgent(await token({ [claim]: 'x\ud800' })));
+    },
+  );
+
   it('may have several audiences, if the expected audience is one of them', async () => {
     expect((await asAgent(await token({ aud: ['https://x.example', TestIssuer.AUDIENCE] }))).status).toBe(200);
   });

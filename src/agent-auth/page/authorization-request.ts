@@ -1,3 +1,4 @@
+import { decodeForm } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText, Text } from '../../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
@@ -6,6 +7,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { declaredProperties } from '../../platform/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
+import { spaceDelimited } from '../agent-token-issuer.js';
 
 /** The query parameters of the authorization page, for the OpenAPI document. Their rules are below. */
 export class AuthorizationQuery {
@@ -82,7 +84,7 @@ interface GivenParameters extends Partial<AuthorizationQuery> {
  * error, and does not redirect (RFC 6749 §4.1.2.1, protocol §6.1). @throws OAuthError `invalid_request`
  */
 export function readAuthorizationRequest(query: string, registry: Registry): AuthorizationRequest {
-  const parameters = new URLSearchParams(query);
+  const parameters = decodeForm(query, 'query');
   const client = registry.client(singleValue(parameters, 'client_id'));
   if (!client) throw REQUEST_ERRORS.clientUnknown();
   requestContext.set({ clientId: client.clientId });
@@ -120,7 +122,7 @@ function expectedResponseType({ clientType }: ClientApplication): 'code' | 'toke
 }
 
 function promptsOf({ prompt }: GivenParameters): string[] {
-  return prompt?.split(' ') ?? [];
+  return spaceDelimited(prompt ?? '');
 }
 
 /** A URI with a private-use scheme has none. */

@@ -75,7 +75,8 @@ function commonHeaders(response: ServerResponse, requestId: string): Headers {
 function allowedMethods(application: Express, path: string): string[] {
   const methods = routeLayers(application)
     .filter((layer) => layer.route !== undefined && matches(layer, path))
-    .flatMap((layer) => Object.keys(layer.route?.methods ?? {}));
+    .flatMap((layer) => Object.keys(layer.route?.methods ?? {}))
+    .flatMap((method) => (method === 'get' ? ['get', 'head'] : [method])); // Express serves HEAD by the route of GET
   return [...new Set(methods)].map((method) => method.toUpperCase());
 }
 

@@ -51,7 +51,7 @@ export async function validateDocument(plain: PlainDocument, secrets: SecretFile
 
 const SECRET_FIELDS = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret ? [secret.field] : []));
 
-/** `null` if a file cannot be read. */
+/** `null` if a file cannot be read, or is not UTF-8. */
 export type SecretFiles = ReadonlyMap<string, string | null>;
 
 /** In the order of the document. */
@@ -65,7 +65,7 @@ function withSecrets(entry: Entry, path: string, secrets: SecretFiles, violation
   for (const field of secretFileFields(entry)) {
     const secret = secrets.get(entry[`${field}_file`] as string) ?? undefined;
     if (entry[field] !== undefined) violations.push(`${path}.${field}: given twice, also as a file`);
-    if (secret === undefined) violations.push(`${path}.${field}_file: the file cannot be read`);
+    if (secret === undefined) violations.push(`${path}.${field}_file: the file cannot be read, or is not UTF-8`);
     copy[field] = secret ?? entry[field];
     delete copy[`${field}_file`];
   }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { portionsOf } from '../../platform/database/value-list.js';
@@ -17,6 +18,7 @@ export class RegistrySource {
     const bytes = await readFile(path).catch(() => {
       throw new RegistryFileError(['the file cannot be read']);
     });
+    if (!isUtf8(bytes)) throw new RegistryFileError(['must be UTF-8']);
     const unchanged = before?.bytes.equals(bytes) ? before : undefined;
     const source = new RegistrySource(unchanged?.bytes ?? bytes);
     const names = unchanged ? [...unchanged.secrets.keys()] : await source.findSecretFiles();
@@ -58,8 +60,8 @@ export class RegistrySource {
 async function readSecrets(folder: string, names: string[]): Promise<SecretFiles> {
   const secrets = new Map(names.map((name): [string, string | null] => [name, null])); // in the order of the names
   const read = async (name: string) => {
-    const text = await readFile(resolve(folder, name), 'utf8').catch(() => undefined);
-    if (text !== undefined) secrets.set(name, text.trim());
+    const bytes = await readFile(resolve(folder, name)).catch(() => undefined);
+    if (bytes && isUtf8(bytes)) secrets.set(name, bytes.toString('utf8').trim());
   };
   for (const some of portionsOf(names, MAX_OPEN_FILES)) await Promise.all(some.map(read));
   return secrets;

@@ -74,7 +74,7 @@ describe('the service does not start', () => {
 
   it('with a registry that names a grant whose module is missing', async () => {
     await expect(startWith([])).rejects.toThrow(
-      'clients[0].grants.lotto: not a grant of this service; remove the entry, or import the module of the grant',
+      'clients[0].grants.lotto: not a grant of this service; remove it, or start the service with the extension that has it',
     );
   });
 });

@@ -120,15 +120,16 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     },
   );
 
-  it('each path of both ports responds to any other method with 405 and Allow', async () => {
+  it('each path of both ports responds to any other method with 405 and Allow, with HEAD where GET is served', async () => {
     const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
     for (const [path, { servers, ...methods }] of Object.entries<{ servers: { url: string }[] }>(paths)) {
       const url = (servers[0]?.url === '/' ? service.managementUrl : service.url) + path.replaceAll(/\{\w+\}/g, 'x');
       const allowed = Object.keys(methods).map((method) => method.toUpperCase());
-      for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'POST', 'PROPFIND']) {
+      if (allowed.includes('GET')) allowed.push('HEAD');
+      for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'POST', 'PROPFIND']) {
         if (allowed.includes(method)) continue;
         const response = await request(url, { method });
-        expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+        if (method !== 'HEAD') expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
         const allow = response.headers.get('allow')?.split(', ').sort();
         expect({ path, method, allow }).toEqual({ path, method, allow: allowed.sort() });
       }
