@@ -22,9 +22,12 @@ const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWa
 /** A sign-in with an unknown email is compared with it, so that the response takes as long as for a known email. */
 export const UNKNOWN_EMAIL_HASH = randomHash();
 
+/** Keyboards compose letters such as ü in different ways. The forms of one password are one password (RFC 8265 §4.2). */
+const normalized = (password: string) => password.normalize('NFC');
+
 export function hashPassword(password: string): Promise<string> {
   const { Algorithm, hash } = argon2();
-  return OPERATOR_QUEUE.run(() => hash(password, { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST }));
+  return OPERATOR_QUEUE.run(() => hash(normalized(password), { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST }));
 }
 
 /** @throws QueueFullError, AbandonedTaskError of the queue */
@@ -34,7 +37,7 @@ export function isPasswordOf(
   queue: BoundedQueue = OPERATOR_QUEUE,
   abandoned?: AbortSignal,
 ): Promise<boolean> {
-  return queue.run(() => argon2().verify(passwordHash, password), abandoned);
+  return queue.run(() => argon2().verify(passwordHash, normalized(password)), abandoned);
 }
 
 export async function slowHash(text: string, salt: Buffer): Promise<string> {

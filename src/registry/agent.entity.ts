@@ -8,7 +8,7 @@ export class Agent {
   @PrimaryColumn('varchar', { length: 36 })
   id!: string;
 
-  /** In lower case, so that one person is one agent. */
+  /** As `canonicalEmail` returns it, so that one person is one agent. */
   @Column('varchar', { length: 254 })
   email!: string;
 

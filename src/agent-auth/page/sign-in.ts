@@ -12,6 +12,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { sha256 } from '../../platform/secret.js';
 import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
+import { canonicalEmail } from '../../registry/agent-email.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
@@ -57,12 +58,12 @@ export class SignIn {
   /** A wrong password and an unknown email get the same response, after the same time. @throws OAuthError 503 */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
     // MySQL ignores spaces at the end of an email. Without trim, they would avoid the limit of an account.
-    const email = typedEmail.trim();
+    const email = canonicalEmail(typedEmail.trim()) ?? typedEmail.trim().toLowerCase();
     const device = this.deviceOf(request, email);
     const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);
     // the limit that all processes share comes last, so that an attempt that this process rejects stores no key
-    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, sha256(email.toLowerCase())));
+    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, sha256(email)));
     const wait = attempt.waitSeconds || secondsToWait(takeSharedLimit);
     if (wait > 0) {
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
@@ -77,7 +78,7 @@ export class SignIn {
     }
     this.recordAudit('succeeded', ip, agent);
     this.attempts.succeed(attempt);
-    const deviceOfEmail = `${device ?? randomUUID()} ${sha256(email.toLowerCase())}`;
+    const deviceOfEmail = `${device ?? randomUUID()} ${sha256(email)}`;
     this.cookies.write(request, DEVICE_COOKIE, deviceOfEmail, DEVICE_LIFETIME_SECONDS);
     return { agent };
   }
@@ -118,7 +119,7 @@ export class SignIn {
   /** The device's id, if this agent has signed in on it before. */
   private deviceOf(request: Request, email: string): string | undefined {
     const [id, ofEmail] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
-    return ofEmail === sha256(email.toLowerCase()) ? id : undefined;
+    return ofEmail === sha256(email) ? id : undefined;
   }
 }
 

@@ -72,7 +72,7 @@ export class SignInAttempts {
   }
 
   private limitsOf(email: string, ip: string, knownDevice: string | undefined, now: number): Limit[] {
-    const account = sha256(email.toLowerCase());
+    const account = sha256(email);
     if (knownDevice !== undefined) return [limitOf(this.ofDevices, `${account} device ${knownDevice}`, 10)];
     const networks = keysOfIp(ip, 'at');
     const isFirst = networks.every(

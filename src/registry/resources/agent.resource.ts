@@ -3,13 +3,13 @@ import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
-import { AreScopes, FitsLowered, IsEmailAddress, IsName, Password } from './entry-rules.js';
+import { canonicalEmail } from '../agent-email.js';
+import { AreScopes, IsEmailAddress, IsName, Password } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, PASSWORD } from './registry-resource.js';
 
 class AgentEntry {
   @IsEmailAddress()
-  @FitsLowered(254)
   @ApiProperty('The email with which the agent signs in.', EXAMPLE.agentEmail)
   email!: string;
 
@@ -35,7 +35,7 @@ export const agentResource = defineResource<AgentEntry, Agent>({
   entry: AgentEntry,
   entity: Agent,
   key: { field: 'id', column: 'id', isGenerated: true },
-  fileKey: { field: 'email', column: 'email', normalize: (email) => email.toLowerCase() },
+  fileKey: { field: 'email', column: 'email', normalize: (email) => canonicalEmail(email) ?? email },
   references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
   exampleFields: ['password', 'scopes'],
   exampleChange: 'name',

@@ -1,8 +1,9 @@
 import { applyDecorators } from '@nestjs/common';
-import { IS_EMAIL, IsOptional, IsString, isEmail, Length, Matches, ValidateBy } from 'class-validator';
+import { IS_EMAIL, IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation.js';
+import { canonicalEmail } from '../agent-email.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
 export const ARE_TEXTS = 'areTexts';
@@ -37,20 +38,11 @@ export const Password = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPass
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
 
-/** An email address. Lone surrogates are rejected first, because `isEmail` throws a URIError for them. */
 export const IsEmailAddress = () =>
   rule(
     IS_EMAIL,
-    (value) => typeof value === 'string' && !/\p{Cs}/u.test(value) && isEmail(value, { require_tld: false }),
-    'must be an email',
-  );
-
-/** Limits the length of a text in lower case, because lower case adds characters to a few letters. */
-export const FitsLowered = (maxCharacters: number) =>
-  rule(
-    'fitsLowered',
-    (text) => typeof text === 'string' && text.toLowerCase().length <= maxCharacters,
-    `must be at most ${maxCharacters} characters`,
+    (value) => typeof value === 'string' && canonicalEmail(value) !== undefined,
+    'must be an email of at most 254 characters, with only ASCII before the @',
   );
 
 export const AreScopes = () =>
