@@ -28,10 +28,10 @@ export function startingResponses(metrics: MetricsRegistry): RequestListener {
 
 function writeUnavailable(response: ServerResponse): void {
   const error = OAuthError.unavailable();
-  const { id } = requestContext.required();
+  const { responseId } = requestContext.required();
   requestContext.set({ error: error.code, reason: 'starting' });
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
-  write(response, error.status, JSON.stringify(error.toBody(id)));
+  write(response, error.status, JSON.stringify(error.toBody(responseId)));
 }
 
 function write(response: ServerResponse, status: number, text: string, type = 'application/json; charset=utf-8'): void {
@@ -39,7 +39,7 @@ function write(response: ServerResponse, status: number, text: string, type = 'a
     'Content-Type': type,
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': requestContext.required().id,
+    'X-Request-Id': requestContext.required().responseId,
   });
   response.end(text);
 }

@@ -26,7 +26,7 @@ export class OAuthExceptionFilter implements ExceptionFilter {
   }
 
   protected write(error: OAuthError, response: Response): void {
-    this.adapterHost.httpAdapter.reply(response, error.toBody(requestContext.required().id), error.status);
+    this.adapterHost.httpAdapter.reply(response, error.toBody(requestContext.required().responseId), error.status);
   }
 }
 

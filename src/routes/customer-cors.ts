@@ -29,7 +29,7 @@ export function customerCors(registry: Registry, discovery: DiscoveryService) {
     }
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    response.setHeader('X-Request-Id', requestContext.required().id);
+    response.setHeader('X-Request-Id', requestContext.required().responseId);
     response.status(204).end();
   };
 }

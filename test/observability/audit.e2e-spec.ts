@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry } from '../../src/audit/audit-event.js';
+import { UUID } from '../../src/public/grant.js';
 import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/authorization-page.js';
@@ -19,6 +20,20 @@ describe('the audit log', () => {
     return found[0] as AuditEntry;
   };
   const customer = (id: string) => ({ kind: 'customer', id });
+
+  it.each([
+    ['X-Request-Id', { 'x-request-id': 'chosen-by-the-caller' }],
+    ['traceparent', { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` }],
+  ])('has a request id of its own, even if two requests have the same %s', async (_name, headers) => {
+    const responses = [
+      await service.post(TOKEN, cookieBody(), headers),
+      await service.post(TOKEN, cookieBody(), headers),
+    ];
+    expect(responses.map((response) => response.headers.get('x-request-id'))).not.toContain(null);
+    const ids = new Set(service.audit.map(({ requestId }) => requestId));
+    expect(ids.size).toBe(2);
+    for (const id of ids) expect(id).toMatch(UUID);
+  });
 
   it('records a new customer and its token, with the request id', async () => {
     const response = await service.post(TOKEN, cookieBody());

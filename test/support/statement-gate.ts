@@ -19,7 +19,7 @@ export class StatementGate {
     const arrived = deferred();
     this.reached = arrived.promise;
     const pass = async () => {
-      if (requestContext.current()?.id !== requestId || ++this.count !== statement) return;
+      if (requestContext.current()?.callerRequestId !== requestId || ++this.count !== statement) return;
       arrived.resolve();
       await this.opened.promise;
     };

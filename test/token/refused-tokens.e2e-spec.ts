@@ -44,7 +44,7 @@ const admin = (method: string, path: string, body?: object) => service.admin(met
 async function logged(send: (headers: Record<string, string>) => Promise<TestResponse>) {
   const id = randomUUID();
   const response = await send({ 'x-request-id': id });
-  const line = lines.find(({ request_id, msg }) => request_id === id && msg === 'request');
+  const line = lines.find(({ caller_request_id, msg }) => caller_request_id === id && msg === 'request');
   return { response, line };
 }
 const send = (path: string) => (token: string, as: Record<string, string>) =>

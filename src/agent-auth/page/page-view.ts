@@ -16,7 +16,7 @@ export class PageExceptionFilter extends OAuthExceptionFilter {
   protected override write(error: OAuthError, response: Response): void {
     if (response.req.accepts(['html', 'json']) !== 'html') return super.write(error, response);
     const { description, hint } = error;
-    const page = renderPage(response, 'error', { description, hint, requestId: requestContext.required().id });
+    const page = renderPage(response, 'error', { description, hint, requestId: requestContext.required().responseId });
     this.adapterHost.httpAdapter.reply(response, page, error.status);
   }
 }

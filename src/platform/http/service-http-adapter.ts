@@ -27,11 +27,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   override reply(response: Response, body: unknown, statusCode = response.statusCode): void {
-    const { id } = requestContext.required();
+    const { responseId } = requestContext.required();
     if (hasNoContent(statusCode))
-      return void response.writeHead(statusCode, emptyHeaders(response, id, statusCode)).end();
+      return void response.writeHead(statusCode, emptyHeaders(response, responseId, statusCode)).end();
     const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
-    response.writeHead(statusCode, responseHeaders(response, id, text));
+    response.writeHead(statusCode, responseHeaders(response, responseId, text));
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 

@@ -63,6 +63,7 @@ export function logRequest(logger: Logger, request: FinishedRequest): void {
   const { id, surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
   const line = {
     request_id: id,
+    caller_request_id: request.callerRequestId,
     surface,
     method,
     route,

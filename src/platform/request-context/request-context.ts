@@ -22,7 +22,10 @@ export interface RequestTrace {
  * class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
 export class RequestContext {
-  readonly id: string;
+  /** Never the caller's, so that no caller chooses the id of an audit event or of a line of another request. */
+  readonly id = randomUUID();
+  /** The id by which the caller knows the request, if it sends one. */
+  readonly callerRequestId: string | undefined;
   readonly method: string;
   /** When the head of the request had arrived, by performance.now(). */
   readonly receivedAt = performance.now();
@@ -45,8 +48,13 @@ export class RequestContext {
     readonly surface: Port,
     private readonly request: IncomingMessage,
   ) {
-    this.id = requestIdOf(request);
+    this.callerRequestId = callerRequestIdOf(request);
     this.method = request.method ?? '';
+  }
+
+  /** The id in the response, which the log has too. */
+  get responseId(): string {
+    return this.callerRequestId ?? this.id;
   }
 
   /** By TRUST_PROXY. A getter, because few requests need it and computing it costs time. */
@@ -79,7 +87,16 @@ export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
 
 type OptionalFacts = Pick<
   RequestContext,
-  'grant' | 'clientId' | 'organizationId' | 'token' | 'resourceServerId' | 'error' | 'reason' | 'cause' | 'trace'
+  | 'callerRequestId'
+  | 'grant'
+  | 'clientId'
+  | 'organizationId'
+  | 'token'
+  | 'resourceServerId'
+  | 'error'
+  | 'reason'
+  | 'cause'
+  | 'trace'
 >;
 
 export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' | 'method'>, Partial<OptionalFacts> {
@@ -141,8 +158,8 @@ const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 /** `traceparent` of W3C Trace Context, with the trace id, the parent id and the flags. */
 export const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-function requestIdOf({ headers }: IncomingMessage): string {
+function callerRequestIdOf({ headers }: IncomingMessage): string | undefined {
   const { 'x-request-id': given, traceparent } = headers;
   if (typeof given === 'string' && REQUEST_ID.test(given)) return given;
-  return (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)?.[1]) || randomUUID();
+  return typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent)?.[1] : undefined;
 }

@@ -175,7 +175,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     expect(headers.get('etag')).toBeNull();
   });
 
-  it.each(['a.b-c_D9', 'x'.repeat(64)])('a well-formed X-Request-Id is used as the request id: %s', async (id) => {
+  it.each(['a.b-c_D9', 'x'.repeat(64)])('a well-formed X-Request-Id is in the response: %s', async (id) => {
     for (const body of [{}, { client_id: 'nobody' }]) {
       const response = await service.post(TOKEN, cookieBody(body), { 'x-request-id': id });
       expect(response.headers.get('x-request-id')).toBe(id);
@@ -184,7 +184,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   });
 
   it.each(['1234567', 'x'.repeat(65), 'quote"quote', 'uml\u00e4ut-x'])(
-    'a malformed X-Request-Id is replaced: %j',
+    'a malformed X-Request-Id is replaced in the response: %j',
     async (id) => {
       const response = await service.post(TOKEN, {}, { 'x-request-id': id });
       expectInvalidRequest(response, 'grant_type: required');
@@ -195,7 +195,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   it.each([
     ['the trace id of traceparent', `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`, /^(ab){16}$/],
     ['a UUID if traceparent is malformed', '00-x', /^[0-9a-f-]{36}$/],
-  ])('the request id without X-Request-Id is %s', async (_rule, traceparent, id) => {
+  ])('the request id of the response without X-Request-Id is %s', async (_rule, traceparent, id) => {
     const response = await service.send('GET', '/nowhere', { traceparent });
     expect(response.headers.get('x-request-id')).toMatch(id);
   });

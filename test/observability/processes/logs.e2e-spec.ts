@@ -31,7 +31,7 @@ import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const FIELDS = [
-  ...['level', 'time', 'msg', 'request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
+  ...['level', 'time', 'msg', 'request_id', 'caller_request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
   ...['client_id', 'organization_id', 'grant', 'jti', 'sub', 'token_client_id', 'resource_server'],
   ...['error', 'reason', 'cause'],
 ];
@@ -235,7 +235,7 @@ describe('the log of a process that gets every kind of request', () => {
   });
 
   it('contains the last request line after SIGTERM', () => {
-    expect(lines.some((line) => line.request_id === 'the-very-last')).toBe(true);
+    expect(lines.some((line) => line.caller_request_id === 'the-very-last')).toBe(true);
   });
 
   it('has the audit events in a stream of their own', () => {
