@@ -29,7 +29,7 @@ const WRONG_STATEMENT_ERRNOS = new Set([
 const DUPLICATE_ERRNO = 1062;
 
 /** The errors of SQLite for a wrong statement, as above. */
-const SQLITE_WRONG_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|TOOBIG|MISUSE)/;
+const SQLITE_WRONG_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|MISUSE)/;
 
 /** The response did not arrive in time. The statement may have run. */
 export class DeadlineExceededError extends Error {

@@ -11,7 +11,7 @@ import { redeem, transferToken } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
 /** More requests than the pool has connections. */
-const MANY = 30;
+const REQUEST_COUNT = 30;
 
 describe.runIf(onMariadb)('while the database server rejects statements, a request gets 503', () => {
   let database: PrivateDatabase;
@@ -21,7 +21,7 @@ describe.runIf(onMariadb)('while the database server rejects statements, a reque
     return { database };
   });
 
-  const newCustomers = async (count = MANY) => {
+  const newCustomers = async (count = REQUEST_COUNT) => {
     const responses = await Promise.all(Array.from({ length: count }, () => service.post(TOKEN, cookieBody())));
     return [...new Set(responses.map(({ status }) => status))].sort();
   };
