@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
-import { ipOf } from '../platform/network.js';
+import { ipOf, networkOf } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 
 const WINDOW_MS = 60_000;
@@ -48,7 +48,8 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
 
   /** `reason` contains nothing of the credentials. */
   record(reason: string): void {
-    const { network, ip, matchedRoute } = requestContext.required();
+    const { ip, matchedRoute } = requestContext.required();
+    const network = networkOf(ip);
     const attempt = { reason, ip: ipOf(ip), route: matchedRoute };
     const key = this.networks.has(network) || this.networks.size < MAX_NETWORKS ? network : OTHER_NETWORKS;
     const attempts = this.networks.get(key);

@@ -6,13 +6,14 @@ export interface LimitKey {
   factor: number;
 }
 
-const UNKNOWN = 'unknown';
+/** The address, and the network for limits, of a caller whose address is unknown. */
+export const UNKNOWN_NETWORK = 'unknown';
 
 /** The IP address in a text, without the zone, brackets and port that proxies may add; `unknown` if there is none. */
 export function ipOf(text: string): string {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const [bare = ''] = (bracketed ?? withPort ?? text).split('%', 1);
-  return isIP(bare) ? bare : UNKNOWN;
+  return isIP(bare) ? bare : UNKNOWN_NETWORK;
 }
 
 /** A /56 contains 256 networks of /64, a /48 contains 256 of /56. Providers assign one of the three (RFC 6177 §2). */
@@ -31,7 +32,7 @@ export function networkOf(text: string): string {
 export function keysOfIp(text: string, account = ''): [LimitKey, ...LimitKey[]] {
   const keyOf = (network: string, factor: number) => ({ key: account ? `${account} ${network}` : network, factor });
   const groups = ipv6Groups(text);
-  if (!groups) return [keyOf(UNKNOWN, 1)];
+  if (!groups) return [keyOf(UNKNOWN_NETWORK, 1)];
   const isIpv4 = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
   if (isIpv4) return [keyOf(groups.join(':'), 1)];
   const [first, second, third, fourth] = groups;

@@ -152,12 +152,10 @@ describe('a redeemed transfer token', () => {
     expect((await exchange(await transfer())).status).toBe(200);
   });
 
-  it('revokes nothing if the same network, or an unknown one, uses it again within 2 s', async () => {
+  it('revokes nothing if the same network uses it again within 2 s', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     await ageRedemption(service, code, 1);
-    expectInvalidGrant(await exchange(code));
-    await codesOf(service).update({ hash: sha256(code) }, { consumedNetwork: null });
     expectInvalidGrant(await exchange(code));
     expect(await infoStatus(service, access_token)).toBe(200);
     await ageRedemption(service, code, 1);

@@ -58,6 +58,18 @@ export function brokenRequestResponse(status: number, requestId: string, body: s
   ].join('\r\n');
 }
 
+/**
+ * Reads the address of the client while the connection is open. Node has no address of a connection that was reset, but
+ * a request of it may be under way.
+ *
+ * @returns false if the client has reset the connection already: no response would reach the client
+ */
+export function keepAddress(socket: Socket): boolean {
+  const { remoteAddress: value } = socket;
+  Object.defineProperty(socket, 'remoteAddress', { value, configurable: true });
+  return value !== undefined;
+}
+
 /** Calls back once every request that has arrived completely has its response; the broken request does not count. */
 function afterResponses(socket: Socket, broken: IncomingMessage | undefined, callback: () => void): void {
   const response = oldestResponse(socket);

@@ -13,6 +13,7 @@ import {
   brokenRequestResponse,
   closeLingering,
   endBrokenConnection,
+  keepAddress,
 } from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, targetOn } from './surfaces.js';
@@ -57,6 +58,7 @@ class Listener {
     this.server.on('checkExpectation', receive);
     this.server.on('connect', (_request, socket: Socket) => this.rejectTunnel(socket));
     this.server.on('connection', (socket) => {
+      if (!keepAddress(socket)) return void socket.destroy();
       this.connections.add(socket);
       onLastResponse(socket, () => closeLingering(socket, limits.lingerMs));
     });

@@ -7,7 +7,7 @@ export function callerNetwork(context: string): string | null {
   return request?.ip ? sha256(`${context} ${request.network}`) : null;
 }
 
-/** Whether two hashes may be of one network. An unknown network counts as the same. */
+/** An unknown network is another network than any other. */
 export function isSameNetwork(one: string | null, other: string | null): boolean {
-  return one === null || other === null || one === other;
+  return one !== null && one === other;
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
-import { networkOf } from '../network.js';
+import { networkOf, UNKNOWN_NETWORK } from '../network.js';
 
 export interface TokenIds {
   jti: string;
@@ -71,8 +71,10 @@ export class RequestContext {
     return routeOf((this.request as Request).route?.path);
   }
 
+  /** For comparisons. An unknown network gets a new text each time, so that no comparison finds it again. */
   get network(): string {
-    return networkOf(this.ip);
+    const network = networkOf(this.ip);
+    return network === UNKNOWN_NETWORK ? `${network} ${randomUUID()}` : network;
   }
 }
 
