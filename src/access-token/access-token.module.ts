@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokens, TokenInspection } from './access-tokens.js';
+import { CallerNetworks } from './caller-networks.js';
 import { Denylist } from './denylist.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedHistory, RevocationFeedState } from './feed/feed-state.js';
@@ -14,6 +15,7 @@ import { SigningKeys } from './signing-keys.js';
 
 const EXPORTED = [
   AccessTokens,
+  CallerNetworks,
   Denylist,
   FeedHistory,
   RaisedGenerations,

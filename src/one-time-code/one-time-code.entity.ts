@@ -52,7 +52,7 @@ export class OneTimeCode {
   @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
   consumedBy!: string | null;
 
-  /** A hash of the network that the redemption came from (`callerNetwork`). */
+  /** An HMAC of the network that the redemption came from (`CallerNetworks`). */
   @Column('varchar', { name: 'consumed_network', length: 64, nullable: true })
   consumedNetwork!: string | null;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { CallerNetworks, isSameNetwork } from '../access-token/caller-networks.js';
 import { Denylist } from '../access-token/denylist.js';
 import { endedCondition } from '../access-token/ended-statement.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
@@ -16,7 +17,6 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { traced } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
@@ -63,8 +63,8 @@ export interface RedemptionSteps {
 /** The transfer tokens of a customer, without the challenge. An erasure ends them by the generation, and they expire. */
 const EXPORTED_TABLE: ExportedTable = {
   name: 'one_time_code',
-  find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by,
-      consumed_network FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
+  find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by
+      FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
   times: ['expires_at', 'consumed_at'],
   shown: ({ hash: _, ...row }) => row,
 };
@@ -80,6 +80,7 @@ export class OneTimeCodes {
     private readonly audit: Audit,
     private readonly identities: Identities,
     private readonly revocationLimit: RevocationLimit,
+    private readonly networks: CallerNetworks,
     participants: CustomerDataParticipants,
   ) {
     participants.own.push({ tables: [EXPORTED_TABLE] });
@@ -107,7 +108,7 @@ export class OneTimeCodes {
       const hash = sha256(code);
       const row = await this.find(hash);
       assertProofMatches(row, kind, proof);
-      const network = callerNetwork(hash);
+      const network = this.networks.current(hash);
       if (row.consumed_for !== null) return this.rejectReuse(row, network);
       if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
       const attempt = randomUUID();

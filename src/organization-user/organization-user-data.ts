@@ -21,11 +21,11 @@ const FIND_LINKED_IDS = selectStatement<[customerId: string, itself: string], { 
 /** Deletes the users of erased customers, and retains the customers that still belong to a user. */
 @Injectable()
 export class OrganizationUserData implements CustomerTables {
-  /** The hash of a guessable user id shows the id, but the operator has the database, and the organization has the id. */
+  /** Without the hash of the user's id, from which a guessable id can be found. */
   readonly tables = [
     {
       name: 'organization_user',
-      find: `SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at FROM organization_user
+      find: `SELECT entity_id, organization_id, customer_id, linked_by, linked_at FROM organization_user
         WHERE entity_id = ? OR customer_id = ? ORDER BY entity_id`,
       times: ['linked_at'],
     },

@@ -65,8 +65,7 @@ export class CustomerFamilies implements CustomerTables {
     {
       name: 'refresh_family',
       find: `SELECT id, client_id, customer_id, organization_id, scope, lineage, root, generation, begun_at, rotated_at,
-          rotated_network, counted_since, rotations, ended_at, expires_at
-        FROM refresh_family WHERE customer_id = ? ORDER BY id`,
+          counted_since, rotations, ended_at, expires_at FROM refresh_family WHERE customer_id = ? ORDER BY id`,
       times: ['begun_at', 'rotated_at', 'counted_since', 'ended_at', 'expires_at'],
     },
     {

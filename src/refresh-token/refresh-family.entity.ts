@@ -71,7 +71,7 @@ export class RefreshFamily {
   @Column('datetime', { name: 'rotated_at', precision: 3 })
   rotatedAt!: Date;
 
-  /** A hash of the network of the first use of the previous token (`callerNetwork`). */
+  /** An HMAC of the network of the first use of the previous token (`CallerNetworks`). */
   @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
   rotatedNetwork!: string | null;
 

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { CallerNetworks, isSameNetwork } from '../access-token/caller-networks.js';
 import { Denylist } from '../access-token/denylist.js';
 import { agentOf } from '../access-token/ended-statement.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
@@ -11,7 +12,6 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
-import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import {
   audienceOf,
@@ -69,6 +69,7 @@ export class RefreshTokens {
     private readonly revocationLimit: RevocationLimit,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
+    private readonly networks: CallerNetworks,
   ) {}
 
   /**
@@ -189,7 +190,7 @@ export class RefreshTokens {
   private async successor(row: FamilyRow, token: TokenParts, client: RefreshingClient): Promise<string> {
     const [used, nonce] = [sha256(token.secret), randomSecret('base64url')];
     const next = derivedSecret(token.secret, nonce);
-    const values = [sha256(next), used, nonce, callerNetwork(row.id), this.expiry()] as const;
+    const values = [sha256(next), used, nonce, this.networks.current(row.id), this.expiry()] as const;
     const condition = [row.id, used, new Date(this.clock.now())] as const;
     if ((await this.database.executeIdempotent(ROTATE, [...values, ...condition])) > 0) return next;
     const current = await this.findUsable(token, client);
@@ -201,7 +202,7 @@ export class RefreshTokens {
   private isRetry(row: FamilyRow, used: string, { isAuthenticated }: RefreshingClient): boolean {
     if (row.previous_hash !== used) return false;
     if (row.rotated_for <= RETRY_FROM_ANY_NETWORK_MS) return true;
-    const isSameCaller = isAuthenticated || isSameNetwork(row.rotated_network, callerNetwork(row.id));
+    const isSameCaller = isAuthenticated || isSameNetwork(row.rotated_network, this.networks.current(row.id));
     return row.rotated_for <= RETRY_MS && isSameCaller;
   }
 

@@ -9,7 +9,6 @@ import { disconnectSignal } from '../../platform/http/http-socket.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { sha256 } from '../../platform/secret.js';
 import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { canonicalEmail } from '../../registry/agent-email.js';
@@ -63,7 +62,7 @@ export class SignIn {
     const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);
     // the limit that all processes share comes last, so that an attempt that this process rejects stores no key
-    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, sha256(email)));
+    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, this.cookies.sign('sign_in', email)));
     const wait = attempt.waitSeconds || secondsToWait(takeSharedLimit);
     if (wait > 0) {
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
@@ -78,7 +77,8 @@ export class SignIn {
     }
     this.recordAudit('succeeded', ip, agent);
     this.attempts.succeed(attempt);
-    const deviceOfEmail = `${device ?? randomUUID()} ${sha256(email)}`;
+    // signed instead of hashed, because a hash of an email can be found by hashing an address book
+    const deviceOfEmail = `${device ?? randomUUID()} ${this.cookies.sign(DEVICE_COOKIE, email)}`;
     this.cookies.write(request, DEVICE_COOKIE, deviceOfEmail, DEVICE_LIFETIME_SECONDS);
     return { agent };
   }
@@ -118,8 +118,8 @@ export class SignIn {
 
   /** The device's id, if this agent has signed in on it before. */
   private deviceOf(request: Request, email: string): string | undefined {
-    const [id, ofEmail] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
-    return ofEmail === sha256(email) ? id : undefined;
+    const [id, ofEmail = ''] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
+    return this.cookies.isSignature(DEVICE_COOKIE, email, ofEmail) ? id : undefined;
   }
 }
 
