@@ -2,6 +2,7 @@
 import { statfsSync } from 'node:fs';
 import {
   CHROMIUM,
+  FAKETIME,
   FIREFOX,
   KUSTOMIZE,
   MARIADB,
@@ -23,7 +24,7 @@ export const TEST_COMMANDS = {
   },
   'npm run test:processes': {
     projects: ['processes', 'processes-mariadb'],
-    programs: [MARIADB, MARIADB_BACKUP, CHROMIUM, NGINX, PROMTOOL, KUSTOMIZE, PYTHON],
+    programs: [MARIADB, MARIADB_BACKUP, FAKETIME, CHROMIUM, NGINX, PROMTOOL, KUSTOMIZE, PYTHON],
     minutes: 4,
   },
   'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
@@ -54,6 +55,7 @@ const SKIPPED = new Map([
   [FIREFOX, 'The browser tests did NOT run in Firefox: no Firefox was found.'],
   [REDIS, 'The tests of shared rate limits did NOT run: no Redis server was found.'],
   [MARIADB_BACKUP, 'The restore of MariaDB was NOT rehearsed: mariadb-backup or mariadb-dump was not found.'],
+  [FAKETIME, 'The tests of clocks that differ did NOT run: no libfaketime was found.'],
   [NGINX, 'The tests of the nginx configuration did NOT run: no nginx was found.'],
   [KUSTOMIZE, 'The Kubernetes manifests were NOT built: neither kustomize nor kubectl was found.'],
   [PROMTOOL, 'The tests of the alerts did NOT run: no promtool was found.'],

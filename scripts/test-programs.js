@@ -55,6 +55,12 @@ export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firef
 /** The path of a Redis server. */
 export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
 
+/** The library that gives a process another time than that of the machine. */
+export function findFaketime() {
+  const paths = ['x86_64', 'aarch64'].map((cpu) => `/usr/lib/${cpu}-linux-gnu/faketime/libfaketimeMT.so.1`);
+  return paths.find((path) => existsSync(path));
+}
+
 const KUBECTL_CACHE = cacheFolder('kubectl-sid');
 /** The path of a program that builds the manifests. The kubectl of Debian 12 is too old. */
 export const findKustomize = () => findProgram(['kustomize', 'kubectl'], [join(KUBECTL_CACHE, 'usr/bin')]);
@@ -85,6 +91,7 @@ export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST
 export const MARIADB_BACKUP = ofDebian('MariaDB backup', ['mariadb-backup', 'mariadb-client'], () =>
   findProgram(['mariadb-dump']) ? findProgram(['mariadb-backup']) : undefined,
 );
+export const FAKETIME = ofDebian('libfaketime', ['libfaketime'], findFaketime);
 export const NGINX = ofDebian('nginx', ['nginx-light'], () => findProgram(['nginx'], SBIN));
 export const PROMTOOL = ofDebian('promtool', ['prometheus'], () => findProgram(['promtool']));
 export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);

@@ -81,10 +81,11 @@ export class BrowserPurge {
    * because whether a link is idle depends on whole days.
    *
    * @param size the number of links that one statement deletes
+   * @param now the time of the purge
    * @returns the number of browsers that each step deleted
    */
-  async *deleteIdleInSteps(size: number): AsyncGenerator<number, void> {
-    const { today, createdBefore } = await this.lifetime.idlePass();
+  async *deleteIdleInSteps(size: number, now: Date): AsyncGenerator<number, void> {
+    const { today, createdBefore } = await this.lifetime.idlePass(now);
     if ((await this.recorded.purgeDay('idle_browsers_purged_day')) === today) return;
     let after: string | undefined = '';
     while (after !== undefined) {

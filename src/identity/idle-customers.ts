@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { RecordedValues } from '../access-token/recorded-values.js';
-import { Clock, DAY_MS } from '../platform/clock.js';
+import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
@@ -46,7 +46,6 @@ const findNext = (limit: number) =>
 export class IdleCustomers {
   constructor(
     private readonly database: Database,
-    private readonly clock: Clock,
     private readonly lifetime: LinkLifetime,
     private readonly participants: CustomerDataParticipants,
     private readonly recorded: RecordedValues,
@@ -58,11 +57,12 @@ export class IdleCustomers {
    * customers whose data is not deleted.
    *
    * @param size the number of rows that one statement reads
+   * @param purgeTime the time of the purge
    * @returns the number of customers that each step purged
    */
-  async *deleteInSteps(size: number): AsyncGenerator<number, void> {
+  async *deleteInSteps(size: number, purgeTime: Date): AsyncGenerator<number, void> {
     yield* this.erasure.finishInSteps(size);
-    const { now, today, createdBefore } = await this.lifetime.idlePass();
+    const { now, today, createdBefore } = await this.lifetime.idlePass(purgeTime);
     if ((await this.recorded.purgeDay('idle_customers_purged_day')) === today) return;
     const transferable = new Date(now - MAX_TRANSFER_MS);
     let after: string | undefined = '';
@@ -73,7 +73,7 @@ export class IdleCustomers {
       const deletable = rows.filter(({ is_deletable }) => is_deletable !== 0);
       for (const portion of portionsOf(deletable, MAX_CUSTOMERS_PER_STEP)) yield await this.delete(portion);
       const idle = rows.filter(({ is_idle }) => is_idle !== 0);
-      for (const portion of portionsOf(idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, today);
+      for (const portion of portionsOf(idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, purgeTime, today);
       after = rows.length < size ? undefined : rows.at(-1)?.entity_id;
     }
     await this.recorded.recordPurgeDay('idle_customers_purged_day', today);
@@ -86,12 +86,12 @@ export class IdleCustomers {
     return this.database.execute(writeStatement<string[]>(`DELETE FROM customer WHERE ${condition}`), list);
   }
 
-  private async purge(rows: FoundCustomer[], today: number): Promise<number> {
+  private async purge(rows: FoundCustomer[], now: Date, today: number): Promise<number> {
     const ids = rows.map(({ entity_id }) => entity_id);
     const retained = new Set(await this.participants.mustRetain(ids));
     const candidates = ids.filter((id) => !retained.has(id));
     if (candidates.length === 0) return 0;
-    const purged = await this.database.transaction((manager) => this.purgeIn(manager, candidates, today));
+    const purged = await this.database.transaction((manager) => this.purgeIn(manager, candidates, now, today));
     if (purged.length > 0) await this.erasure.finishInPurge(purged);
     return purged.length;
   }
@@ -100,7 +100,7 @@ export class IdleCustomers {
    * If a request for a token of one of these customers came first, it has changed the customer or a link, and the
    * customer is retained. If it comes later, it finds neither.
    */
-  private async purgeIn(manager: EntityManager, ids: string[], today: number): Promise<string[]> {
+  private async purgeIn(manager: EntityManager, ids: string[], now: Date, today: number): Promise<string[]> {
     await raiseVersions(manager, 'customer', ids);
     await unlinkIdle(manager, 'entity_id', ids, today);
     const list = valueList(ids);
@@ -115,7 +115,7 @@ export class IdleCustomers {
     const erase = writeStatement<SqlValue[]>(
       `UPDATE customer SET erased_at = ?, ${ERASED_COLUMNS} WHERE entity_id IN (${placeholdersFor(idleList)})`,
     );
-    await writeIn(manager, erase, [new Date(this.clock.now()), ...idleList]);
+    await writeIn(manager, erase, [now, ...idleList]);
     await this.erasure.noteUnfinished(manager, idle);
     return idle;
   }

@@ -47,9 +47,9 @@ export class LinkLifetime {
     return today > seenDay + idleDays || (signedInUntil !== null && today > signedInUntil);
   }
 
-  /** For the purge: the time, its day, and the first id of customers and browsers that are too young to be idle. */
-  async idlePass(): Promise<{ now: number; today: number; createdBefore: string }> {
-    const now = this.clock.now() - CLOCK_MARGIN_MS;
+  /** For a purge: its day, and the first id of customers and browsers that are too young to be idle. */
+  async idlePass(purgeTime: Date): Promise<{ now: number; today: number; createdBefore: string }> {
+    const now = purgeTime.getTime() - CLOCK_MARGIN_MS;
     const options = { where: { idleDays: Not(IsNull()) }, order: { idleDays: 'ASC' }, take: 1 } as const;
     const [shortest] = await this.database.read(Organization, options);
     const idleDays = shortest?.idleDays ?? DEFAULT_IDLE_DAYS;

@@ -18,3 +18,9 @@ export const DAY_MS = 86_400_000;
 
 /** The day of a time (milliseconds since 1970), in days since 1970 (UTC). */
 export const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
+
+/**
+ * How far the clock of this machine is ahead of that of the database, whose present time was just read; negative if it
+ * is behind. Setting a `Clock` in a test changes nothing: the database then has the time of the test too.
+ */
+export const aheadOfDatabaseMs = (databaseTimeMs: number): number => Date.now() - databaseTimeMs;

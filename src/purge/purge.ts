@@ -11,11 +11,12 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { BrowserPurge } from '../identity/browser-purge.js';
 import { IdleCustomers } from '../identity/idle-customers.js';
-import { Clock } from '../platform/clock.js';
+import { aheadOfDatabaseMs, Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/entity-checks.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
-import { writeStatement } from '../platform/database/statement.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { CustomerFamilies } from '../refresh-token/customer-families.js';
 
 const ROWS_PER_DELETE = 1_000;
@@ -25,6 +26,8 @@ const PAUSE_BETWEEN_DELETES_MS = 10;
 const PURGE_INTERVAL_MS = 3_600_000;
 /** The tables whose rows a revocation ends only while it is stored. */
 const ENDED_BY_REVOCATIONS = ['browser_customer', 'refresh_family'];
+
+const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELECT ${now} AS now`);
 
 export type Purged = Record<string, number>;
 
@@ -73,7 +76,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     const failed: string[] = [];
     try {
       // One time for all steps: each revocation that this purge deletes has already ended its links and families.
-      const now = new Date(this.clock.now());
+      const now = await this.now();
       const purged: Purged = {};
       for (const [table, steps] of this.allSteps(now)) {
         if (mustWait(table, failed)) continue;
@@ -96,13 +99,23 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     }
   }
 
+  /**
+   * The earlier one of the times of the process and of the database. A clock that is ahead would delete what other
+   * processes still need, such as the revocations of tokens that have not expired.
+   */
+  private async now(): Promise<Date> {
+    const [row] = await this.database.select(FIND_TIME, []);
+    const aheadMs = row ? aheadOfDatabaseMs(timeOf(row.now)) : 0;
+    return new Date(this.clock.now() - Math.max(aheadMs, 0));
+  }
+
   /** The links and families are before the revocations that have ended them, and customers before their browsers. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
     yield ['browser_customer', this.browsers.endRevokedInSteps(ROWS_PER_DELETE, now)];
     yield ['refresh_family', this.families.deleteInSteps(now)];
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
-    yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE)];
-    yield ['browser', this.browsers.deleteIdleInSteps(ROWS_PER_DELETE)];
+    yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['browser', this.browsers.deleteIdleInSteps(ROWS_PER_DELETE, now)];
   }
 
   private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {

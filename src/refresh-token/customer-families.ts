@@ -23,12 +23,12 @@ import { placeholdersFor, portionsOf, valueList } from '../platform/database/val
 import { claimsOfFamily, FAMILY_COLUMNS, type StoredFamily } from './family-statements.js';
 import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 
-/** Whether a family has not ended by its own row or by the generation of its customer. */
-const IS_USABLE = `ended_at IS NULL AND expires_at > ?
+/** Whether a family has not ended by its own row or by the generation of its customer. It may have expired. */
+const HAS_NOT_ENDED = `ended_at IS NULL
   AND ${isOfCurrentGeneration('refresh_family.customer_id', 'refresh_family.generation')}`;
 
 /** Also whether its client or agent has ended, or the family or one of its ancestors is revoked. */
-const IS_LIVE = `${IS_USABLE}
+const IS_LIVE = `${HAS_NOT_ENDED} AND expires_at > ?
   AND NOT ${clientEndedSince('refresh_family.client_id', 'refresh_family.begun_at')}
   AND NOT ${agentEndedSince('refresh_family.agent_id', 'refresh_family.agent_generation')}
   AND NOT ${revokedAmong('refresh_family own', 'own.id', 'own.id = refresh_family.id')}
@@ -122,13 +122,14 @@ export class CustomerFamilies implements CustomerTables {
     for await (const _ of this.deleteFound(findSome, list));
   }
 
+  /** The purge has deleted the families that have expired, by its own time. */
   async mustRetain(customerIds: string[]): Promise<string[]> {
     const list = valueList(customerIds);
-    const find = selectStatement<(string | Date)[], { customer_id: string }>(
+    const find = selectStatement<string[], { customer_id: string }>(
       `SELECT DISTINCT customer_id FROM refresh_family
-        WHERE customer_id IN (${placeholdersFor(list)}) AND ${IS_USABLE}`,
+        WHERE customer_id IN (${placeholdersFor(list)}) AND ${HAS_NOT_ENDED}`,
     );
-    const rows = await this.database.select(find, [...list, new Date(this.clock.now())]);
+    const rows = await this.database.select(find, list);
     return rows.map(({ customer_id }) => customer_id);
   }
 

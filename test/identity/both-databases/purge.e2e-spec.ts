@@ -215,7 +215,7 @@ describe('the purge of idle browsers', () => {
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
     };
-    const steps = service.application.get(BrowserPurge).deleteIdleInSteps(50);
+    const steps = service.application.get(BrowserPurge).deleteIdleInSteps(50, new Date(service.clock.now()));
     await steps.next();
     atNextTransaction(service, moment, visit);
     for await (const _step of steps);
