@@ -38,6 +38,7 @@ const NOT_DURABLE = [
  * @property {boolean} [durable] write to disk at each commit, as in production
  * @property {string} [bufferPool] size of InnoDB's buffer pool
  * @property {string[]} [extra] further options of mariadbd
+ * @property {NodeJS.ProcessEnv} [environment] further environment variables of mariadbd
  */
 
 /** @typedef {{ host: string, port: number, user: string, password: string }} Account */
@@ -84,7 +85,7 @@ async function launch(mariadbd, settings) {
     {
       detached: true, // so that Ctrl-C does not hit it
       stdio: ['pipe', log, log],
-      env: { ...process.env, NODE_OPTIONS: '' },
+      env: { ...process.env, NODE_OPTIONS: '', ...settings.environment },
     },
   );
   supervisor.unref();

@@ -176,8 +176,8 @@ export class OneTimeCodes {
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
     const { consumed_by: jti, consumed_for, consumed_network } = row;
     if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
-    if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
-      throw OAuthError.invalidGrant('code: duplicate use');
+    const isDuplicate = consumed_for >= 0 && consumed_for <= DUPLICATE_WINDOW_MS;
+    if (isDuplicate && isSameNetwork(consumed_network, network)) throw OAuthError.invalidGrant('code: duplicate use');
     if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocationLimit.admits());
     else await this.denylist.revokeFamily(jti, 'agent-api');
     this.record(row, 'replayed', jti);
@@ -197,7 +197,9 @@ export class OneTimeCodes {
 
   private async find(hash: string): Promise<CodeRow | undefined> {
     const [row] = await this.database.select(FIND_CODE, [hash]);
-    return row;
+    if (!row || (row.consumed_for ?? 0) >= 0) return row;
+    // The SELECT began before the redemption, or the clock of the database was set back. Another SELECT decides.
+    return (await this.database.select(FIND_CODE, [hash]))[0];
   }
 
   /** @param jti of the token that the code gave. Audit events do not contain the hash of the code. */

@@ -83,7 +83,7 @@ export const FIND_FAMILY = selectStatement<[familyHash: string], FamilyRow>({
 
 /**
  * One of several parallel uses of the current token matches the row. The clock of the database decides when an hour is
- * over. If it is set back, the count goes on. `rotations` comes before `counted_since`, because MySQL assigns from left
+ * over. If it is set back by more than an hour, the count begins again. `rotations` comes before `counted_since`, because MySQL assigns from left
  * to right.
  */
 export const ROTATE = writeStatement<
@@ -98,7 +98,7 @@ export const ROTATE = writeStatement<
     now: Date,
   ]
 >(({ now, millisecondsSince }) => {
-  const isNextHour = `${millisecondsSince('counted_since')} >= ${HOUR_MS}`;
+  const isNextHour = `(${millisecondsSince('counted_since')} NOT BETWEEN ${-HOUR_MS} AND ${HOUR_MS - 1})`;
   return `UPDATE refresh_family
     SET current_hash = ?, previous_hash = ?, successor_nonce = ?, rotated_network = ?, rotated_at = ${now},
       rotations = CASE WHEN ${isNextHour} THEN 1 ELSE rotations + 1 END,

@@ -201,9 +201,10 @@ export class RefreshTokens {
   /** A client without a secret proves nothing but the token, so a late retry must come from the network of the first. */
   private isRetry(row: FamilyRow, used: string, { isAuthenticated }: RefreshingClient): boolean {
     if (row.previous_hash !== used) return false;
-    if (row.rotated_for <= RETRY_FROM_ANY_NETWORK_MS) return true;
+    const rotatedForMs = Math.abs(row.rotated_for); // the clock of the database may have been set back
+    if (rotatedForMs <= RETRY_FROM_ANY_NETWORK_MS) return true;
     const isSameCaller = isAuthenticated || isSameNetwork(row.rotated_network, this.networks.current(row.id));
-    return row.rotated_for <= RETRY_MS && isSameCaller;
+    return rotatedForMs <= RETRY_MS && isSameCaller;
   }
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
