@@ -77,7 +77,7 @@ export class Identities {
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const row = newCustomerRow(entityId, { organizationId, groupId }, 'agent', now);
-    await this.database.insert(INSERT_CUSTOMER, row);
+    await this.database.insertIdempotent(INSERT_CUSTOMER, row);
     this.newCustomers.auditCreated('agent', entityId, organizationId);
     return { entityId, organizationId, groupId, generation: 0 };
   }
@@ -161,19 +161,16 @@ export class Identities {
     return (await writeIn(manager, NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
   }
 
-  /** Whether the day of a token is not noted yet. @param tokenDay the value of `TOKEN_DAY` @internal */
-  mustNoteToken(tokenDay: number | null): boolean {
-    return tokenDay !== null && tokenDay < this.today();
-  }
-
   /**
    * Notes the day on which a browser's customer gets a token without a link, such as a refreshed one, so that the purge
    * does not delete the customer (protocol §5.9). This costs at most one write per customer and day.
    *
+   * @param tokenDay the value of `TOKEN_DAY`
    * @returns false if the customer was erased or purged in the meantime, so that it gets no token
+   * @internal
    */
-  private async noteToken(entityId: string, tokenDay: number | null): Promise<boolean> {
-    if (!this.mustNoteToken(tokenDay)) return true;
+  async noteToken(entityId: string, tokenDay: number | null): Promise<boolean> {
+    if (tokenDay === null || tokenDay >= this.today()) return true;
     return (await this.database.executeIdempotent(NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
   }
 
@@ -199,8 +196,8 @@ export class Identities {
   ): Promise<CustomerOfBrowser | undefined> {
     if (!customer || customer.seenDay >= this.today()) return customer;
     const { entityId } = customer;
-    const noted = await this.database.execute(NOTE_VISIT, [this.today(), browserId, entityId, organizationId]);
-    return noted > 0 ? customer : undefined;
+    const visit: [number, string, string, string] = [this.today(), browserId, entityId, organizationId];
+    return (await this.database.executeIdempotent(NOTE_VISIT, visit)) > 0 ? customer : undefined;
   }
 
   private async createWithBrowser({ organizationId, groupId }: IdentityScope): Promise<Customer & BrowserCredentials> {

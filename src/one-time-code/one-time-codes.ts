@@ -94,7 +94,7 @@ export class OneTimeCodes {
     const origin: StoredOrigin = { jti: content.bearer.jti, lineage: content.lineage, issued_at: now / 1000 };
     const expires = new Date(now + ttlSeconds * 1000);
     const about = [clientId, subject, organizationId, scope, redirectUri, codeChallenge] as const;
-    await this.database.insert(INSERT_CODE, [sha256(code), kind, ...about, JSON.stringify(origin), expires]);
+    await this.database.insertIdempotent(INSERT_CODE, [sha256(code), kind, ...about, JSON.stringify(origin), expires]);
     this.record({ kind, client_id: clientId, subject, organization_id: organizationId }, 'issued');
     return code;
   }
@@ -151,14 +151,16 @@ export class OneTimeCodes {
     const { attempt } = code;
     const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt, ...parameters] as const;
     const isTransfer = row.kind === 'transfer';
-    if (!steps.store && !(isTransfer && this.identities.mustNoteToken(row.token_day)))
+    const { store } = steps;
+    if (!store) {
+      if (isTransfer && !(await this.identities.noteToken(row.subject, row.token_day))) throw customerErased();
       return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
+    }
     const redeemed = this.database.transaction(async (manager) => {
       // the first statement: an erasure, an end of sessions or a purge comes before it, or waits
-      if (isTransfer && !(await this.identities.noteTokenIn(manager, row.subject)))
-        throw OAuthError.invalidGrant('code: its customer was erased');
+      if (isTransfer && !(await this.identities.noteTokenIn(manager, row.subject))) throw customerErased();
       if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
-      await steps.store?.(manager, code);
+      await store(manager, code);
       return true;
     });
     return redeemed.catch(async (error) => {
@@ -220,3 +222,5 @@ export class OneTimeCodes {
     });
   }
 }
+
+const customerErased = () => OAuthError.invalidGrant('code: its customer was erased');

@@ -6,6 +6,7 @@ import type { MetricsRegistry } from '../metrics.js';
 import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
+  isDuplicate,
   isUnavailable,
   remainingMs,
   TABLE_TIMEOUT_MS,
@@ -80,6 +81,29 @@ export class Database {
   ): Promise<void> {
     this.assertOutsideOfTransaction();
     await this.send(statement, () => this.client.write(statement, parameters));
+  }
+
+  /**
+   * Like `insert`, for a row whose key was generated for this call. The row is sent once more if the database was
+   * unavailable or its response was lost. If the key exists then, the first attempt has inserted the row.
+   *
+   * @throws ServiceUnavailableException if the second attempt fails too; the row may have been inserted
+   * @internal
+   */
+  async insertIdempotent<Parameters extends SqlValue[]>(
+    statement: InsertStatement<Parameters>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<void> {
+    let isRepeated = false;
+    await IDEMPOTENT_WRITE.run(
+      () =>
+        this.insert(statement, parameters).catch((error) => {
+          if (!isRepeated || !isDuplicate(error)) throw error;
+        }),
+      () => {
+        isRepeated = true;
+      },
+    );
   }
 
   /**
