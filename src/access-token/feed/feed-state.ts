@@ -131,11 +131,14 @@ export interface StoredFeedState
   history: number | null;
   /** 1 if committed revocations wait for their positions. */
   is_waiting: number;
+  /** The time of the database. */
+  read_at: Date | string;
 }
 
 export const FIND_STATE = selectStatement<[], StoredFeedState>({
   columns: [
     ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
+    ({ now }) => `${now} AS read_at`,
     `${HISTORY} AS history`,
     `${sqlFlag('EXISTS (SELECT 1 FROM revocation WHERE published_until IS NULL)')} AS is_waiting`,
   ],

@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
@@ -56,7 +55,6 @@ export class RevocationPages {
   constructor(
     private readonly database: Database,
     private readonly publisher: RevocationPublisher,
-    private readonly clock: Clock,
   ) {}
 
   /** @param after the end of the page before; `undefined` for everything in force */
@@ -71,7 +69,7 @@ export class RevocationPages {
 
   /** @throws OAuthError `temporarily_unavailable` before the first read of the state */
   private async readFromDatabase(after: FeedPosition | undefined): Promise<RevocationPage> {
-    const now = this.clock.now();
+    const now = this.publisher.databaseTime;
     const { isBehind } = this.publisher;
     const { highest } = this.publisher.state;
     if (!highest) throw OAuthError.unavailable(new Error('the state of the revocation feed was not read yet'));

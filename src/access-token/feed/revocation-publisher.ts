@@ -7,9 +7,10 @@ import {
   ServiceUnavailableException,
 } from '@nestjs/common';
 import type { Counter } from 'prom-client';
-import { Clock } from '../../platform/clock.js';
+import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { DatabaseStart } from '../../platform/database/database-start.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
 import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
@@ -55,6 +56,8 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly id = randomUUID();
   /** When the process last read the state of the feed, by `performance.now()`. */
   private readAt = performance.now();
+  /** As `aheadOfDatabaseMs` at the last read of the state. */
+  private aheadMs = 0;
   private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -101,6 +104,14 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
   get isBehind(): boolean {
     return this.state.hasBacklog || this.state.isLower || this.lagMs > MAX_LAG_MS;
+  }
+
+  /**
+   * Milliseconds since 1970, by the clock of the database. A process whose clock is ahead would leave out entries that
+   * are in force, and one whose clock is behind would publish them for too short a time.
+   */
+  get databaseTime(): number {
+    return this.clock.now() - this.aheadMs;
   }
 
   private get lagMs(): number {
@@ -159,6 +170,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const [stored] = await this.database.select(FIND_STATE, []);
     if (!stored) throw new Error('the row of revocation_feed is missing');
     const { history, position, has_backlog } = stored;
+    this.aheadMs = aheadOfDatabaseMs(timeOf(stored.read_at));
     if (history === null) return void (await this.history.create());
     this.state.compare({ history, position });
     if (!this.state.isLower) {
@@ -191,7 +203,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** @returns the position; `undefined` if another process has published since this process read the `highest` one */
   private async writePosition(highest: number, rows: WaitingRow[], hasMore: boolean): Promise<number | undefined> {
     const { customer, other } = await this.recorded.entrySeconds();
-    const now = this.clock.now();
+    const now = this.databaseTime;
     const until = (seconds: number) => new Date(now + seconds * 1000);
     const position = Math.max(highest + 1, now);
     const times = [until(customer), until(customer), until(other), until(other)];
