@@ -62,3 +62,38 @@ describe('the portions of a registry file', () => {
     await worker.terminate();
   });
 });
+
+const BRACKET_COUNT = 300_000;
+const indented = (levels: number) => Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
+
+describe('a text for which the parser would need much memory or time', () => {
+  it.each([
+    ['brackets', '['.repeat(BRACKET_COUNT), /line 1: nested deeper/],
+    ['brackets in a list', `clients:\n  - ${'['.repeat(BRACKET_COUNT)}`, /line 2: nested deeper/],
+    ['closed brackets', `clients: ${'['.repeat(BRACKET_COUNT)}${']'.repeat(BRACKET_COUNT)}`, /line 1: nested deeper/],
+    ['braces', '{'.repeat(BRACKET_COUNT), /nested deeper/],
+    ['braces with keys', `clients: ${'{a: '.repeat(BRACKET_COUNT)}`, /nested deeper/],
+    ['nested JSON', '{"clients":'.repeat(BRACKET_COUNT), /nested deeper/],
+    ['lists on one line', `clients:\n  ${'- '.repeat(BRACKET_COUNT)}`, /line 2: nested deeper/],
+    ['explicit keys', '? '.repeat(BRACKET_COUNT), /nested deeper/],
+    ['keys on one line', `clients: ${'a: '.repeat(BRACKET_COUNT)}`, /nested deeper/],
+    ['deep indentation', indented(3_000), /line 64: nested deeper/],
+    ['tags', `clients: ${'!!a '.repeat(BRACKET_COUNT)}`, /line 1: too many tags/],
+    ['anchors', `clients: ${'&a '.repeat(BRACKET_COUNT)}`, /too many tags/],
+    ['tags and comments', 'clients:\n'.padEnd(12 * BRACKET_COUNT, '  !!a # b\n'), /too many tags/],
+    ['directives', '%a b\n'.repeat(BRACKET_COUNT), /line 9: too many tags/],
+    ['many documents', '---\n'.repeat(BRACKET_COUNT), /line 2: MULTIPLE_DOCS/],
+    ['a long key', `${'k'.repeat(BRACKET_COUNT)}: 1`, /KEY_OVER_1024_CHARS/],
+    ['an anchor that contains itself', 'clients: &a [*a]', /an alias has no anchor, or expands/],
+  ])('is rejected: %s', (_, text, violation) => {
+    expect(() => parseInPortions(text)).toThrow(violation);
+  });
+
+  it.each([
+    ['comments and empty lines', '# a\n\n'.repeat(BRACKET_COUNT / 10)],
+    ['values with brackets', `clients:\n${"  - { name: '[[[[' }\n".repeat(2_000)}`],
+    ['some levels', `clients: ${'['.repeat(50)}${']'.repeat(50)}`],
+  ])('is accepted if it has only: %s', (_, text) => {
+    expect(() => parseInPortions(text)).not.toThrow();
+  });
+});

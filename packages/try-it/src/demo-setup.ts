@@ -34,7 +34,8 @@ export class DemoSetup {
   private entries(): DemoEntries | undefined {
     const { REGISTRY_FILE } = this.configuration;
     try {
-      const { clients, agents } = parse(readFileSync(REGISTRY_FILE as string, 'utf8'));
+      // the errors of a long line quote it, which would take memory without end
+      const { clients, agents } = parse(readFileSync(REGISTRY_FILE as string, 'utf8'), { prettyErrors: false });
       return Array.isArray(clients) && Array.isArray(agents) ? ({ clients, agents } as DemoEntries) : undefined;
     } catch {
       return undefined;

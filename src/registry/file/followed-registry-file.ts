@@ -38,8 +38,6 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
       return latest;
     };
     const change = async (changed: RegistrySource) => {
-      // a full disk may leave an empty file, which would release all entries from the file
-      if (changed.text.trim() === '') throw new Error('the file is empty');
       // An operator who changes the text under a running process wants it applied, even if it is superseded. A change of
       // the secret files alone does not show that the operator wants this text.
       const isApplied = await this.apply(changed, !changed.bytes.equals(used.bytes));
