@@ -3,6 +3,7 @@ import type { Extension } from './extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
+import { makeNewFilesPrivate } from './platform/files/private-files.js';
 import { serviceLog } from './platform/logging/log.js';
 
 const STOP_TIMEOUT_MS = 9_500;
@@ -17,6 +18,7 @@ const STARTUP_GC_DELAY_MS = 500;
  * the exit code is 1.
  */
 export async function runService(extension: Extension = {}): Promise<Service> {
+  makeNewFilesPrivate();
   try {
     return await run(loadConfiguration(), extension);
   } catch (error) {

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  fchmodSync,
   fchownSync,
   fsyncSync,
   openSync,
@@ -69,6 +70,7 @@ export class KeyFile {
     try {
       const { mode, uid, gid } = statSync(this.path);
       const file = openSync(path, 'wx', mode & 0o777);
+      fchmodSync(file, mode & 0o777); // the umask may have removed the access of the group
       preserveOwner(file, uid, gid);
       return { path, file };
     } catch (error) {

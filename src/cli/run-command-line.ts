@@ -1,4 +1,5 @@
 import type { Extension } from '../extension.js';
+import { makeNewFilesPrivate } from '../platform/files/private-files.js';
 import { type CommandContext, processContext, UsageError } from './command-context.js';
 
 type Command = (parameters: string[], context: CommandContext) => Promise<number>;
@@ -47,6 +48,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
  * success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol §9.3).
  */
 export async function runCommandLine(extension: Extension = {}): Promise<void> {
+  makeNewFilesPrivate();
   const [name = '', ...parameters] = process.argv.slice(2);
   if (name === 'help' || process.argv.some((argument) => HELP_OPTIONS.has(argument))) process.stdout.write(USAGE);
   else process.exitCode = await run(name, parameters, extension);

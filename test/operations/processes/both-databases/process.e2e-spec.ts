@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { readKeySet } from '../../../../src/access-token/key-set.js';
@@ -16,7 +16,7 @@ import {
   startServiceProcess,
   TestProcess,
 } from '../../../support/processes.js';
-import { temporaryFolder } from '../../../support/project-files.js';
+import { PROJECT, temporaryFolder } from '../../../support/project-files.js';
 import { RawConnection } from '../../../support/raw-http.js';
 import { startTcpProxy } from '../../../support/tcp-proxy.js';
 import { ACME_SITE, testRegistry, writeRegistry } from '../../../support/test-registry.js';
@@ -108,6 +108,66 @@ describe.skipIf(onMariadb)('a start whose SQLite database was lost', () => {
     const first = await startServiceProcess({ DATA_DIR: newFolder() });
     expect(await first.terminate()).toBe(0);
     expect(first.process.stdout + first.process.stderr).not.toContain(warning);
+  });
+});
+
+describe.skipIf(onMariadb)('files and folders that a process creates', () => {
+  /** The modes of a folder and of everything in it. */
+  const modesIn = (folder: string) => {
+    const paths = [
+      folder,
+      ...readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+    ];
+    return Object.fromEntries(paths.map((path) => [relative(folder, path), (statSync(path).mode & 0o777).toString(8)]));
+  };
+  const withUmask = (umask: string, parameters: string[], environment: Record<string, string>) =>
+    TestProcess.spawn(
+      'sh',
+      ['-c', `umask ${umask}; exec "$0" "$@"`, process.execPath, ...parameters],
+      { PATH: process.env.PATH, ...PORTS, ...environment },
+      newFolder(),
+    );
+  const CLI = join(PROJECT, 'dist/cli.js');
+
+  it.each(['000', '022', '277'])('are for its user only, also with the umask %s', async (umask) => {
+    const folder = newFolder();
+    const DATA_DIR = join(folder, 'new/var');
+    const service = withUmask(umask, [START], { DATA_DIR });
+    await service.says(/port \d+ for callers/);
+    expect(modesIn(join(folder, 'new'))).toEqual({
+      ...{ '': '700', var: '700', 'var/service.sqlite': '600', 'var/service.sqlite-wal': '600' },
+      ...{ 'var/service.sqlite-shm': '600', 'var/signing-keys.json': '600', 'var/demo-registry.yaml': '600' },
+    });
+    const backup = join(folder, 'backup.sqlite');
+    expect(await withUmask(umask, [CLI, 'backup', backup], { DATA_DIR }).ended).toMatchObject({ code: 0 });
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    service.signal('SIGKILL');
+    await service.ended;
+  });
+
+  it('are for its user only if a command creates the database, and a folder that exists keeps its mode', async () => {
+    const folder = newFolder();
+    for (const [name, mode] of [
+      ['new', '700'],
+      ['existing', '755'],
+    ] as const) {
+      const DATA_DIR = join(folder, name);
+      if (name === 'existing') {
+        mkdirSync(DATA_DIR);
+        chmodSync(DATA_DIR, 0o755);
+      }
+      expect(await withUmask('000', [CLI, 'migrate'], { DATA_DIR }).ended).toMatchObject({ code: 0 });
+      expect(modesIn(DATA_DIR)).toMatchObject({ '': mode, 'service.sqlite': '600' });
+    }
+  });
+
+  it('have the mode of the file that a command replaces: keys rotate', async () => {
+    const folder = newFolder();
+    const path = join(folder, 'keys.json');
+    writeFileSync(path, (await runCli(['keys', 'generate'])).stdout);
+    chmodSync(path, 0o640);
+    expect(await withUmask('077', [CLI, 'keys', 'rotate', path], {}).ended).toMatchObject({ code: 0 });
+    expect(modesIn(folder)).toEqual({ '': '700', 'keys.json': '640' });
   });
 });
 
