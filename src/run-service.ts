@@ -2,7 +2,7 @@ import { type Service, startService } from './bootstrap.js';
 import type { Extension } from './extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
-import { loadConfiguration } from './platform/configuration/load-configuration.js';
+import { loadServiceConfiguration } from './platform/configuration/load-configuration.js';
 import { makeNewFilesPrivate } from './platform/files/private-files.js';
 import { serviceLog } from './platform/logging/log.js';
 
@@ -20,7 +20,7 @@ const STARTUP_GC_DELAY_MS = 500;
 export async function runService(extension: Extension = {}): Promise<Service> {
   makeNewFilesPrivate();
   try {
-    return await run(loadConfiguration(), extension);
+    return await run(await loadServiceConfiguration(), extension);
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(1);
@@ -37,6 +37,7 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush?.());
+  for (const warning of configuration.warnings) log.logger.warn(warning);
   if (isDatabaseLost(configuration)) log.logger.warn(lostDatabaseMessage(configuration));
   service = await startService({
     ...extension,

@@ -23,6 +23,7 @@ export async function withApplication<Result>(
   if (!createsDatabase) assertDatabaseExists(configuration);
   await assertDatabaseHasContent(configuration);
   const log = commandLog(configuration);
+  for (const warning of configuration.warnings) log.logger.warn(warning);
   const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
   const logger = serviceLogger(log.logger);
   const application = await NestFactory.createApplicationContext(module, { abortOnError: false, logger });

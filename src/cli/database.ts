@@ -51,7 +51,9 @@ export async function migrateCommand(parameters: string[], context: CommandConte
     throw new UsageError('migrate: expected no parameters or --check');
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   if (isCheck) assertDatabaseExists(configuration);
-  Logger.overrideLogger(serviceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
+  const { logger } = commandLog(configuration);
+  Logger.overrideLogger(serviceLogger(logger)); // NestJS's own logger writes to stdout
+  for (const warning of configuration.warnings) logger.warn(warning);
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, context.extension.migrations),
     isCheck ? 0 : DATABASE_WAIT_MS,

@@ -152,7 +152,7 @@ describe('protocol §5.2: the identity cookies', () => {
 
   it.each([
     ['the host of AUTH_URL, without its port', { AUTH_URL: 'https://login.acme.example:8443' }, ['login.acme.example']],
-    ['COOKIE_DOMAIN', { COOKIE_DOMAIN: 'acme.example' }, ['acme.example']],
+    ['COOKIE_DOMAIN', { AUTH_URL: 'https://login.acme.example', COOKIE_DOMAIN: 'acme.example' }, ['acme.example']],
     ['no Domain for COOKIE_DOMAIN=host-only', { COOKIE_DOMAIN: 'host-only' }, []],
   ])('are set for %s', async (_, environment, domains) => {
     const other = await serviceOfTest({ environment });

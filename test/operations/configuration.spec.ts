@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { parseAdminTokens } from '../../src/platform/configuration/admin-tokens.js';
 import { withoutCredentials } from '../../src/platform/configuration/database-url.js';
@@ -8,8 +9,11 @@ import {
   ConfigurationError,
   DATABASE_VARIABLES,
   loadConfiguration,
+  loadServiceConfiguration,
 } from '../../src/platform/configuration/load-configuration.js';
 import { temporaryFolder } from '../support/project-files.js';
+
+// cspell:ignore AUTHURL DOMIAN TRUSTPROXY FLIE eexample scops
 
 const folder = temporaryFolder('configuration');
 
@@ -60,7 +64,12 @@ describe('protocol §9.4: configuration', () => {
     [{ PORT: '80' }, { AUTH_URL: 'http://localhost' }],
     [{ AUTH_URL: 'https://auth.example' }, { COOKIE_DOMAIN: 'auth.example' }],
     [{ AUTH_URL: 'https://auth.example:8443' }, { COOKIE_DOMAIN: 'auth.example' }],
-    [{ AUTH_URL: 'https://auth.example', COOKIE_DOMAIN: 'example' }, { COOKIE_DOMAIN: 'example' }],
+    [{ AUTH_URL: 'https://auth.shop.example', COOKIE_DOMAIN: 'shop.example' }, { COOKIE_DOMAIN: 'shop.example' }],
+    [{ NODE_ENV: ' production\n', AUTH_URL: 'https://auth.example' }, { NODE_ENV: 'production' }],
+    [{ NODE_ENV: 'test' }, { NODE_ENV: 'test' }],
+    [{ COOKIE_PARTITIONED: ' false' }, { COOKIE_PARTITIONED: false }],
+    [{ LOG_LEVEL: 'warn ' }, { LOG_LEVEL: 'warn' }],
+    [{ DATA_DIR: '/data ' }, { DATABASE_URL: 'sqlite:/data/service.sqlite' }],
     [{ DATA_DIR: '/data' }, { DATABASE_URL: 'sqlite:/data/service.sqlite' }],
     [
       { DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json' },
@@ -93,14 +102,29 @@ describe('protocol §9.4: configuration', () => {
       'redis://host:99999',
       'redis://',
       'http://host:6379',
+      'redis://user:1#MARKED@host',
+      'redis://user:1?MARKED@host',
+      'redis://user:1/2@MARKED',
+      'redis://user:MARKED@word@host:6379',
+      'redis://host:6379?MARKED',
+      'redis://host:0',
     ],
-    TRUST_PROXY: ['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1'],
-    DATABASE_URL: ['postgres://MARKED@db.example/service', 'MARKED', 'sqlite:', 'sqlite'],
-    PORT: ['MARKED', '-1', '65536', '3000.5'],
-    MANAGEMENT_PORT: ['MARKED', '3000'],
-    ADMIN_PORT: ['65536', '3000', '3001'],
-    METRICS_PORT: ['3000', '3001'],
-    DB_POOL_SIZE: ['0', 'MARKED'],
+    NODE_ENV: ['prod', 'PRODUCTION', 'staging', 'MARKED', 'production,test'],
+    HOST: ['http://MARKED', '127.0.0.1:3000', '127.0.0.1,::1', '999.1.1.1', '*', '[::1]'],
+    TRUST_PROXY: [
+      ...['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1', '00'],
+      ...['0.0.0.0/0', '::/0', '10.0.0.0/8, 0.0.0.0/0', '10.0.0.1,10.0.0.1'],
+    ],
+    DATABASE_URL: [
+      ...['postgres://MARKED@db.example/service', 'MARKED', 'sqlite:', 'sqlite', 'sqlite::memory:'],
+      ...['sqlite://MARKED/service.sqlite', 'sqlite:MARKED?mode=ro', 'sqlite:MARKED#x'],
+      ...['sqlite:file:MARKED', 'sqlite:http://MARKED', 'sqlite:libsql://MARKED'],
+    ],
+    PORT: ['MARKED', '-1', '65536', '3000.5', '0x50', '8e3', '3000,3001'],
+    MANAGEMENT_PORT: ['MARKED', '3000', '1e3'],
+    ADMIN_PORT: ['65536', '3000', '3001', '1e3'],
+    METRICS_PORT: ['3000', '3001', '1e3'],
+    DB_POOL_SIZE: ['0', '1', '1001', 'MARKED', '1e2', '0x10', '+10', '10.0'],
     AUTH_URL: [
       'MARKED',
       'auth.example',
@@ -111,13 +135,25 @@ describe('protocol §9.4: configuration', () => {
       'https://user:MARKED@auth.example',
       'https://AUTH.example',
       'https://auth.example:443',
+      'https://auth.example:0',
+      'https://auth.example.',
+      'https://auth..example',
+      'https://*.example',
+      'https://-auth.example',
     ],
     MIGRATE_ON_START: ['yes', '1'],
     TRY_IT: ['yes', '1'],
     TOKEN_REGION: ['with space', 'colon:', 'x'.repeat(17)],
-    CUSTOMER_TOKEN_TTL: ['0', '-1', '1.5', 'MARKED', '99999999'],
-    COOKIE_PREFIX: ['with space', 'semi;colon'],
-    COOKIE_DOMAIN: ['auth.example; HttpOnly', 'auth.example/path'],
+    CUSTOMER_TOKEN_TTL: ['0', '-1', '1.5', 'MARKED', '99999999', '8h', '28,800', '1e3'],
+    SESSION_SECRET: ['MARKED', `${'s'.repeat(32)},${'s'.repeat(32)}`],
+    RATE_LIMIT: ['OFF', 'tokens=1/60,tokens=2/60', 'identities=0/60', 'MARKED'],
+    OTEL_EXPORTER_OTLP_ENDPOINT: [
+      ...['collector:4318', 'grpc://collector:4317', 'http://user:MARKED@collector:4318', 'http://collector:0'],
+      ...['http://collector:4318?MARKED', 'http://collector:4318#MARKED', 'http://collector:4318/v1/traces'],
+      'http://one:4318,http://two:4318',
+    ],
+    COOKIE_PREFIX: ['with space', 'semi;colon', '__Host-', '__host-x', '__HOST-', '__Host-Http-', '__HostHttp-'],
+    COOKIE_DOMAIN: ['localhost; HttpOnly', 'localhost/path', 'other.example', '.localhost', 'LOCALHOST', 'Host-Only'],
     COOKIE_PARTITIONED: ['MARKED'],
     LOG_LEVEL: ['MARKED'],
   };
@@ -127,6 +163,105 @@ describe('protocol §9.4: configuration', () => {
       expect(violations, value).not.toEqual([]);
       for (const violation of violations) expect(violation).toMatch(new RegExp(`^${name}: must .{5}`));
     }
+  });
+
+  it.each([
+    'NODE_ENV',
+    ...['DATABASE_URL', 'DATA_DIR', 'PORT', 'AUTH_URL', 'TOKEN_REGION', 'ADMIN_TOKENS', 'TRUST_PROXY', 'COOKIE_DOMAIN'],
+  ])('rejects white space as the value of %s', (name) => {
+    expect(violationsOf({ [name]: ' \t' })).toContain(`${name}: is only white space`);
+  });
+
+  it.each([
+    ['https://auth.shop.example', ['auth.shop.example', 'shop.example', 'host-only']],
+    ['https://a.b.shop.co.uk', ['b.shop.co.uk', 'shop.co.uk']],
+    ['https://auth.acme.corp', ['acme.corp']],
+    ['https://acme.github.io', ['acme.github.io']],
+    ['https://intranet', ['intranet']],
+    ['http://127.0.0.1:3000', ['127.0.0.1']],
+    ['http://[::1]:3000', ['[::1]']],
+  ])('accepts the host of AUTH_URL and its parents as COOKIE_DOMAIN: %s', (AUTH_URL, domains) => {
+    for (const COOKIE_DOMAIN of domains)
+      expect(loadConfiguration({ AUTH_URL, COOKIE_DOMAIN })).toMatchObject({ COOKIE_DOMAIN });
+  });
+
+  it.each([
+    ['https://auth.shop.example', ['other.example', 'hop.example', 'a.auth.shop.example', 'example']],
+    [
+      'https://auth.shop.example',
+      ['.shop.example', 'shop.example.', 'Shop.example', 'shop.example:443', '*.shop.example'],
+    ],
+    ['https://auth.shop.example', ['https://shop.example', 'shop.example,auth.shop.example', 'none', '.']],
+    ['https://auth.shop.co.uk', ['co.uk', 'uk']],
+    ['https://acme.github.io', ['github.io', 'io']],
+    ['https://auth.company', ['company']],
+    ['http://shop.localhost:3000', ['localhost']],
+    ['http://127.0.0.1:3000', ['0.0.1', '1', 'localhost']],
+    ['http://[::1]:3000', ['::1', ':1]', '1]']],
+  ])(
+    'rejects other hosts and public suffixes as COOKIE_DOMAIN, with which browsers drop the cookies: %s',
+    (AUTH_URL, domains) => {
+      for (const COOKIE_DOMAIN of domains)
+        expect(violationsOf({ AUTH_URL, COOKIE_DOMAIN }), COOKIE_DOMAIN).toEqual([
+          'COOKIE_DOMAIN: must be host-only, the host of AUTH_URL, or a parent domain of it that is no public suffix',
+        ]);
+    },
+  );
+
+  it.each(['__Secure-', '__secure-x', '__Http-'])('accepts COOKIE_PREFIX=%s only with https', (COOKIE_PREFIX) => {
+    expect(violationsOf({ AUTH_URL: 'https://auth.example', COOKIE_PREFIX })).toEqual([]);
+    for (const AUTH_URL of ['http://auth.example', 'http://localhost:3000'])
+      expect(violationsOf({ AUTH_URL, COOKIE_PREFIX })).toEqual([
+        'COOKIE_PREFIX: must not be __Secure- or __Http- unless AUTH_URL is https',
+      ]);
+  });
+
+  it.each(['0', ' 0', '00'])(
+    'requires AUTH_URL with PORT=%j, unless the process has chosen a port before',
+    async (PORT) => {
+      expect(violationsOf({ PORT })).toEqual([expect.stringMatching(/^AUTH_URL: required with PORT=0/)]);
+      const AUTH_URL = 'https://auth.example';
+      expect(loadConfiguration({ PORT, AUTH_URL })).toMatchObject({ PORT: 0, AUTH_URL });
+      expect(await loadServiceConfiguration({ PORT, AUTH_URL })).toMatchObject({ PORT: 0, AUTH_URL });
+    },
+  );
+
+  it('chooses a free port for PORT=0 without AUTH_URL, because the issuer contains it', async () => {
+    const { PORT, AUTH_URL } = await loadServiceConfiguration({ PORT: '0 ' });
+    expect(PORT).toBeGreaterThan(0);
+    expect(AUTH_URL).toBe(`http://localhost:${PORT}`);
+  });
+
+  it('rejects an empty file of a variable, except for the tokens of operators, whose files are followed', () => {
+    for (const name of ['DATABASE_URL', 'AUTH_URL', 'TOKEN_REGION', 'SESSION_SECRET'])
+      expect(violationsOf({ [`${name}_FILE`]: fileOf('empty', ' \n') })).toEqual([`${name}_FILE: the file is empty`]);
+    for (const name of ['ADMIN_TOKEN', 'ADMIN_TOKENS'])
+      expect(loadConfiguration({ [`${name}_FILE`]: fileOf('empty', '') }).hasAdminTokens).toBe(true);
+  });
+
+  it.each([
+    ...['AUTH_ULR', 'AUT_URL', 'AUTH__URL', 'AUTHURL', 'auth_url', 'Auth-Url', 'AUTH_URLS', 'AUTH_IRL', '_AUTH_URL'],
+    ...['COOKIE_DOMIAN', 'TRUSTPROXY', 'DATABASE_URI', 'SIGNING_KEY_FILE', 'ADMIN_TOKENS_FLIE', 'NODE_EVN', 'POR'],
+  ])('warns of %s, whose name is at most one letter away from a variable', (name) => {
+    const { warnings } = loadConfiguration({ [name]: 'MARKED' });
+    expect(warnings).toEqual([
+      expect.stringMatching(new RegExp(`^${name}: not a variable of the service; [A-Z_]+ is$`)),
+    ]);
+  });
+
+  it('warns of no variable that is known, empty or not similar', () => {
+    const other = { PATH: '/bin', HOME: '/root', HOSTNAME: 'pod', AUTH_UL_X: '1', TRUST: '1', SERVICE_PORT: '1' };
+    const known = { PORT: '3000', TOKEN_REGION_FILE: fileOf('region', 'eu'), AUTH_ULR: '' };
+    expect(loadConfiguration({ ...other, ...known }).warnings).toEqual([]);
+  });
+
+  it.each([
+    ['a refresh token that expires before the access token', { REFRESH_TOKEN_TTL: '3600' }],
+    ['a port of the admin API without a token', { ADMIN_PORT: '3002' }],
+    ['a name in ADMIN_TOKEN', { ADMIN_TOKEN: `alice:${'t'.repeat(32)}` }],
+  ])('warns of %s', (_, environment) => {
+    const [name] = Object.keys(environment);
+    expect(loadConfiguration(environment).warnings).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
   });
 
   it.each(['mysql', 'mariadb'])('rejects a malformed URL of %s', (protocol) => {
@@ -142,6 +277,35 @@ describe('protocol §9.4: configuration', () => {
       '//db.example:65536/service',
       '//user:MARKED%@db.example/service',
       '//user:%zz@db.example/service',
+      // with `URL`, each of these has another host than the operator meant, or drops a part
+      '//user:1#MARKED@db.example/service',
+      '//user:MARKED#x@db.example/service',
+      '//user:1?MARKED@db.example/service',
+      '//user:1?ssl=true@db.example/service',
+      '//user:1/MARKED@db.example/service',
+      '//user:1/MARKED@db.example',
+      '//user:1\\MARKED@db.example/service',
+      '//user:MARKED@x@db.example/service',
+      '//user:MARKED\t@db.example/service',
+      '//user:MARKED\n@db.example/service',
+      '//user:MARKED @db.example/service',
+      '//user:%ff@db.example/service',
+      '//user:100%@db.example/service',
+      '//:MARKED@db.example/service',
+      '//@db.example/service',
+      '//user:MARKED@/service',
+      '//user:MARKED@:3306/service',
+      '//user:MARKED@one,two/service',
+      '//user:MARKED@db%2eexample/service',
+      '//db.example:0/service',
+      '//db.example/service#MARKED',
+      '//db.example/service@MARKED',
+      '//db.example/%zz',
+      '//db.example/service?sslmode=MARKED',
+      '//db.example/service?ssl=true&ssl=false',
+      '//db.example/service?ssl=true#MARKED',
+      '//db.example/service?ssl=false&ssl_ca=MARKED',
+      '//db.example/service?ssl_ca=',
     ]) {
       const violations = violationsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE });
       expect({ rest, violations }).toEqual({ rest, violations: [expect.stringMatching(/^DATABASE_URL: must be /)] });
@@ -173,12 +337,53 @@ describe('protocol §9.4: configuration', () => {
     expect(of(entry, { ...entry, audience: 'b' })).toEqual(['TRUSTED_AGENT_ISSUERS: must name each issuer once']);
   });
 
-  it('rejects a missing certificate authority file', () => {
+  const SSO = {
+    ...{ issuer: 'https://sso.example', jwks_uri: 'https://sso.example/keys?p=1', audience: 'a', typ: 'at+jwt' },
+    ...{ algorithms: ['ES256'], organizations: ['o'] },
+  };
+
+  it.each([
+    { issuer: 'https://user:MARKED@sso.example' },
+    { issuer: 'https://sso.example#MARKED' },
+    { issuer: 'https://sso.example?MARKED' },
+    { jwks_uri: 'https://user:MARKED@sso.example/keys' },
+    { jwks_uri: 'https://sso.example/keys#MARKED' },
+    ...[{ audience: ' ' }, { typ: '' }, { organizations: [''] }, { organizations: ['o', 'o'] }],
+    ...[{ algorithms: ['HS256'] }, { algorithms: ['ES256', 'ES256'] }, { scopes: [] }, { scopes: ['a b'] }],
+    ...[{ organization_claim: '' }, { scope_claim: ' ' }, { scops: ['MARKED'] }, { audiences: 'MARKED' }],
+  ])('rejects an entry of TRUSTED_AGENT_ISSUERS with %j', (field) => {
+    const of = (entry: object) => violationsOf({ TRUSTED_AGENT_ISSUERS: JSON.stringify([entry]) });
+    expect(of(SSO)).toEqual([]);
+    const [name] = Object.keys(field);
+    expect(of({ ...SSO, ...field })).toEqual([
+      expect.stringMatching(new RegExp(`^TRUSTED_AGENT_ISSUERS\\[0\\]\\.${name}: `)),
+    ]);
+  });
+
+  it('rejects AUTH_URL as a trusted issuer, and issuers without TLS in production', () => {
+    const of = (entry: object, more: object) =>
+      violationsOf({ AUTH_URL: 'https://auth.example', TRUSTED_AGENT_ISSUERS: JSON.stringify([entry]), ...more });
+    expect(of({ ...SSO, issuer: 'https://auth.example' }, {})).toEqual([
+      'TRUSTED_AGENT_ISSUERS: must not name AUTH_URL',
+    ]);
+    for (const name of ['issuer', 'jwks_uri']) {
+      const entry = { ...SSO, [name]: 'http://sso.example' };
+      expect(of(entry, {})).toEqual([]);
+      expect(of(entry, { NODE_ENV: 'production' })).toEqual([
+        'TRUSTED_AGENT_ISSUERS: each issuer and jwks_uri must be https in production',
+      ]);
+    }
+  });
+
+  it('rejects a file of certificate authorities that is missing or has no certificate', () => {
     const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
     const with_ = (path: string) =>
       violationsOf({ ...environment, DATABASE_URL: `${environment.DATABASE_URL}${path}` });
     expect(with_('/MARKED.pem')).toEqual([expect.stringMatching(/^DATABASE_URL: .*ssl_ca/)]);
-    expect(with_(fileOf('ca.pem', 'x'))).toEqual([]);
+    for (const content of ['', 'MARKED', '-----BEGIN CERTIFICATE-----\nMARKED\n-----END CERTIFICATE-----\n'])
+      expect(with_(fileOf('ca.pem', content))).toEqual([expect.stringMatching(/^DATABASE_URL: .*ssl_ca/)]);
+    expect(with_(folder)).toEqual([expect.stringMatching(/^DATABASE_URL: .*ssl_ca/)]);
+    expect(with_(fileOf('ca.pem', rootCertificates[0] as string))).toEqual([]);
   });
 
   it.each(['mysql', 'mariadb'])(
@@ -263,8 +468,7 @@ describe('protocol §9.4: configuration', () => {
       expect(configuration).toMatchObject({ TOKEN_REGION: 'eu-west', DATABASE_URL: MYSQL });
     });
 
-    it('leaves the variable unset if the file is empty, and is ignored if its own value is empty', () => {
-      expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('empty', '\n') }).TOKEN_REGION).toBe('dev');
+    it('is ignored if its own value is empty', () => {
       expect(loadConfiguration({ TOKEN_REGION_FILE: '', TOKEN_REGION: 'eu' }).TOKEN_REGION).toBe('eu');
       expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('region', 'eu'), TOKEN_REGION: '' }).TOKEN_REGION).toBe(
         'eu',
@@ -299,7 +503,8 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
     `alice:${first}\nbob:${second}\n\n`,
     `alice:${first}\r\nbob:${second},`,
   ])('may be %j', (ADMIN_TOKENS) => {
-    expect(loadConfiguration({ ADMIN_TOKENS })).toMatchObject({ ADMIN_TOKENS, hasAdminTokens: true });
+    const expected = { ADMIN_TOKENS: ADMIN_TOKENS.trim(), hasAdminTokens: true };
+    expect(loadConfiguration({ ADMIN_TOKENS })).toMatchObject(expected);
   });
 
   it('may be a file with a line for each token', () => {
@@ -332,17 +537,20 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
   });
 
   it('of ADMIN_TOKEN have at least 32 characters too', () => {
-    const violation = 'ADMIN_TOKEN: must be one or more tokens of at least 32 characters, separated by commas';
+    const violation =
+      'ADMIN_TOKEN: must be one or more tokens of at least 32 printable ASCII characters without spaces, separated by commas';
     for (const ADMIN_TOKEN of [
       'x'.repeat(31),
       `${first},${'x'.repeat(31)}`,
       `${first},`,
-      `${first} `,
+      `${first} ,${second}`,
       `${first}\n${second}`,
+      `${first}é`,
     ])
       expect(violationsOf({ ADMIN_TOKEN })).toEqual([violation]);
     for (const ADMIN_TOKEN of ['x'.repeat(32), `${first},${second}`])
       expect(loadConfiguration({ ADMIN_TOKEN }).ADMIN_TOKEN).toBe(ADMIN_TOKEN);
+    expect(violationsOf({ ADMIN_TOKEN: `${first},${first}` })).toEqual(['ADMIN_TOKEN: must not have a token twice']);
   });
 
   it('must not have a token of ADMIN_TOKEN, which has no name', () => {

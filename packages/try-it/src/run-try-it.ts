@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { type Extension, runService } from 'customer-authorization-service';
 import type { Configuration } from 'customer-authorization-service/grant';
 import { demoRegistry } from './demo-registry.js';
@@ -15,13 +13,19 @@ import { welcome } from './welcome.js';
  * @param page the page of the extension, to which the try-it page links
  */
 export async function runTryIt(extension: Extension = {}, page?: ExtensionPage): Promise<void> {
-  const { TRY_IT, TRY_IT_FILE, NODE_ENV, PORT, MANAGEMENT_PORT, AUTH_URL } = process.env;
-  if (!TRY_IT && !TRY_IT_FILE && NODE_ENV !== 'production') process.env.TRY_IT = 'true';
-  if (PORT?.trim() === '0') {
-    process.env.MANAGEMENT_PORT = MANAGEMENT_PORT || '0'; // otherwise a second service would collide at the default
-    // the demo registry contains the URL of the page, so the port must be known before the service listens
-    if (!AUTH_URL) process.env.PORT = String(await freePort());
-  }
+  const {
+    TRY_IT,
+    TRY_IT_FILE,
+    NODE_ENV = '',
+    NODE_ENV_FILE,
+    PORT,
+    MANAGEMENT_PORT,
+    MANAGEMENT_PORT_FILE,
+  } = process.env;
+  const isDevelopment = ['', 'development', 'test'].includes(NODE_ENV.trim()) && !NODE_ENV_FILE;
+  if (!TRY_IT && !TRY_IT_FILE && isDevelopment) process.env.TRY_IT = 'true';
+  // otherwise a second service would collide at the default
+  if (PORT?.trim() === '0' && !MANAGEMENT_PORT && !MANAGEMENT_PORT_FILE) process.env.MANAGEMENT_PORT = '0';
   let isDemo = false;
   const service = await runService({
     ...extension,
@@ -32,16 +36,6 @@ export async function runTryIt(extension: Extension = {}, page?: ExtensionPage):
     },
   });
   if (isDemo) process.stdout.write(welcome(service));
-}
-
-/** A port on which no process listens at the moment. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0);
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 /** Whether only the embedded database is there to use. */

@@ -27,7 +27,7 @@ export function adminTokensViolation(text: unknown): string | undefined {
     return `must be 1 to ${MAX_TOKENS} entries of the form name:token`;
   if (!tokens.every(({ name, token }) => NAME.test(name) && token !== ''))
     return 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -';
-  if (!tokens.every(({ token }) => token.length >= MIN_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(token)))
+  if (!tokens.every(({ token }) => isToken(token)))
     return `must have tokens of at least ${MIN_TOKEN_CHARACTERS} printable ASCII characters without spaces`;
   if (hasDuplicates(tokens.map(({ name }) => name)))
     return 'must not have a name twice; use two names to rotate a token';
@@ -37,12 +37,15 @@ export function adminTokensViolation(text: unknown): string | undefined {
 
 export function adminTokenViolation(text: unknown): string | undefined {
   const tokens = typeof text === 'string' ? text.split(',') : [''];
-  return tokens.every((token) => token.length >= MIN_TOKEN_CHARACTERS && !/\s/.test(token))
-    ? undefined
-    : `must be one or more tokens of at least ${MIN_TOKEN_CHARACTERS} characters, separated by commas`;
+  if (!tokens.every(isToken))
+    return `must be one or more tokens of at least ${MIN_TOKEN_CHARACTERS} printable ASCII characters without spaces, separated by commas`;
+  return hasDuplicates(tokens) ? 'must not have a token twice' : undefined;
 }
 
-function hasDuplicates(texts: string[]): boolean {
+/** A header cannot contain other characters. */
+const isToken = (token: string) => token.length >= MIN_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(token);
+
+export function hasDuplicates(texts: string[]): boolean {
   return new Set(texts).size < texts.length;
 }
 

@@ -4,7 +4,8 @@ import { IsAdminToken, IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
+import { IsHost, IsHttpOrigin, IsOtlpEndpoint, IsRedisUrl } from './url-rules.js';
+import { Flag, IsDifferentSecrets, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
 /** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
@@ -16,8 +17,8 @@ const YEAR_SECONDS = 365 * DAY_SECONDS;
  * path of a file that contains the value. A required field without a default here gets one in load-configuration.ts.
  */
 export class Configuration {
-  /** `production` forbids an AUTH_URL without TLS. */
-  @IsString()
+  /** `production` forbids an AUTH_URL without TLS. `test` is the same as `development`. */
+  @IsIn(['production', 'development', 'test'])
   NODE_ENV = 'development';
 
   /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`; TLS: protocol §9.5. */
@@ -34,7 +35,7 @@ export class Configuration {
 
   /** The IP address or host name to bind. By default, all addresses of the machine, including IPv6. */
   @IsOptional()
-  @IsString()
+  @IsHost()
   HOST?: string;
 
   @Whole(0, 65_535)
@@ -91,9 +92,7 @@ export class Configuration {
 
   /** Secrets of agents' sessions, separated by commas; the first signs. Derived from the signing keys by default. */
   @IsOptional()
-  @Matches(/^[^,\s]{32,}(,[^,\s]{32,})*$/, {
-    message: 'must be one or more secrets of at least 32 characters, separated by commas',
-  })
+  @IsDifferentSecrets()
   SESSION_SECRET?: string;
 
   /** Bearer tokens of the operator without names, separated by commas. Without any token, `/admin` does not exist. */
@@ -129,11 +128,13 @@ export class Configuration {
   REDIS_URL?: string;
 
   /** The prefix of `cid` and `cst` in the names of the identity cookies. */
-  @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, hyphens or underscores' })
+  @Matches(/^(?!__host-|__hosthttp-)[a-z0-9_-]{1,32}$/i, {
+    message: 'must be 1 to 32 letters, digits, hyphens or underscores, and must not begin with __Host-',
+  })
   COOKIE_PREFIX = '__svc_';
 
   /** `Domain` of the identity cookies, by default the host of AUTH_URL. `host-only` omits the attribute. */
-  @Matches(/^[A-Za-z0-9.:[\]-]{1,253}$/, { message: 'must be a host name, or host-only' })
+  @IsString()
   COOKIE_DOMAIN!: string;
 
   /** Adds `Partitioned` (CHIPS): browsers that block third-party cookies drop identity cookies without it. */
@@ -150,11 +151,14 @@ export class Configuration {
 
   /** The receiver of traces, by OTLP over HTTP. Without it, the service does not trace. */
   @IsOptional()
-  @IsHttpUrl()
+  @IsOtlpEndpoint()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
 
   /** The variables that this process does not use. They were not read. @internal */
   unused: string[] = [];
+
+  /** What the operator may not have meant, although it is no violation: for the log. @internal */
+  warnings: string[] = [];
 
   /** The files of the variables that were given as `NAME_FILE`, by the name of the variable. @internal */
   files: Record<string, string> = {};

@@ -1,20 +1,46 @@
-import { existsSync, statSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rule } from '../validation.js';
-import { isPercentEncoded } from './variable-rules.js';
+import { isAuthority, isPercentEncoded } from './url-rules.js';
 
 /** How long the file of a database may be empty while another process creates the database. */
 const CREATION_MS = 1_000;
 
 export function isDatabaseUrl(text: string): boolean {
-  if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
-  if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
-  const { username, password, pathname, searchParams } = new URL(text);
-  // the operator would believe that an unknown option, such as sslmode, has an effect
+  if (text.startsWith('sqlite:')) return isPath(text.slice('sqlite:'.length));
+  const [, authority, database, options = ''] = SERVER_URL.exec(text) ?? [];
+  if (authority === undefined || database === undefined || !URL.canParse(text)) return false;
+  const hasUser = !/^[:@]/.test(authority);
+  return hasUser && isAuthority(authority) && isPercentEncoded(database) && areOptions(new URLSearchParams(options));
+}
+
+const SERVER_URL = /^(?:mysql|mariadb):\/\/([^/]+)\/([^\s/?#@\\]+)(?:\?([^\s#]*))?$/;
+
+/**
+ * Other programs read a host in `//host/path` and options after `?`. The driver reads another database than a file in
+ * `http://…`, and with `:memory:` each connection would have a database of its own.
+ */
+function isPath(text: string): boolean {
+  return /^(?!\/\/|\w*:)[^?#\0\r\n]+$/.test(text);
+}
+
+/** The operator would believe that an unknown option, such as sslmode, has an effect. */
+function areOptions(options: URLSearchParams): boolean {
   const isKnown = ([name, value]: [string, string]) =>
-    name === 'ssl' ? /^(true|false)$/.test(value) : name === 'ssl_ca';
-  return [...searchParams].every(isKnown) && [username, password, pathname].every(isPercentEncoded);
+    name === 'ssl' ? /^(true|false)$/.test(value) : name === 'ssl_ca' && value !== '';
+  const isContradiction = options.get('ssl') === 'false' && options.has('ssl_ca');
+  return [...options].every(isKnown) && new Set(options.keys()).size === options.size && !isContradiction;
+}
+
+/** Whether a file has a certificate. Instead of those of an empty file, Node would trust all public authorities. */
+export function hasCertificate(path: string): boolean {
+  try {
+    return new X509Certificate(readFileSync(path)).raw.length > 0;
+  } catch {
+    return false;
+  }
 }
 
 /** A valid database URL without its credentials and options, for messages. The path of SQLite is absolute. */

@@ -1,11 +1,17 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../validation.js';
-import { violationsOf } from '../validation-violations.js';
+import { UNKNOWN_FIELD, violationsOf } from '../validation-violations.js';
 import { parseAdminTokens } from './admin-tokens.js';
 import { Configuration } from './configuration.js';
+import { isCookieDomain } from './cookie-domain.js';
+import { hasCertificate, isDatabaseUrl } from './database-url.js';
+import { misspelledVariables } from './misspelled-variables.js';
+import { TrustedIssuer } from './trusted-issuer.js';
 
 /** The message names variables and rules, never a value. */
 export class ConfigurationError extends Error {
@@ -17,6 +23,29 @@ export class ConfigurationError extends Error {
 export const DATABASE_VARIABLES = [
   ...['NODE_ENV', 'DATABASE_URL', 'DB_POOL_SIZE', 'DATA_DIR', 'MIGRATE_ON_START', 'LOG_LEVEL'],
 ];
+
+/** The variables whose file may be empty at the start, because the process follows it. */
+const FOLLOWED_VARIABLES = ['ADMIN_TOKEN', 'ADMIN_TOKENS'];
+
+/**
+ * The configuration of a process with ports. With PORT=0 and without AUTH_URL, it gets a free port before it listens,
+ * because the issuer of the tokens contains the port.
+ */
+export async function loadServiceConfiguration(environment: NodeJS.ProcessEnv = process.env): Promise<Configuration> {
+  const { PORT, AUTH_URL, AUTH_URL_FILE } = environment;
+  const needsPort = PORT?.trim() === '0' && !AUTH_URL && !AUTH_URL_FILE;
+  return loadConfiguration(needsPort ? { ...environment, PORT: await freePort() } : environment);
+}
+
+/** A port on which no process listens at the moment. */
+async function freePort(): Promise<string> {
+  const probe = createServer().listen(0);
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return String(port);
+}
 
 /**
  * @param used the variables that a command uses. All others keep their defaults: they are neither read nor required.
@@ -43,6 +72,7 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
   violations.push(...missingIn(configuration).filter((missing) => !isReported(missing)));
   applyDefaults(configuration);
   violations.push(...violationsOf(validateSync(configuration)), ...conflictsIn(configuration));
+  configuration.warnings = [...misspelledVariables(environment), ...warningsOf(configuration)];
   if (violations.length > 0) throw new ConfigurationError(violations);
   return configuration;
 }
@@ -51,18 +81,27 @@ function readVariable(name: string, environment: NodeJS.ProcessEnv, violations: 
   const value = environment[name];
   const file = environment[`${name}_FILE`];
   if (value && file) violations.push(`${name}: given twice, also as ${name}_FILE`);
-  if (value || !file) return value;
+  if (value?.trim() === '' && value !== '') violations.push(`${name}: is only white space`);
+  if (value || !file) return value?.trim();
+  const text = textOf(file);
+  if (text === undefined) violations.push(`${name}_FILE: the file cannot be read`);
+  // an empty DATABASE_URL_FILE would mean the embedded database
+  if (text === '' && !FOLLOWED_VARIABLES.includes(name)) violations.push(`${name}_FILE: the file is empty`);
+  return text;
+}
+
+function textOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
-    violations.push(`${name}_FILE: the file cannot be read`);
     return undefined;
   }
 }
 
 function applyDefaults(configuration: Configuration): void {
   configuration.DATABASE_URL ??= `sqlite:${join(configuration.DATA_DIR, 'service.sqlite')}`;
-  configuration.AUTH_URL ??= urlOf(`http://localhost:${configuration.PORT}`).origin;
+  // with PORT=0, the missing AUTH_URL is reported already
+  configuration.AUTH_URL ??= urlOf(`http://localhost:${configuration.PORT || 80}`).origin;
   configuration.MIGRATE_ON_START ??= configuration.embedded;
   configuration.COOKIE_DOMAIN ??= urlOf(configuration.AUTH_URL).hostname;
 }
@@ -86,6 +125,27 @@ function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolea
   return parseAdminTokens(ADMIN_TOKENS).some(({ token }) => unnamed.includes(token));
 }
 
+/** A field that has no effect, for example because its name is misspelled. */
+function unknownIssuerFields(issuers: TrustedIssuer[]): string[] {
+  const known = declaredProperties(TrustedIssuer);
+  return issuers.flatMap((issuer, index) =>
+    Object.keys(issuer instanceof TrustedIssuer ? issuer : {})
+      .filter((field) => !known.includes(field))
+      .map((field) => `TRUSTED_AGENT_ISSUERS[${index}].${field}: ${UNKNOWN_FIELD}`),
+  );
+}
+
+function cookieConflicts({ AUTH_URL, COOKIE_PREFIX, COOKIE_DOMAIN }: Configuration): string[] {
+  if (!URL.canParse(AUTH_URL)) return []; // the rule of AUTH_URL reports it
+  const { protocol, hostname } = new URL(AUTH_URL);
+  const needsTls = /^__(secure|http)-/i.test(COOKIE_PREFIX);
+  return [
+    needsTls && protocol !== 'https:' && 'COOKIE_PREFIX: must not be __Secure- or __Http- unless AUTH_URL is https',
+    !isCookieDomain(COOKIE_DOMAIN, hostname) &&
+      'COOKIE_DOMAIN: must be host-only, the host of AUTH_URL, or a parent domain of it that is no public suffix',
+  ].filter((violation) => violation !== false);
+}
+
 function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Configuration): string[] {
   const violations: string[] = [];
   if (ADMIN_PORT && [PORT, MANAGEMENT_PORT].includes(ADMIN_PORT))
@@ -96,12 +156,23 @@ function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Config
 }
 
 /** Variables that the process needs and that have no useful default. Called before the defaults are applied. */
-function missingIn({ NODE_ENV, AUTH_URL, DATABASE_URL = '', SIGNING_KEYS_FILE, unused }: Configuration): string[] {
+function missingIn({
+  NODE_ENV,
+  PORT,
+  AUTH_URL,
+  DATABASE_URL = '',
+  SIGNING_KEYS_FILE,
+  unused,
+}: Configuration): string[] {
   const isNeeded = (name: string, value: string | undefined) => !value && !unused.includes(name);
   return [
     NODE_ENV === 'production' &&
       isNeeded('AUTH_URL', AUTH_URL) &&
       'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
+    NODE_ENV !== 'production' &&
+      PORT === 0 &&
+      isNeeded('AUTH_URL', AUTH_URL) &&
+      'AUTH_URL: required with PORT=0, because it contains the port by default',
     isShared(DATABASE_URL) &&
       isNeeded('SIGNING_KEYS_FILE', SIGNING_KEYS_FILE) &&
       'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',
@@ -114,12 +185,15 @@ function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, TRUSTED_AGENT_ISSUERS, TRY_IT } = configuration;
   const production = NODE_ENV === 'production';
   const issuers = Array.isArray(TRUSTED_AGENT_ISSUERS) ? TRUSTED_AGENT_ISSUERS : [];
-  const authority = isShared(DATABASE_URL) ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
+  const authority =
+    isShared(DATABASE_URL) && isDatabaseUrl(DATABASE_URL) ? new URL(DATABASE_URL).searchParams.get('ssl_ca') : null;
   return [
     production && !isConfidential(AUTH_URL) && 'AUTH_URL: must be https in production',
     production &&
-      !issuers.every((issuer) => isConfidential(issuer?.jwks_uri)) && // the rule of the variable reports null
-      'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
+      // the rule of the variable reports null
+      !issuers.every((issuer) => isConfidential(issuer?.jwks_uri) && isConfidential(issuer?.issuer)) &&
+      'TRUSTED_AGENT_ISSUERS: each issuer and jwks_uri must be https in production',
+    issuers.some((each) => each?.issuer === AUTH_URL) && 'TRUSTED_AGENT_ISSUERS: must not name AUTH_URL',
     new Set(issuers.map((each) => each?.issuer)).size < issuers.length &&
       'TRUSTED_AGENT_ISSUERS: must name each issuer once',
     production &&
@@ -129,6 +203,22 @@ function conflictsIn(configuration: Configuration): string[] {
     isUnnamedToo(configuration) && 'ADMIN_TOKENS: must not have a token of ADMIN_TOKEN',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     ...sharedPorts(configuration),
-    authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
+    ...unknownIssuerFields(issuers),
+    ...cookieConflicts(configuration),
+    authority !== null &&
+      !hasCertificate(authority) &&
+      'DATABASE_URL: the file of ssl_ca has no certificate that can be read',
   ].filter((violation) => violation !== false);
+}
+
+function warningsOf(configuration: Configuration): string[] {
+  const { REFRESH_TOKEN_TTL, CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, ADMIN_PORT, ADMIN_TOKEN, hasAdminTokens } =
+    configuration;
+  return [
+    REFRESH_TOKEN_TTL < Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL) &&
+      'REFRESH_TOKEN_TTL: a refresh token expires before the access token that it renews',
+    ADMIN_TOKEN?.includes(':') &&
+      'ADMIN_TOKEN: has no names, so a colon is a part of a token; names belong to ADMIN_TOKENS',
+    ADMIN_PORT !== undefined && !hasAdminTokens && 'ADMIN_PORT: the port serves nothing without an admin token',
+  ].filter((warning) => typeof warning === 'string');
 }

@@ -49,10 +49,12 @@ export function parseLimit(text: string): RateLimitRule | undefined {
 export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;
   const rules = { ...DEFAULT_LIMITS };
+  const names = new Set<string>();
   for (const each of text.split(',')) {
     const [, name, ruleText = ''] = NAMED_RULE.exec(each.trim()) ?? [];
     const limit = parseLimit(ruleText);
-    if (name === undefined || !limit) return text;
+    if (name === undefined || !limit || names.has(name)) return text;
+    names.add(name);
     rules[name] = limit;
   }
   return rules;
@@ -62,5 +64,5 @@ export const IsRateLimit = () =>
   rule(
     'isRateLimit',
     (value) => value === 'off' || typeof value === 'object',
-    'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
+    'must be off, or a list with each limit at most once: identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
   );

@@ -1,46 +1,53 @@
 import { plainToInstance } from 'class-transformer';
-import { ArrayNotEmpty, IsArray, IsIn, IsOptional, IsString, IsUrl } from 'class-validator';
+import { ArrayNotEmpty, ArrayUnique, IsArray, IsIn, IsOptional, Matches } from 'class-validator';
+import { IsHttpUrl, IsIssuer } from './url-rules.js';
 
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
-const URL_RULES = { require_tld: false, protocols: ['http', 'https'], require_protocol: true };
+const TEXT = /^\S(.*\S)?$/;
+const TEXT_RULE = { message: 'must be a text without white space around it' };
+const EACH_TEXT_RULE = { ...TEXT_RULE, each: true };
 
 /** An authorization server whose agent tokens the service accepts, and how it validates them (protocol §6.10). */
 export class TrustedIssuer {
-  @IsUrl(URL_RULES)
+  @IsIssuer()
   issuer!: string;
 
-  @IsUrl(URL_RULES)
+  @IsHttpUrl()
   jwks_uri!: string;
 
-  @IsString()
+  @Matches(TEXT, TEXT_RULE)
   audience!: string;
 
   @IsArray()
   @ArrayNotEmpty()
+  @ArrayUnique()
   @IsIn(ALGORITHMS, { each: true })
   algorithms!: string[];
 
   /** The `typ` in the header of its tokens: `at+jwt`, or another value that this server writes. */
-  @IsString()
+  @Matches(TEXT, TEXT_RULE)
   typ!: string;
 
   /** The organizations for whose agents it may issue tokens. */
   @IsArray()
   @ArrayNotEmpty()
-  @IsString({ each: true })
+  @ArrayUnique()
+  @Matches(TEXT, EACH_TEXT_RULE)
   organizations!: string[];
 
   /** The scopes that count in its tokens, as the scopes of a client and an agent do. */
   @IsArray()
-  @IsString({ each: true })
+  @ArrayNotEmpty()
+  @ArrayUnique()
+  @Matches(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { each: true, message: 'must be scopes, without spaces' })
   scopes = ['customers:own'];
 
   @IsOptional()
-  @IsString()
+  @Matches(TEXT, TEXT_RULE)
   organization_claim = 'organization_id';
 
   @IsOptional()
-  @IsString()
+  @Matches(TEXT, TEXT_RULE)
   scope_claim = 'scope';
 }
 

@@ -1,12 +1,14 @@
 import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
-import { Transform, Type } from 'class-transformer';
+import { Transform } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, Max, Min } from 'class-validator';
 import { rule } from '../validation.js';
+import { hasDuplicates } from './admin-tokens.js';
 
+/** Only decimal digits: `Number` would also accept 0x50 and 1e3. */
 export const Whole = (min: number, max: number) =>
   applyDecorators(
-    Type(() => Number),
+    Transform(({ value }) => (/^-?\d{1,15}$/.test(value) ? Number(value) : value)),
     IsInt(),
     Min(min),
     Max(max),
@@ -15,60 +17,36 @@ export const Whole = (min: number, max: number) =>
 /** 0 lets the kernel choose a port. */
 export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
 
+/** Secrets that are all different, because a rotation adds another one. */
+export const IsDifferentSecrets = () =>
+  rule(
+    'isDifferentSecrets',
+    (text: string) => /^[^,\s]{32,}(,[^,\s]{32,})*$/.test(text) && !hasDuplicates(text.split(',')),
+    'must be one or more different secrets of at least 32 characters, separated by commas',
+  );
+
 export const Flag = () =>
   applyDecorators(
     Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value)),
     IsBoolean(),
   );
 
-/** An http(s) origin in its normal form: no path, query, credentials, default port or upper case. */
-export const IsHttpOrigin = () =>
-  rule(
-    'isHttpOrigin',
-    (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text,
-    'must be an http(s) URL without a path and without a slash at its end',
-  );
-
-export const IsHttpUrl = () =>
-  rule(
-    'isHttpUrl',
-    (text: string) => /^https?:\/\/[^/]/.test(text) && URL.canParse(text),
-    'must be an absolute http(s) URL',
-  );
-
-/** For any other URL, the error of a library could contain its password. */
-export const IsRedisUrl = () =>
-  rule(
-    'isRedisUrl',
-    isRedisUrl,
-    'must be redis://user:password@host:port or rediss://…, with special characters percent-encoded',
-  );
-
-function isRedisUrl(text: string): boolean {
-  if (!/^rediss?:\/\/[^\s/]+(\/\d*)?$/.test(text) || !URL.canParse(text)) return false;
-  const { username, password, hostname, port } = new URL(text);
-  return hostname !== '' && port !== '0' && isPercentEncoded(username + password);
-}
-
-export function isPercentEncoded(text: string): boolean {
-  try {
-    return decodeURIComponent(text) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
 /** A value of Express' `trust proxy`: a number, addresses, or one of its three names for ranges. */
 export const IsTrustProxy = () =>
   rule(
     'isTrustProxy',
-    (text: string) => /^\d{1,2}$/.test(text) || text.split(',').every(isNetwork),
-    'must be a number of proxies, or IP addresses or networks, separated by commas',
+    (text: string) => /^(0|[1-9]\d?)$/.test(text) || isListOfNetworks(text),
+    'must be a number of proxies, or different IP addresses or networks, separated by commas; a network has a prefix of 1 bit or more',
   );
 
+function isListOfNetworks(text: string): boolean {
+  const networks = text.split(',').map((network) => network.trim());
+  return networks.every(isNetwork) && new Set(networks).size === networks.length;
+}
+
 function isNetwork(text: string): boolean {
-  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
+  const [, address = '', prefix = '1'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(address);
-  if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(text.trim());
-  return Number(prefix) <= (version === 4 ? 32 : 128);
+  if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(text);
+  return Number(prefix) >= 1 && Number(prefix) <= (version === 4 ? 32 : 128);
 }

@@ -54,6 +54,8 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
   }
 
   private async apply(source: RegistrySource, force: boolean): Promise<boolean> {
+    // a full disk may leave an empty file, which would release all entries from the file
+    if (source.text.trim() === '') throw new RegistryFileError(['the file is empty']);
     const revision = await this.registryFile.revision();
     if (this.invalid?.revision === revision && this.invalid.source.equals(source)) throw this.invalid.error;
     try {

@@ -76,8 +76,6 @@ export class RegistryFile {
   /** `undefined` if the file is in force, so that nothing had to be compared. */
   async applySource(source: RegistrySource, options: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
     const { force, compare, merge } = options;
-    // a full disk may leave an empty file, which would release all entries from the file
-    if (source.text.trim() === '') throw new RegistryFileError(['the file is empty']);
     if (!compare && !merge && (await this.appliedFiles.isInForce(source))) {
       await this.registry.renew();
       return undefined;

@@ -3,14 +3,23 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
 import { TOKEN } from '../../../../test/support/cookie-grant.js';
-import { PRODUCTION, type ServiceProcess, START, startServiceProcess } from '../../../../test/support/processes.js';
+import {
+  PORTS,
+  PRODUCTION,
+  type ServiceProcess,
+  START,
+  startServiceProcess,
+  TestProcess,
+} from '../../../../test/support/processes.js';
 import { temporaryFolder } from '../../../../test/support/project-files.js';
 import { writeRegistry } from '../../../../test/support/test-registry.js';
 import { request } from '../../../../test/support/test-service.js';
 import { DEMO } from '../../src/demo-registry.js';
 
-const PAGE_FILES = join(import.meta.dirname, '../../page');
 const root = temporaryFolder('try-it-process');
+const NODE_ENV_FILE = join(root, 'node-env');
+writeFileSync(NODE_ENV_FILE, 'production\n');
+const PAGE_FILES = join(import.meta.dirname, '../../page');
 
 /** Starts a program in a folder, by default in a new one. It ends with the test. */
 async function start(
@@ -74,8 +83,20 @@ describe('protocol §11: a first npm start', () => {
     expect(service.process.stdout).not.toContain('Try the service');
   });
 
+  it.each(['prod', 'Production'])(
+    'ends before it creates a demo registry if NODE_ENV is not known: %s',
+    async (NODE_ENV) => {
+      const DATA_DIR = mkdtempSync(join(root, 'folder-'));
+      const { code, stderr } = await TestProcess.start(START, [], { ...PORTS, DATA_DIR, NODE_ENV }).ended;
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^ +NODE_ENV: must be one of/m) });
+      expect(readdirSync(DATA_DIR)).toEqual([]);
+    },
+  );
+
   it.each([
     ['in production', PRODUCTION, 404],
+    ['in production, if NODE_ENV has a space', { ...PRODUCTION, NODE_ENV: 'production ' }, 404],
+    ['in production, if NODE_ENV is in a file', { ...PRODUCTION, NODE_ENV: '', NODE_ENV_FILE }, 404],
     ['with a registry file', { REGISTRY_FILE: writeRegistry(join(root, 'registry.yaml')) }, 200],
   ])('creates no demo registry %s', async (_case, environment, statusOfDocs) => {
     const service = await start(START, environment);

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { readKeySet } from '../../../../src/access-token/key-set.js';
+import { claimsOf } from '../../../support/agent-tokens.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { emptyDatabaseOfTest, useDatabase } from '../../../support/databases.js';
 import { expectError } from '../../../support/expect-error.js';
@@ -108,6 +109,31 @@ describe.skipIf(onMariadb)('a start whose SQLite database was lost', () => {
     const first = await startServiceProcess({ DATA_DIR: newFolder() });
     expect(await first.terminate()).toBe(0);
     expect(first.process.stdout + first.process.stderr).not.toContain(warning);
+  });
+});
+
+describe.skipIf(onMariadb)('protocol §9.4: node dist/main.js with PORT=0', () => {
+  it('names the port on which it listens as the issuer, in tokens too, unless AUTH_URL is set', async () => {
+    const DATA_DIR = newFolder();
+    const REGISTRY_FILE = writeRegistry(join(DATA_DIR, 'r.yaml'));
+    for (const [environment, issuerOf] of [
+      [{}, (url: string) => `http://localhost:${new URL(url).port}`],
+      [{ AUTH_URL: 'https://auth.example' }, () => 'https://auth.example'],
+    ] as const) {
+      const service = await startServiceProcess({ DATA_DIR, REGISTRY_FILE, ...environment });
+      const issuer = issuerOf(service.url);
+      const metadata = await request(`${service.url}/.well-known/oauth-authorization-server`, {});
+      expect(metadata.body).toMatchObject({ issuer, token_endpoint: expect.stringMatching(`^${issuer}/`) });
+      expect(claimsOf((await requestToken(service.url)).body.access_token)).toMatchObject({ iss: issuer });
+      expect(service.process.stdout).not.toContain('localhost:0');
+      expect(await service.terminate()).toBe(0);
+    }
+  });
+
+  it('is a violation for a command that issues tokens, because no process has chosen a port', async () => {
+    const parameters = ['agent-token', '--email', 'x', '--client-id', 'x'];
+    const { code, stderr } = await runCli(parameters, { DATA_DIR: newFolder(), PORT: '0' });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('AUTH_URL: required with PORT=0') });
   });
 });
 
@@ -226,6 +252,35 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     const message = await startFailure({ DATABASE_URL: `postgres://${MARKER}`, PORT: MARKER, LOG_LEVEL: MARKER });
     for (const name of ['DATABASE_URL', 'PORT', 'LOG_LEVEL'])
       expect(message).toMatch(new RegExp(`^ +${name}: must .+$`, 'm'));
+  });
+
+  it.each(['DATABASE_URL', 'DATABASE_URL_FILE'])(
+    'shows no part of a password with an unencoded # or @, which would otherwise be a host: %s',
+    async (name) => {
+      const SIGNING_KEYS_FILE = join(newFolder(), 'keys.json');
+      for (const url of [
+        `mysql://user:1#${MARKER}@db.example/service`,
+        `mysql://user:x@${MARKER}@db.example/service`,
+      ]) {
+        const file = join(newFolder(), 'url');
+        writeFileSync(file, `${url}\n`);
+        const message = await startFailure({ SIGNING_KEYS_FILE, [name]: name === 'DATABASE_URL' ? url : file });
+        expect(message).toMatch(/^ +DATABASE_URL: must be sqlite:PATH, mysql:/m);
+        expect(message).not.toContain('db.example');
+      }
+    },
+  );
+
+  it('warns of a variable whose name is misspelled, in a command too', async () => {
+    const DATA_DIR = newFolder();
+    const warning = /COOKIE_DOMAINS: not a variable of the service; COOKIE_DOMAIN is/;
+    const service = await startServiceProcess({ DATA_DIR, COOKIE_DOMAINS: MARKER });
+    await service.process.says(warning);
+    expect(service.process.stdout).not.toContain(MARKER);
+    expect(await service.terminate()).toBe(0);
+    const { code, stderr } = await runCli(['migrate'], { DATA_DIR, COOKIE_DOMAINS: MARKER });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(warning) });
+    expect(stderr).not.toContain(MARKER);
   });
 
   it.each(['PORT', 'MANAGEMENT_PORT'])('reports in one line that %s is in use', async (name) => {
