@@ -17,6 +17,9 @@ const { TEST_REPEATS } = process.env;
 /** Requests of the conformance kit's fuzzing to each grant. */
 const { FUZZ_REQUESTS = IS_NIGHTLY ? '2000' : '200' } = process.env;
 
+/** Rounds of each race on a cluster. */
+const { RACE_ROUNDS = '20' } = process.env;
+
 /** `npm run test:cluster` names the kind of cluster. Only Galera's nodes can be cut off and frozen. */
 const { TEST_CLUSTER } = process.env;
 const CLUSTER_TESTS: Record<string, string[]> = {
@@ -27,6 +30,7 @@ const CLUSTER_TESTS: Record<string, string[]> = {
     'endings',
     'external-ids',
     'identities',
+    'races',
     'read-after-write',
     'revocation-feed',
   ],
@@ -149,6 +153,7 @@ export default defineConfig({
                 name: TEST_CLUSTER,
                 include: CLUSTER_TESTS[TEST_CLUSTER]?.map((name) => `test/cluster/${name}.spec.ts`) ?? [],
                 globalSetup: 'test/cluster/servers/global-setup.ts',
+                env: { RACE_ROUNDS },
               },
             },
           ]

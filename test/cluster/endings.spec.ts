@@ -11,8 +11,8 @@ import { ERASE, managingRegistry } from '../support/managed-customers.js';
 import { figure } from '../support/measurements.js';
 import { successfulOf, times } from '../support/races.js';
 import { moveOf } from '../support/remember.js';
-import { FROM_PAGE, LINK, REMEMBER } from '../support/sign-in-services.js';
-import { ACME, ACME_SITE, AT_RIVAL } from '../support/test-registry.js';
+import { FROM_PAGE, LINK } from '../support/sign-in-services.js';
+import { ACME } from '../support/test-registry.js';
 import type { HttpClient, TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 import { type ClusterPod, conflictsOf, useCluster } from './cluster.js';
@@ -84,28 +84,6 @@ describe('on three nodes, while everything that leads to a customer is used', ()
   it('an erasure leaves nothing that gives a token', async () => {
     await endInRounds('erasure', ({ entity_id }, client) => client.post(ERASE, { customer_id: entity_id }, agent));
   });
-
-  it('`forget` leaves no way from the browser to the customer, and no customer of another organization is lost', async () => {
-    await inRounds('forget', async (pods) => {
-      const [one, two, three] = pods as [ClusterPod, ClusterPod, ClusterPod];
-      const made = await one.post(TOKEN, cookieBody());
-      const cookie = cookieHeader(made);
-      const forgotten = { client_id: ACME_SITE, organization_id: ACME };
-      const [ended, visited, atRival] = await Promise.all([
-        retryUntilAvailable(() => one.post('/v2/customer/forget', forgotten, { cookie })),
-        visit(two, cookie),
-        visit(three, cookie, AT_RIVAL),
-      ]);
-      expect(ended.status).toBe(200);
-      const pairs = [cookie, ...successfulOf([visited, atRival]).map(cookieHeader)];
-      for (const pod of pods) {
-        for (const pair of pairs) expect((await visit(pod, pair)).body.entity_id).not.toBe(made.body.entity_id);
-        if (atRival.status === 200)
-          expect((await visit(pod, cookieHeader(atRival), AT_RIVAL)).body.entity_id).toBe(atRival.body.entity_id);
-      }
-      return visited.body.entity_id === made.body.entity_id ? 'visited before' : 'visited after';
-    });
-  });
 });
 
 describe('on three nodes, at the same time', () => {
@@ -144,30 +122,6 @@ describe('on three nodes, at the same time', () => {
         }
       expect((await visit(pods[1] as ClusterPod, headers.cookie)).body.entity_id).not.toBe(visitor.body.entity_id);
       return `with ${signedIn.length} of ${REQUESTS_PER_RACE}`;
-    });
-  });
-
-  it('a sign-in and end_sessions of the customer leave the token only with the pair', async () => {
-    await inRounds('sign-in and end_sessions', async (pods) => {
-      const [one, two] = pods as [ClusterPod, ClusterPod];
-      const sub = randomUUID();
-      const { entity_id } = (await signIn(one, await assertUser(sub), REMEMBER, FROM_PAGE)).body;
-      const [assertion, body] = [await assertUser(sub), { customer_id: entity_id, browsers: true }];
-      const [ended, response] = await Promise.all([
-        retryUntilAvailable(() => one.post(END_SESSIONS, body, agent)),
-        signIn(two, assertion, REMEMBER, FROM_PAGE),
-      ]);
-      expect(ended.status).toBe(200);
-      if (response.status === 503) return 'without a response';
-      expect(response.status).toBe(200);
-      const outcomes = new Set<boolean>();
-      for (const pod of pods) {
-        const isValid = (await infoStatus(pod, response.body.access_token)) === 200;
-        expect((await visit(pod, cookieHeader(response))).body.entity_id === entity_id).toBe(isValid);
-        outcomes.add(isValid);
-      }
-      expect(outcomes.size).toBe(1);
-      return outcomes.has(true) ? 'signed in after' : 'signed in before';
     });
   });
 });
