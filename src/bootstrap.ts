@@ -70,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await listeners.listenForManagement();
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
     running = application; // it has opened the database
-    uncaught?.watch(application, [AppModule, PlatformModule, RateLimitModule, AuditModule], modules);
+    uncaught?.watch(application, [AppModule, PlatformModule, RateLimitModule, AuditModule]);
     await application.init();
     if (configuration.REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(configuration.REGISTRY_FILE);
     await listeners.serve(application.getHttpAdapter().getInstance());

@@ -34,13 +34,15 @@ export class UncaughtErrors {
     process.on('uncaughtException', (error) => this.handle(error, 'uncaught exception'));
   }
 
-  /** Learns which classes are an extension's. Their hooks have not run yet. */
-  watch(application: INestApplication, own: Import[], ofExtension: Import[]): void {
+  /**
+   * Learns which classes are an extension's: those of all modules except the service's, however the extension imports
+   * them. Their hooks have not run yet.
+   */
+  watch(application: INestApplication, own: Import[]): void {
     this.application = application;
     const ownModules = modulesIn(own);
-    const modules = [...modulesIn(ofExtension)].filter((module) => !ownModules.has(module));
     for (const { metatype, providers, controllers } of application.get(ModulesContainer).values()) {
-      if (!modules.includes(metatype)) continue;
+      if (ownModules.has(metatype)) continue;
       for (const { instance } of [...providers.values(), ...controllers.values()]) {
         if (typeof instance !== 'object' || instance === null) continue;
         this.classes.add(instance.constructor);
@@ -70,7 +72,8 @@ export class UncaughtErrors {
     const main = extensionPackageOf(process.argv[1] ?? '') ?? 'unknown';
     // the service and libraries reject promises that an extension does not await, so the stack may not name it
     if (startedByExtension.getStore() || (request && this.isOfExtension(request))) return main;
-    return !this.isExtended || request || files.some(isOwn) ? undefined : main;
+    // an audit sink, an interceptor or middleware of an extension also runs in requests to the routes of the service
+    return !this.isExtended || files.some(isOwn) ? undefined : main;
   }
 
   private isOfExtension({ grant, method, matchedRoute }: RequestContext): boolean {

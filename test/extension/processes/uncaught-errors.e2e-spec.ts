@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { TOKEN } from '../../support/cookie-grant.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { useDatabase } from '../../support/databases.js';
 import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
 import { PROJECT } from '../../support/project-files.js';
-import { ACME_SITE, writeRegistry } from '../../support/test-registry.js';
+import { ACME_PAGE, ACME_SITE, writeRegistry } from '../../support/test-registry.js';
 
 /** The package of an extension whose author forgets each `await`, next to a copy of the built service. */
 const MAIN = `
@@ -15,7 +15,7 @@ import 'reflect-metadata';
 import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Get, Injectable, Module, Param } from '@nestjs/common';
+import { forwardRef, Get, Injectable, Module, Param } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { runService } from '../service/dist/public/service.js';
 import { ApiRoute, GrantBody, GrantType, Identities, IdentityModule, OAuthError, PublicController } from '../service/dist/public/grant.js';
@@ -76,8 +76,17 @@ class FloatingModule {
 }
 decorate(FloatingModule, [Identities], Module({ imports: [IdentityModule], controllers: [FloatingController], providers: [FloatingGrant] }));
 
+class ReferredGrant extends FloatingGrant {}
+decorate(ReferredGrant, [Identities], Injectable(), GrantType('referred', { body: Body }));
+class ReferredModule {}
+decorate(ReferredModule, [], Module({ imports: [IdentityModule], providers: [ReferredGrant] }));
+class ReferringModule {}
+decorate(ReferringModule, [], Module({ imports: [forwardRef(() => ReferredModule)] }));
+
+const auditSink = { write: ({ event }) => event === 'token.issued' && mistakes.library() };
+
 if (!process.env.ALONE) setTimeout(mistakes.library, 1);
-await runService(process.env.ALONE ? {} : { modules: [FloatingModule] });
+await runService(process.env.ALONE ? {} : { modules: [FloatingModule, ReferringModule], auditSink });
 `;
 const LIBRARY =
   'export async function send() { await new Promise(setImmediate); throw new Error("a provider is away"); }';
@@ -139,10 +148,10 @@ describe('a rejection or an exception that no code catches', () => {
     afterAll(() => service?.terminate());
 
     const ask = (mistake: string) => fetch(`${service.url}/floating/${mistake}`);
-    const redeem = (mistake: string) =>
+    const redeem = (mistake: string, grant_type = 'floating') =>
       fetch(service.url + TOKEN, {
         method: 'POST',
-        body: JSON.stringify({ grant_type: 'floating', client_id: ACME_SITE, mistake }),
+        body: JSON.stringify({ grant_type, client_id: ACME_SITE, mistake }),
       });
 
     /** Makes a mistake, and waits until the service has counted it. */
@@ -170,6 +179,18 @@ describe('a rejection or an exception that no code catches', () => {
     it.each(MISTAKES)('is logged and counted with its grant, and ends nothing: %s', async (mistake) => {
       const line = await lineAfter(() => redeem(mistake));
       expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'floating' });
+    });
+
+    it('is logged and counted with its grant if a module of the extension imports the other by reference', async () => {
+      const line = await lineAfter(() => redeem('method_of_service', 'referred'));
+      expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'referred' });
+    });
+
+    it('is logged and counted, and ends nothing, in an audit sink during a request of the service', async () => {
+      const line = await lineAfter(() =>
+        fetch(service.url + TOKEN, { method: 'POST', body: JSON.stringify(cookieBody({ redirect_uri: ACME_PAGE })) }),
+      );
+      expect(line).toMatchObject({ level: 'error', package: PACKAGE, route: TOKEN, grant: 'cookie' });
     });
 
     it('changes no response, and the service is ready', async () => {
