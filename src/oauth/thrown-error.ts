@@ -1,4 +1,4 @@
-import { HttpException } from '@nestjs/common';
+import type { HttpException } from '@nestjs/common';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 
@@ -20,8 +20,14 @@ export function errorOf(thrown: unknown): OAuthError {
 /** The status of an HTTP exception; `undefined` if the error is none, or if its status is not that of an error. */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error)) return undefined;
-  const status = thrown instanceof HttpException ? thrown.getStatus() : statusOfHttpError(thrown);
+  const status = isHttpException(thrown) ? thrown.getStatus() : statusOfHttpError(thrown);
   return Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined;
+}
+
+/** By its methods, because an extension that depends on another version of NestJS has another class. */
+function isHttpException(error: Error): error is HttpException {
+  const { getStatus, getResponse } = error as Partial<HttpException>;
+  return typeof getStatus === 'function' && typeof getResponse === 'function';
 }
 
 /** Middleware throws errors of the package `http-errors`. An error of an HTTP client may have a status, too. */

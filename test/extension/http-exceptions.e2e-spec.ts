@@ -49,6 +49,12 @@ const SECRET = 'internal-host.example:5432';
 const httpError = (status: number, message: string) =>
   Object.assign(new Error(message), { status, statusCode: status, expose: status < 500 });
 
+/** An HTTP exception of another copy of NestJS, as an extension has if it depends on another version of it. */
+class ExceptionOfOtherCopy extends Error {
+  getStatus = () => 423;
+  getResponse = () => ({ message: SECRET });
+}
+
 type Case = [status: number, error: string, thrown: () => unknown, headers?: Record<string, string>];
 
 const KEPT: Case[] = [
@@ -73,6 +79,7 @@ const KEPT: Case[] = [
   [410, 'invalid_request', () => new GoneException(SECRET)],
   [413, 'payload_too_large', () => new PayloadTooLargeException(SECRET)],
   [415, 'invalid_request', () => new HttpException(SECRET, 415)],
+  [423, 'invalid_request', () => new ExceptionOfOtherCopy(SECRET)],
   [422, 'invalid_request', () => new HttpException([SECRET], 422)],
   [429, 'temporarily_unavailable', () => new HttpException(SECRET, 429), { 'retry-after': '1' }],
   [499, 'invalid_request', () => new HttpException(SECRET, 499)],
