@@ -11,10 +11,10 @@ export function withoutTrailingSpaces(text: string): string {
 export const WELL_FORMED_RULE = 'must not have lone surrogates';
 
 /**
- * Whether no text in a value, at any depth, has a lone surrogate. UTF-8 encodes each of them as U+FFFD, so that two texts
- * could be stored or hashed as one (RFC 7493 §2.1).
+ * Whether no text or name in a value, at any depth, has a lone surrogate. UTF-8 encodes each of them as U+FFFD, so that
+ * two texts could be stored or hashed as one (RFC 7493 §2.1).
  */
 export function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return !/\p{Cs}/u.test(value);
-  return typeof value !== 'object' || value === null || Object.values(value).every(isWellFormed);
+  return typeof value !== 'object' || value === null || Object.entries(value).flat().every(isWellFormed);
 }

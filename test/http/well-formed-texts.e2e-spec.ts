@@ -17,6 +17,10 @@ const RULE = 'must not have lone surrogates';
 const ORGANIZATION = { id: 'c4c1b0de-0000-4000-8000-000000000001', name: 'Well formed' };
 const CLIENT = { client_id: 'well-formed', name: 'Well formed', client_type: 'web', organization_id: ACME };
 const AGENT = { email: 'w@acme.example', name: 'Well formed', password: 'a long pass phrase', organization_id: ACME };
+const JWK = {
+  ...{ kty: 'EC', crv: 'P-256', kid: 'a', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU' },
+  y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+};
 const SERVER = { id: 'well-formed', secret: 'x'.repeat(32), audiences: ['customer-api'] };
 
 describe('a text with a lone surrogate, which UTF-8 would store as U+FFFD,', () => {
@@ -41,6 +45,13 @@ describe('a text with a lone surrogate, which UTF-8 would store as U+FFFD,', () 
     const grants = { 'urn:ietf:params:oauth:grant-type:jwt-bearer': { issuer: `https://x.example/${LONE}` } };
     const organization = { ...ORGANIZATION, grants };
     expectInvalidRequest(await service.admin('POST', '/admin/organizations', organization), `grants: ${RULE}`);
+    const jwks = { keys: [{ ...JWK, 'x\ud800': 'in a name' }] };
+    const named = { 'urn:ietf:params:oauth:grant-type:jwt-bearer': { issuer: 'https://well-formed.example', jwks } };
+    const withName = { ...ORGANIZATION, grants: named };
+    expectInvalidRequest(
+      await service.admin('POST', '/admin/organizations', withName),
+      /: must not have lone surrogates$/,
+    );
     expect((await service.admin('POST', '/admin/clients', CLIENT)).status).toBe(201);
     const path = `/admin/clients/${CLIENT.client_id}`;
     expectInvalidRequest(await service.admin('PATCH', path, { name: LONE }), `name: ${RULE}`);
