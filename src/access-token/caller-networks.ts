@@ -20,8 +20,7 @@ export class CallerNetworks {
   current(context: string): string | null {
     const request = requestContext.current();
     if (!request) return null;
-    const [secret] = this.keys.derivedSecrets(PURPOSE) as [string];
-    return derivedSecret(secret, `${context} ${request.network}`);
+    return derivedSecret(this.keys.derivedSecret(PURPOSE), `${context} ${request.network}`);
   }
 }
 

@@ -66,17 +66,19 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     return key && isValid(key, this.clock.seconds()) ? key : undefined;
   }
 
+  /** The secret of the key that signs now for a purpose. @throws Error if no key may sign */
+  derivedSecret(purpose: string): string {
+    return secretOf(this.current(), purpose);
+  }
+
   /**
-   * One secret per valid key for a purpose (HKDF, RFC 5869). The key that signs now is first: every process has it.
+   * One secret per valid key for a purpose. The key that signs now is first: every process has it.
    *
    * @throws Error if no key may sign
    */
   derivedSecrets(purpose: string): string[] {
     const current = this.current();
-    return [current, ...this.validKeys().filter((key) => key !== current)].map(({ privateKey }) => {
-      const { d = '' } = privateKey.export({ format: 'jwk' });
-      return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
-    });
+    return [current, ...this.validKeys().filter((key) => key !== current)].map((key) => secretOf(key, purpose));
   }
 
   publicKeySet(): { keys: PublicJwk[] } {
@@ -124,6 +126,12 @@ const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;
 const isValid = ({ exp }: SigningKey, now: number) => now < exp;
 
 const maySign = (key: SigningKey, now: number) => key.nbf <= now && isValid(key, now);
+
+/** HKDF (RFC 5869). */
+function secretOf({ privateKey }: SigningKey, purpose: string): string {
+  const { d = '' } = privateKey.export({ format: 'jwk' });
+  return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
+}
 
 const kidOf = ({ publicJwk }: SigningKey) => publicJwk.kid;
 

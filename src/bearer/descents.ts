@@ -48,8 +48,7 @@ export class Descents {
     const { entityId, generation } = kind === 'customer' ? { entityId: sub, generation: gen } : (customer ?? {});
     const stored: StoredDescent = { bearer, organizationId, entityId, generation, at: this.clock.seconds() };
     const content = JSON.stringify(stored); // leaves out what is undefined
-    const [secret] = this.keys.derivedSecrets(PURPOSE) as [string];
-    const text = `${derivedSecret(secret, content)}.${content}`;
+    const text = `${derivedSecret(this.keys.derivedSecret(PURPOSE), content)}.${content}`;
     if (text.length > MAX_CHARACTERS) throw inactiveToken('rejected_claim');
     return text;
   }

@@ -142,15 +142,6 @@ export class Identities {
   }
 
   /**
-   * The values of a customer of any organization that a token needs: `undefined` if it was erased. A customer without a
-   * row has generation 0 and no group. The day is noted as by `find`.
-   */
-  async currentOf(entityId: string): Promise<Pick<Customer, 'groupId' | 'generation'> | undefined> {
-    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
-    return row ? this.customerOfRow(row) : { groupId: '', generation: 0 };
-  }
-
-  /**
    * Notes the day of a token in a transaction that gives a device to the customer. Each call changes the row, so that
    * transactions about one customer follow each other.
    *

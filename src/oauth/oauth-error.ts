@@ -107,7 +107,7 @@ export class OAuthError extends Error {
     return new OAuthError('not_found', 404, 'The route or the entry does not exist');
   }
 
-  /** The code that knows the routes sets another `Allow` header. @internal */
+  /** `Allow` is empty unless the code that knows the routes has set it. @internal */
   static methodNotAllowed(): OAuthError {
     const headers = { Allow: '' };
     return new OAuthError('method_not_allowed', 405, 'The route does not support this method', { headers });

@@ -6,7 +6,8 @@ import { OAuthError } from './oauth-error.js';
 import { errorOf } from './thrown-error.js';
 
 /** Headers that a route may have set before the error, and that an error response does not have, such as cookies. */
-const OF_SUCCESS = /^(set-cookie|content-.*|cache-control|etag|expires|last-modified|location)$/;
+const OF_SUCCESS =
+  /^(set-cookie|content-(type|length|encoding|language|range|disposition|location)|cache-control|etag|expires|last-modified|location)$/;
 
 /** Converts the exceptions of all layers to error responses (protocol §2.11). */
 @Catch()

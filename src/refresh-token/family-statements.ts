@@ -83,8 +83,8 @@ export const FIND_FAMILY = selectStatement<[familyHash: string], FamilyRow>({
 
 /**
  * One of several parallel uses of the current token matches the row. The clock of the database decides when an hour is
- * over. If it is set back by more than an hour, the count begins again. `rotations` comes before `counted_since`, because MySQL assigns from left
- * to right.
+ * over. If it is set back by more than an hour, the count begins again. `rotations` comes before `counted_since`,
+ * because MySQL assigns from left to right.
  */
 export const ROTATE = writeStatement<
   [

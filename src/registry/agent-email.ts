@@ -19,3 +19,6 @@ export function canonicalEmail(text: string): string | undefined {
   const isValid = isEmail(email, FORM) && isEmail(canonical, FORM) && canonical.length <= MAX_CHARACTERS;
   return isValid ? canonical : undefined;
 }
+
+/** For comparisons with stored emails. A text that is no email equals none of them. */
+export const comparableEmail = (text: string): string => canonicalEmail(text) ?? text.toLowerCase();

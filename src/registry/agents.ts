@@ -7,7 +7,7 @@ import {
   selectStatement,
 } from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
-import { canonicalEmail } from './agent-email.js';
+import { comparableEmail } from './agent-email.js';
 import { RegistryTransactions, type TokenRevoker } from './registry-transactions.js';
 import { agentResource } from './resources/agent.resource.js';
 
@@ -30,7 +30,7 @@ export class Agents {
   ) {}
 
   byEmail(email: string): Promise<Agent | undefined> {
-    return this.find(FIND_BY_EMAIL, canonicalEmail(email) ?? email);
+    return this.find(FIND_BY_EMAIL, comparableEmail(email));
   }
 
   byId(id: string): Promise<Agent | undefined> {

@@ -55,7 +55,7 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   browser: Browser;
   /**
    * The caller's network: an IPv4 address, or the /64 of an IPv6 address. Only compare it, or hash it; its form may
-   * change.
+   * change. An unknown network has another value in each request, so count requests with the limits of the decorators.
    */
   network: string;
 }

@@ -27,7 +27,7 @@ const REPEATABLE = [
 const UNAVAILABLE = [
   ...[1040, 1053, 1047, 1290, 1021, 1045, 8501, 9001, 9002, 9003, 9004, 9005].map((errno) => ({ errno })),
   ...[1105, 1142, 1226, 1317, 1792, 1836, 1927, 1969, 3024, 4031, 65_000].map((errno) => ({ errno, code: 'ER_X' })),
-  ...['SQLITE_READONLY', 'SQLITE_NOMEM', 'SQLITE_CORRUPT', 'SQLITE_PROTOCOL'].map((code) => ({ code })),
+  ...['SQLITE_READONLY', 'SQLITE_NOMEM', 'SQLITE_PROTOCOL'].map((code) => ({ code })),
   ...['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].map((code) => ({ code })),
   ...['PROTOCOL_CONNECTION_LOST', 'SQLITE_FULL', 'SQLITE_IOERR_READ'].map((code) => ({ code })),
   { message: 'Queue limit reached.' },
@@ -42,7 +42,7 @@ const DUPLICATE = [
 const WRONG = [
   ...[1064, 1054, 1146, 1406].map((errno) => ({ errno, code: 'ER_PARSE_ERROR' })),
   { code: 'SQLITE_CONSTRAINT_NOTNULL' },
-  { code: 'SQLITE_ERROR' },
+  ...['SQLITE_ERROR', 'SQLITE_CORRUPT', 'SQLITE_NOTADB'].map((code) => ({ code })),
   {},
 ];
 

@@ -56,7 +56,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly id = randomUUID();
   /** When the process last read the state of the feed, by `performance.now()`. */
   private readAt = performance.now();
-  /** As `aheadOfDatabaseMs` at the last read of the state. */
+  /** How far this machine's clock was ahead of the database's at the last read of the state, with the time of the read. */
   private aheadMs = 0;
   private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;

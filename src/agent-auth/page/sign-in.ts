@@ -11,7 +11,7 @@ import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { canonicalEmail } from '../../registry/agent-email.js';
+import { comparableEmail } from '../../registry/agent-email.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
@@ -57,7 +57,7 @@ export class SignIn {
   /** A wrong password and an unknown email get the same response, after the same time. @throws OAuthError 503 */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
     // MySQL ignores spaces at the end of an email. Without trim, they would avoid the limit of an account.
-    const email = canonicalEmail(typedEmail.trim()) ?? typedEmail.trim().toLowerCase();
+    const email = comparableEmail(typedEmail.trim());
     const device = this.deviceOf(request, email);
     const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);

@@ -28,8 +28,8 @@ const WRONG_STATEMENT_ERRNOS = new Set([
 ]);
 const DUPLICATE_ERRNO = 1062;
 
-/** The errors of SQLite for a wrong statement, as above. */
-const SQLITE_WRONG_STATEMENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|MISUSE)/;
+/** The errors of SQLite for a wrong statement, as above, or for a file that no retry makes usable. */
+const SQLITE_PERMANENT = /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|RANGE|MISUSE|TOOBIG|CORRUPT|NOTADB)/;
 
 /** The response did not arrive in time. The statement may have run. */
 export class DeadlineExceededError extends Error {
@@ -75,7 +75,7 @@ export function isUnavailable(error: unknown): boolean {
   if (isDuplicate(error)) return false;
   // the numbers of Node are negative
   if (errno > 0) return !WRONG_STATEMENT_ERRNOS.has(errno);
-  if (code.startsWith('SQLITE_')) return !SQLITE_WRONG_STATEMENT.test(code);
+  if (code.startsWith('SQLITE_')) return !SQLITE_PERMANENT.test(code);
   return (
     // errors of the network (ECONNRESET) and of mysql2 (PROTOCOL_…), but not of the server (ER_…) or of Node (ERR_…)
     /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||

@@ -10,7 +10,7 @@ export class DatabaseStart {
   private readonly logger = new Logger('Database');
   private logged = '';
 
-  constructor(readonly maxWaitMs: number) {}
+  constructor(private readonly maxWaitMs: number) {}
 
   async run<Result>(step: () => Promise<Result>): Promise<Result> {
     const result = await databaseAtStart(this.maxWaitMs).run(step, (error) => {

@@ -49,6 +49,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 /** Whether a response with this status has no content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5). */
 export const hasNoContent = (status: number): boolean => [204, 205, 304].includes(status);
 
+const OF_CONTENT = /^content-(type|length|encoding|language|range|disposition)$/;
+
 type Headers = Record<string, string | number>;
 
 /** The headers of every response (protocol §2.10), except those that its controller has set. */
@@ -61,7 +63,7 @@ function responseHeaders(response: ServerResponse, requestId: string, text: stri
 
 /** Removes the headers of content that the controller has set. */
 function emptyHeaders(response: ServerResponse, requestId: string, status: number): Headers {
-  for (const name of response.getHeaderNames()) if (name.startsWith('content-')) response.removeHeader(name);
+  for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name);
   // a 205 is the only one that has a length, or else an empty chunk
   return { ...commonHeaders(response, requestId), ...(status === 205 && { 'Content-Length': 0 }) };
 }

@@ -3,7 +3,7 @@ import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Agent } from '../agent.entity.js';
-import { canonicalEmail } from '../agent-email.js';
+import { comparableEmail } from '../agent-email.js';
 import { AreScopes, IsEmailAddress, IsName, Password } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource, PASSWORD } from './registry-resource.js';
@@ -35,7 +35,7 @@ export const agentResource = defineResource<AgentEntry, Agent>({
   entry: AgentEntry,
   entity: Agent,
   key: { field: 'id', column: 'id', isGenerated: true },
-  fileKey: { field: 'email', column: 'email', normalize: (email) => canonicalEmail(email) ?? email },
+  fileKey: { field: 'email', column: 'email', normalize: comparableEmail },
   references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
   exampleFields: ['password', 'scopes'],
   exampleChange: 'name',
