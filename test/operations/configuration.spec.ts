@@ -88,7 +88,16 @@ describe('protocol §9.4: configuration', () => {
 
   const accepted: Record<string, string[]> = {
     REDIS_URL: ['redis://host', 'redis://:pass%40word@host:6379/2', 'rediss://user:word@[::1]:6380'],
-    TRUST_PROXY: ['0', '2', '10.0.0.0/8', '127.0.0.1, ::1', 'loopback', 'loopback,uniquelocal'],
+    TRUST_PROXY: [
+      '0',
+      '2',
+      '10.0.0.0/8',
+      '127.0.0.1, ::1',
+      'loopback',
+      'loopback,uniquelocal',
+      '::ffff:10.0.0.1',
+      '::ffff:10.0.0.0/104',
+    ],
   };
   it.each(Object.entries(accepted))('accepts values of %s', (name, values) => {
     for (const value of values) expect(loadConfiguration({ [name]: value })).toMatchObject({ [name]: value });
@@ -113,7 +122,7 @@ describe('protocol §9.4: configuration', () => {
     HOST: ['http://MARKED', '127.0.0.1:3000', '127.0.0.1,::1', '999.1.1.1', '*', '[::1]'],
     TRUST_PROXY: [
       ...['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1', '00'],
-      ...['0.0.0.0/0', '::/0', '10.0.0.0/8, 0.0.0.0/0', '10.0.0.1,10.0.0.1'],
+      ...['0.0.0.0/0', '::/0', '10.0.0.0/8, 0.0.0.0/0', '10.0.0.1,10.0.0.1', '::ffff:0:0/96', '::ffff:0.0.0.0/96'],
     ],
     DATABASE_URL: [
       ...['postgres://MARKED@db.example/service', 'MARKED', 'sqlite:', 'sqlite', 'sqlite::memory:'],
@@ -315,7 +324,7 @@ describe('protocol §9.4: configuration', () => {
     }
   });
 
-  it.each(['MARKED', '{}', '[null]', '[7]', '["MARKED"]', '[{}]'])(
+  it.each(['MARKED', '{}', '[null]', '[7]', '["MARKED"]', '[{}]', '[[]]', '[[{}]]'])(
     'names TRUSTED_AGENT_ISSUERS in each violation of its rules, in production too: %s',
     (TRUSTED_AGENT_ISSUERS) => {
       const production = { NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };

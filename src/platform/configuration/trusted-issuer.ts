@@ -55,7 +55,9 @@ export class TrustedIssuer {
 export function parseTrustedIssuers(value: unknown): unknown {
   try {
     const parsed: unknown = JSON.parse(String(value));
-    return Array.isArray(parsed) ? parsed.map((entry) => plainToInstance(TrustedIssuer, entry)) : value;
+    // the rules of the entries would not see an empty list as an entry
+    if (!Array.isArray(parsed) || parsed.some(Array.isArray)) return value;
+    return parsed.map((entry) => plainToInstance(TrustedIssuer, entry));
   } catch {
     return value;
   }

@@ -45,8 +45,16 @@ function isListOfNetworks(text: string): boolean {
 }
 
 function isNetwork(text: string): boolean {
-  const [, address = '', prefix = '1'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(address);
   if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(text);
-  return Number(prefix) >= 1 && Number(prefix) <= (version === 4 ? 32 : 128);
+  if (prefix === undefined) return true;
+  const minimum = isIpv4Mapped(address) ? 97 : 1;
+  return Number(prefix) >= minimum && Number(prefix) <= (version === 4 ? 32 : 128);
+}
+
+/** `::ffff:0:0/96` is `0.0.0.0/0`: it trusts all IPv4 addresses (RFC 4291 §2.5.5.2). */
+function isIpv4Mapped(address: string): boolean {
+  const url = `http://[${address}]`;
+  return URL.canParse(url) && /^\[::ffff:[0-9a-f]+:[0-9a-f]+\]$/.test(new URL(url).hostname);
 }
