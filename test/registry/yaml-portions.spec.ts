@@ -1,9 +1,23 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { parseInPortions, parseYaml, yamlPortions } from '../../src/registry/file/yaml-document.js';
+import {
+  parseInPortions,
+  parseYaml,
+  type RegistryFileError,
+  yamlPortions,
+} from '../../src/registry/file/yaml-document.js';
 
 const WORKER = new URL('../../dist/registry/file/yaml-worker.js', import.meta.url);
+
+function violationsOf(text: string): string[] {
+  try {
+    parseYaml(text);
+    return [];
+  } catch (error) {
+    return (error as RegistryFileError).violations;
+  }
+}
 
 /** The document that the portions of a text give together. */
 function joined(text: string): object {
@@ -87,6 +101,15 @@ describe('a text for which the parser would need much memory or time', () => {
     ['an anchor that contains itself', 'clients: &a [*a]', /an alias has no anchor, or expands/],
   ])('is rejected: %s', (_, text, violation) => {
     expect(() => parseInPortions(text)).toThrow(violation);
+  });
+
+  it.each([
+    ['commas', `[${','.repeat(2_000)}`],
+    ['equal keys', 'clients: 1\n'.repeat(2_000)],
+  ])('reports some of the errors only: %s', (_, text) => {
+    const violations = violationsOf(text);
+    expect(violations).toHaveLength(101);
+    expect(violations.at(-1)).toMatch(/^and \d+ more errors$/);
   });
 
   it.each([
