@@ -142,6 +142,7 @@ it('the parameters of a form and of a query are the non-empty parameters of the 
   fc.assert(
     fc.property(fc.array(pieces), (parts) => {
       const text = parts.join('');
+      fc.pre(!/%[ab]{2}/.test(text)); // a byte that is not UTF-8 is rejected
       const all = [...new URLSearchParams(text)];
       const isRepeated = new Set(all.map(([name]) => name)).size < all.length;
       for (const [part, read] of [

@@ -8,7 +8,10 @@ import type { Clock } from '../../src/platform/clock.js';
 const UUID = '01234567-89ab-4cde-8f01-23456789abcd';
 
 const descentsWith = (...secrets: string[]) =>
-  new Descents({ derivedSecrets: () => secrets } as Partial<SigningKeys> as SigningKeys, { seconds: () => 1 } as Clock);
+  new Descents(
+    { derivedSecret: () => secrets[0], derivedSecrets: () => secrets } as Partial<SigningKeys> as SigningKeys,
+    { seconds: () => 1 } as Clock,
+  );
 
 const customerWith = (more: object = {}) => {
   const claims = {

@@ -57,7 +57,7 @@ describe('protocol §11: the demo backend', () => {
     expectInvalidRequest(response, 'Origin: must be the origin of the try-it page');
   });
 
-  it.each(['a\u0000b', 'x'.repeat(256), '\ud800'])('shows the error response to the external_id %j', async (id) => {
+  it.each(['a\u0000b', 'x'.repeat(256)])('shows the error response to the external_id %j', async (id) => {
     const { status, body } = await ask(id);
     expect({ status, of: body.response }).toMatchObject({ status: 200, of: { status: 400 } });
     expect(body.response.body).toMatchObject({

@@ -32,7 +32,7 @@ const PREFIX_ITEM = /^[&!%]/;
 const SPACE_OR_COMMENT = /^(\s*$|#)/;
 
 /** A wrong text can have an error per character, and the log gets all violations. */
-const MAX_ERRORS = 100;
+const MAX_ERRORS_COUNT = 100;
 
 /** If a text needs more memory than a valid one, the thread ends, and not the process. */
 const BASE_MEMORY_MEBIBYTES = 128;
@@ -109,9 +109,10 @@ export function parseYaml(text: string): PlainDocument {
   const yaml = documents.next().value as Document.Parsed;
   const next = documents.next();
   // only the position and the code, because the messages of the library quote the line, which may contain a secret
-  const reported = yaml.errors.slice(0, MAX_ERRORS);
+  const reported = yaml.errors.slice(0, MAX_ERRORS_COUNT);
   const violations = reported.map(({ code, pos }) => `line ${lines.linePos(pos[0]).line}: ${code}`);
-  if (yaml.errors.length > MAX_ERRORS) violations.push(`and ${yaml.errors.length - MAX_ERRORS} more errors`);
+  if (yaml.errors.length > MAX_ERRORS_COUNT)
+    violations.push(`and ${yaml.errors.length - MAX_ERRORS_COUNT} more errors`);
   if (!next.done) violations.push(`line ${lines.linePos(next.value.range[0]).line}: MULTIPLE_DOCS`);
   if (violations.length > 0) throw new RegistryFileError(violations);
   const value = toPlain(yaml) ?? {};
