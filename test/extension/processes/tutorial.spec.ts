@@ -34,6 +34,7 @@ function compilerErrors(): string {
 }
 
 const BROKEN_ROUTES = 'packages/conformance-kit/test/support/broken-routes/broken-routes.ts';
+const BROKEN_GRANTS = 'packages/conformance-kit/test/support/broken-grants/broken-grants.ts';
 
 describe('the tutorial (docs/adding-a-grant.md)', () => {
   const folder = temporaryFolder('generated');
@@ -96,7 +97,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
       'limits/extension-limits',
     ].map((name) => `test/${name}.e2e-spec.ts`);
     const ofKit = ['grants', 'routes'].map((name) => `packages/conformance-kit/test/isolated/${name}.e2e-spec.ts`);
-    const texts = [...tests, ...ofKit, BROKEN_ROUTES].map(read);
+    const texts = [...tests, ...ofKit, BROKEN_ROUTES, BROKEN_GRANTS].map(read);
     const testedText = texts.join('\n').replaceAll(/\\(['/.?])/g, '$1');
     const messages = messagesAfter('## Start-up errors', '## Errors of NestJS');
     expect(messages.length).toBeGreaterThan(10);
