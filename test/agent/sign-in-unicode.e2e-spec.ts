@@ -61,7 +61,7 @@ describe('the email of an agent', () => {
       expectError(await create(form), { status: 409, error: 'conflict', hint: /^email: belongs to another agent/ });
   });
 
-  it('counts failed sign-ins once, in whatever form the domain is typed', async () => {
+  it('counts failed sign-ins of one account together for each form of its domain', async () => {
     await create('guessed@bücher.example');
     const forms = ['guessed@bücher.example', 'guessed@xn--bcher-kva.example', 'Guessed@BÜCHER.example.'];
     const statuses: number[] = [];

@@ -5,7 +5,7 @@ import { deferred, eventually, VerifierTest } from './support/started-verifier.j
 const test = new VerifierTest();
 const FAIL: RequestListener = (_, response) => void response.writeHead(503).end();
 
-/** A token with the header of a token of the issuer, and a signature of nobody. */
+/** A token with the header of a token of the issuer, and a signature of no key. */
 function forged(kid: string): string {
   const header = Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid })).toString('base64url');
   return `${header}.e30.${'A'.repeat(86)}`;
