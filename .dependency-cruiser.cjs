@@ -7,6 +7,8 @@ const LEVELS = [
   ['oauth', 'audit'],
   ['rate-limit'],
   ['operator', 'registry', 'access-token'],
+  ['customer'],
+  ['session'],
   ['bearer'],
   ['routes'],
   ['identity'],

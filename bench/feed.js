@@ -17,7 +17,7 @@ const WAIT_SECONDS = 25;
 const CATCH_UP_TIMEOUT_MS = 30_000;
 const AUTHORIZATION = `Basic ${btoa(`${RESOURCE_SERVER.id}:${RESOURCE_SERVER.secret}`)}`;
 
-/** @param {import('./server.js').Server} server Ends a token, and returns its `jti`. */
+/** @param {import('./server.js').Server} server Ends a token, and returns its `sid`. */
 async function endToken({ port }) {
   const url = `http://127.0.0.1:${port}/v2/customer/token`;
   const headers = { 'Content-Type': 'application/json', Origin: ORIGIN };
@@ -28,7 +28,7 @@ async function endToken({ port }) {
   const { access_token } = /** @type {{ access_token: string }} */ (await response.json());
   const ended = await fetch(url, { method: 'DELETE', headers: { Authorization: `Bearer ${access_token}` } });
   if (!ended.ok) throw new Error(`the token was not ended: ${ended.status}`);
-  return `${decodeJwt(access_token.slice(access_token.indexOf(':') + 1)).jti}`;
+  return `${decodeJwt(access_token.slice(access_token.indexOf(':') + 1)).sid}`;
 }
 
 /** @param {import('./server.js').Server} server @param {Map<string, number>} seen @param {AbortSignal} signal */
@@ -66,7 +66,7 @@ await withSetup('128M', async ({ start }) => {
   await Promise.all(follows);
   const figures = ['the same process', 'the other process'].map((name, index) => [
     name,
-    distribution([...ended].map(([jti, at]) => (seen[index]?.get(jti) ?? Number.POSITIVE_INFINITY) - at)),
+    distribution([...ended].map(([sid, at]) => (seen[index]?.get(sid) ?? Number.POSITIVE_INFINITY) - at)),
   ]);
   console.table(Object.fromEntries(figures));
   console.log(

@@ -5,35 +5,45 @@
  * `bench/parts.js` measures which way is the cheapest. The floor has no cache and batches no statements. A run measures
  * both servers and reports their ratio.
  */
-import { timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
-import { agentOf, customerOfUser, endSessions } from './floor/customers.js';
-import { ENDED, endOf, execute, executeTransaction, NEW_BROWSER, REVOKED, revocationOf } from './floor/database.js';
+import { agentCalling, customerOfUser, endSessions } from './floor/customers.js';
+import {
+  AGENT,
+  AGENT_IS_VALID,
+  agentOf,
+  execute,
+  executeTransaction,
+  NEW_BROWSER,
+  VALID,
+  validityOf,
+} from './floor/database.js';
 import { refresh } from './floor/refresh.js';
 import { cookies, respond } from './floor/responses.js';
-import { day, newSecret, partsOfSecret, sha256, tokenResponse, uuidv7, verified } from './floor/tokens.js';
+import { day, idleEnd, newSecret, partsOfSecret, sha256, tokenResponse, uuidv7, verified } from './floor/tokens.js';
 import { exchange, transfer } from './floor/transfers.js';
 
 const { PORT = '0' } = process.env;
 
-/** Reads each row by a primary or unique key. Links from transfers need a second statement and are not measured. */
+/** Reads each row by a primary or unique key. Sessions that agents began need a second statement and are not measured. */
 const RECOGNIZE_CUSTOMER = `
-  SELECT browser.secret_hash, link.entity_id, link.seen_day, customer.generation
-  FROM browser JOIN browser_customer link ON link.browser_id = browser.browser_id
-  JOIN customer ON customer.entity_id = link.entity_id
-  WHERE browser.browser_id = ? AND link.organization_id = ? AND link.group_id = ? AND link.origin <> 'transfer'
-    AND customer.erased_at IS NULL AND customer.link_generation <= link.generation`;
-const NOTE_DAY = 'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ?';
+  SELECT browser.secret_hash, session.id, session.customer_id, session.epoch, session.seen_day, session.expires_at,
+    customer.generation
+  FROM browser JOIN session
+    ON session.browser_id = browser.browser_id AND session.organization_id = ? AND session.group_id = ?
+  JOIN customer ON customer.entity_id = session.customer_id
+  WHERE browser.browser_id = ? AND session.act IS NULL`;
+const NOTE_DAY = 'UPDATE session SET seen_day = ?, expires_at = ? WHERE id = ? AND browser_id = ?';
 const NEW_CUSTOMER = `INSERT INTO customer
-  (entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day, created_at)
-  VALUES (?, ?, '', 'browser', 0, 0, 0, ?, ?)`;
-const NEW_LINK = `INSERT INTO browser_customer
-  (browser_id, entity_id, organization_id, group_id, origin, began_in, generation, seen_day)
-  VALUES (?, ?, ?, '', 'own', ?, 0, ?)`;
+  (entity_id, organization_id, group_id, creator, generation, version, has_user, seen_day, created_at)
+  VALUES (?, ?, '', 'browser', ?, 0, 0, ?, ?)`;
+const NEW_SESSION = `INSERT INTO session
+  (id, kind, customer_id, browser_id, organization_id, group_id, depth, epoch, seen_day, created_at, expires_at)
+  VALUES (?, 'own', ?, ?, ?, '', 0, 0, ?, ?, ?)`;
 const CUSTOMER_OF_AGENT = `
-  SELECT generation FROM customer
-  WHERE entity_id = ? AND organization_id = ? AND erased_at IS NULL AND NOT ${REVOKED}
-    AND EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)`;
+  SELECT customer.generation FROM customer ${AGENT}
+  WHERE customer.entity_id = ? AND customer.organization_id = ? AND customer.erased_at IS NULL
+    AND customer.linked_to IS NULL AND ${AGENT_IS_VALID}`;
 const routes = new Map([
   ['POST /v2/customer/token', token],
   ['POST /v2/customer/identity_transfer', transfer],
@@ -73,46 +83,50 @@ function token(request, response, text) {
 
 /** @param {any} body @param {string} entityId @param {string} secret @param {Response} response */
 function returningCustomer(body, entityId, secret, response) {
-  const { browserId, random } = partsOfSecret(secret);
+  const { browserId, random, tag } = partsOfSecret(secret);
+  const fitting = createHmac('sha256', random).update(entityId).digest('hex').slice(0, tag.length);
+  if (!timingSafeEqual(Buffer.from(tag), Buffer.from(fitting))) throw new Error('a pair that was not set together');
   const { organization_id } = body;
-  execute(response, RECOGNIZE_CUSTOMER, [browserId, organization_id, ''], ([row]) => {
+  execute(response, RECOGNIZE_CUSTOMER, [organization_id, '', browserId], ([row]) => {
     if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(random)))) throw new Error('wrong secret');
-    if (row.entity_id !== entityId) throw new Error('the id of another scope, which is not measured');
-    const { generation: gen } = row;
+    if (row.customer_id !== entityId) throw new Error('the id of another scope, which is not measured');
+    if (row.expires_at <= new Date()) throw new Error('the session has expired');
+    const session = { gen: Number(row.generation), sid: row.id, ep: row.epoch };
     const sendToken = () =>
-      respond(response, tokenResponse(entityId, body, { organization_id }, { gen }), cookies(entityId, secret));
+      respond(response, tokenResponse(entityId, body, { organization_id }, session), cookies(entityId, secret));
     if (row.seen_day === day()) sendToken();
-    else execute(response, NOTE_DAY, [day(), browserId, entityId], sendToken);
+    else execute(response, NOTE_DAY, [day(), idleEnd(), row.id, browserId], sendToken);
   });
 }
 
 /** @param {any} body @param {Response} response */
 function newCustomer(body, response) {
   const { organization_id } = body;
-  const [entityId, browserId] = [uuidv7(), uuidv7()];
-  const { secret, secretHash } = newSecret(browserId);
-  const today = day();
-  const statements = /** @type {[string, any[]][]} */ ([
-    [NEW_CUSTOMER, [entityId, organization_id, today, new Date()]],
+  const [entityId, browserId, sid] = [uuidv7(), uuidv7(), uuidv7()];
+  const { secret, secretHash } = newSecret(browserId, entityId);
+  const [today, now] = [day(), new Date()];
+  const gen = now.getTime();
+  const steps = /** @type {import('./floor/database.js').Step[]} */ ([
+    [NEW_CUSTOMER, [entityId, organization_id, gen, today, now]],
     [NEW_BROWSER, [browserId, secretHash]],
-    [NEW_LINK, [browserId, entityId, organization_id, browserId, today]],
+    [NEW_SESSION, [sid, entityId, browserId, organization_id, today, now, idleEnd()]],
   ]);
-  executeTransaction(response, statements, () => {
-    respond(response, tokenResponse(entityId, body, { organization_id }), cookies(entityId, secret));
+  executeTransaction(response, steps, () => {
+    const session = { gen, sid, ep: 0 };
+    respond(response, tokenResponse(entityId, body, { organization_id }, session), cookies(entityId, secret));
   });
 }
 
 /** @param {Request} request @param {Response} response @param {any} body */
 function agentToken(request, response, body) {
-  const claims = agentOf(request);
+  const claims = agentCalling(request);
   const { organization_id } = claims;
-  const parameters = [body.entity_id, organization_id, ...revocationOf(claims), claims.sub, claims.gen];
-  execute(response, CUSTOMER_OF_AGENT, parameters, ([customer]) => {
+  execute(response, CUSTOMER_OF_AGENT, [...agentOf(claims), body.entity_id, organization_id], ([customer]) => {
     if (!customer) throw new Error('ended, or unknown');
     const { sub, client_id, gen, jti } = claims;
-    const lineage = { gen: customer.generation, ancestors: [jti], act: { sub, client_id, gen } };
+    const session = { gen: Number(customer.generation), act: { sub, sid: jti, client_id, gen } };
     const fields = { client_id: body.client_id, organization_id };
-    respond(response, tokenResponse(body.entity_id, { ...body, organization_id }, fields, lineage));
+    respond(response, tokenResponse(body.entity_id, { ...body, organization_id }, fields, session));
   });
 }
 
@@ -120,8 +134,8 @@ function agentToken(request, response, body) {
 function info(request, response) {
   const access_token = request.headers.authorization?.slice(7) ?? '';
   const claims = verified(access_token);
-  execute(response, ENDED, endOf(claims), ([{ ended }]) => {
-    if (ended !== 0) throw new Error('ended');
+  execute(response, VALID, validityOf(claims), ([row]) => {
+    if (!row) throw new Error('ended');
     const { client_id, sub, exp, organization_id } = claims;
     const expires_in = exp - Math.floor(Date.now() / 1000);
     respond(response, { access_token, client_id, entity_id: sub, expires_in, organization_id, token_type: 'Bearer' });
@@ -137,7 +151,7 @@ function introspect(request, response, text) {
   if (!timingSafeEqual(Buffer.from(secret), Buffer.from(SECRET)))
     throw new Error('wrong secret of the resource server');
   const claims = verified(JSON.parse(text).token);
-  execute(response, ENDED, endOf(claims), ([{ ended }]) => {
-    respond(response, ended !== 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
+  execute(response, VALID, validityOf(claims), ([row]) => {
+    respond(response, row ? { active: true, token_type: 'Bearer', ...claims } : { active: false });
   });
 }

@@ -1,8 +1,8 @@
 // @ts-check
 /**
  * `npm run bench:growth`: measures returning and new customers with a small database, with millions of customers, codes
- * and revocations, and during a purge. By default there are 1 and 5 million customers, 10 million expired codes and as
- * many revocations; `GROWTH=1,5,10` sets these numbers in millions. Takes 15 minutes and 10 GB of disk. `--save`
+ * and ended tokens, and during a purge. By default there are 1 and 5 million customers, 10 million expired codes and as
+ * many ended tokens; `GROWTH=1,5,10` sets these numbers in millions. Takes 15 minutes and 10 GB of disk. `--save`
  * replaces the figures of docs/performance.md.
  */
 import { spawn } from 'node:child_process';
@@ -12,7 +12,7 @@ import { againAfterFailure, measure, medians } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
-import { ORGANIZATION, seedCustomers } from './site.js';
+import { CLIENT, idOf, seedCustomers } from './site.js';
 
 const [FIRST_MILLIONS = 1, SECOND_MILLIONS = 5, EXPIRED_MILLIONS = 10] = (process.env.GROWTH ?? '1,5,10')
   .split(',')
@@ -59,7 +59,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
   await measureWith(`${SECOND_MILLIONS} million`, SECOND_MILLIONS * 1e6);
   await seedExpired(EXPIRED_MILLIONS * 1e6);
   await measureWith(
-    `${SECOND_MILLIONS} million, ${EXPIRED_MILLIONS} million expired codes and as many revocations`,
+    `${SECOND_MILLIONS} million, ${EXPIRED_MILLIONS} million expired codes and as many ended tokens`,
     SECOND_MILLIONS * 1e6,
   );
   const purge = spawn(process.execPath, ['dist/cli.js', 'purge'], { env: environment, stdio: 'ignore' });
@@ -83,12 +83,14 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     for (let first = 1; first <= count; first += ROWS_PER_INSERT) {
       const numbers = `seq_${first}_to_${first + ROWS_PER_INSERT - 1}`;
       const expires = 'NOW(3) - INTERVAL (seq % 3600) SECOND';
+      const customer = idOf('customer', `(1 + seq % ${SECOND_MILLIONS * 1e6})`);
       await connection.query(`
-        INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
-        SELECT SHA2(seq, 256), 'transfer', 'site', MD5(seq), '${ORGANIZATION}', '{}', ${expires} FROM ${numbers}`);
+        INSERT INTO session (id, kind, customer_id, depth, epoch, client_id, code_hash, created_at, expires_at)
+        SELECT ${idOf('code')}, 'code', ${customer}, 1, 0, '${CLIENT}', SHA2(seq, 256), NOW(3), ${expires} - INTERVAL 1 DAY
+        FROM ${numbers}`);
       await connection.query(`
-        INSERT INTO revocation (kind, value, issued_before, expires_at)
-        SELECT 'jti', MD5(seq), NOW(3), ${expires} FROM ${numbers}`);
+        INSERT INTO ended (kind, value, reason, issued_before, expires_at, audience)
+        SELECT 'token', MD5(seq), 'revoked', NOW(3), ${expires}, 'customer-api' FROM ${numbers}`);
     }
     await flushed();
   }
@@ -107,7 +109,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
 
   /** @returns {Promise<import('./figures.js').Table>} */
   async function sizes() {
-    await connection.query('ANALYZE TABLE customer, browser, browser_customer, one_time_code, revocation');
+    await connection.query('ANALYZE TABLE customer, browser, session, ended');
     const [result] = await connection.query(`
       SELECT table_name AS name, table_rows AS estimated_rows, data_length AS data, index_length AS indexes
       FROM information_schema.tables WHERE table_schema = DATABASE() AND table_rows > 1000`);

@@ -21,7 +21,7 @@ await withSetup('512M', async ({ connection, pid, environment }) => {
   process.env.SIGNING_KEYS_FILE = environment.SIGNING_KEYS_FILE; // the floor reads both when it is imported
   process.env.DATABASE_URL = environment.DATABASE_URL;
   const { SIGNATURES } = await import('./parts/signatures.js');
-  const { CUSTOMER_COUNT, claimsOf, STATEMENTS, seedRevocations } = await import('./parts/statements.js');
+  const { CUSTOMER_COUNT, claimsOf, STATEMENTS, seedEnded } = await import('./parts/statements.js');
   const calls = Object.entries(SIGNATURES).map(
     ([name, call]) => /** @type {const} */ ([name, () => callRepeatedly(call)]),
   );
@@ -29,7 +29,7 @@ await withSetup('512M', async ({ connection, pid, environment }) => {
   console.table(ofCalls);
 
   await seedCustomers(connection, 1, CUSTOMER_COUNT);
-  await seedRevocations(connection);
+  await seedEnded(connection);
   const pool = mysql.createPool({ uri: environment.DATABASE_URL, timezone: 'Z', connectionLimit: 10 });
   const statements = Object.entries(STATEMENTS).map(
     ([name, statement]) => /** @type {const} */ ([name, () => sendRepeatedly(pool, statement, claimsOf, pid())]),

@@ -13,7 +13,7 @@ import { median } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
-import { ORGANIZATION, seedCustomers } from './site.js';
+import { CLIENT, idOf, seedCustomers } from './site.js';
 
 const ROW_COUNT = 300_000;
 const CONNECTION_COUNT = 16;
@@ -22,8 +22,9 @@ const BASELINE_ROUND_COUNT = 6;
 const ROUND_SECONDS = 1;
 const PURGE_TIMEOUT_MS = 35_000;
 const INSERT_EXPIRED_CODES = `
-  INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
-  SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', '{}', NOW(3) - INTERVAL seq SECOND
+  INSERT INTO session (id, kind, customer_id, depth, epoch, client_id, code_hash, created_at, expires_at)
+  SELECT ${idOf('code')}, 'code', ${idOf('customer', `(1 + seq % ${CUSTOMER_COUNT})`)}, 1, 0, '${CLIENT}', SHA2(seq, 256), NOW(3),
+    NOW(3) - INTERVAL 1 DAY - INTERVAL seq SECOND
   FROM seq_1_to_${ROW_COUNT}`;
 
 await withSetup('512M', async ({ connection, environment, start }) => {

@@ -49,3 +49,12 @@ export function inNewOrder(requests) {
     return [...requests.slice(first), ...requests.slice(0, first)];
   };
 }
+
+/** The next few of the same requests in each round. @param {string[]} requests @param {number} count */
+export function inPortions(requests, count) {
+  let rounds = 0;
+  return () => {
+    const first = (rounds++ * count) % requests.length;
+    return requests.slice(first, first + count);
+  };
+}

@@ -1,7 +1,7 @@
 // @ts-check
 /** The data of all benchmarks: a site with customers. The service has its default production configuration. */
 import { execFileSync } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importJWK, SignJWT } from 'jose';
@@ -30,6 +30,10 @@ resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret
 `;
 const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
+/** How long a session of a browser lasts without a visit. */
+const IDLE_DAYS = 731;
+/** The end of the cookie with the secret. It belongs to the customer's id. */
+const TAG_CHARACTERS = 16;
 const ROWS_PER_INSERT = 1_000_000;
 /** The numbers of the customers of yesterday are higher. No benchmark has so many other customers. */
 const MAX_OTHER_CUSTOMERS = 100_000_000;
@@ -57,22 +61,24 @@ export function environmentOf(folder, databaseUrl) {
   };
 }
 
-/** The n-th customer that `seedCustomers` adds, and the secret of its browser's cookie. @param {number} n from 1 */
+/** The n-th customer that `seedCustomers` adds, and the cookie with its browser's secret. @param {number} n from 1 */
 export function customer(n) {
-  return { entityId: id(n, 'customer'), secret: `${id(n, 'browser').replaceAll('-', '')}${sha256(`secret${n}`)}` };
+  const [entityId, secret] = [id(n, 'customer'), sha256(`secret${n}`)];
+  const tag = createHmac('sha256', secret).update(entityId).digest('hex').slice(0, TAG_CHARACTERS);
+  return { entityId, secret: `${id(n, 'browser').replaceAll('-', '')}${secret}${tag}`, session: id(n, 'session') };
 }
 
-/** The UUIDv7 of the n-th customer or browser. @param {number} n @param {string} word */
+/** The UUIDv7 of the n-th customer, browser or session. @param {number} n @param {string} word */
 function id(n, word) {
   const time = (FIRST_ID_TIME_MS + n).toString(16).padStart(12, '0');
   const rest = createHash('md5').update(`${word}${n}`).digest('hex');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(0, 3)}-8${rest.slice(3, 6)}-${rest.slice(6, 18)}`;
 }
 
-/** The same as SQL. @param {string} word */
-function idOf(word) {
-  const time = `LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + seq)), 12, '0')`;
-  const rest = `MD5(CONCAT('${word}', seq))`;
+/** The same as SQL. @param {string} word @param {string} [n] */
+export function idOf(word, n = 'seq') {
+  const time = `LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + ${n})), 12, '0')`;
+  const rest = `MD5(CONCAT('${word}', ${n}))`;
   return `CONCAT(LEFT(${time}, 8), '-', SUBSTR(${time}, 9), '-7', LEFT(${rest}, 3), '-8', SUBSTR(${rest}, 4, 3), '-',
     SUBSTR(${rest}, 7, 12))`;
 }
@@ -86,20 +92,21 @@ function idOf(word) {
  */
 export async function seedCustomers(database, from, to, daysAgo = 0) {
   const lastDay = Math.floor(Date.now() / DAY_MS) - daysAgo;
-  const [entityId, browserId] = [idOf('customer'), idOf('browser')];
+  const [entityId, browserId, sessionId] = [idOf('customer'), idOf('browser'), idOf('session')];
   for (let first = from; first <= to; first += ROWS_PER_INSERT) {
     const numbers = `seq_${first}_to_${Math.min(to, first + ROWS_PER_INSERT - 1)}`;
     await database.query(`
-      INSERT INTO customer (entity_id, organization_id, group_id, creator, generation, link_generation, version,
-        last_token_day, created_at)
+      INSERT INTO customer (entity_id, organization_id, group_id, creator, generation, version, has_user, seen_day,
+        created_at)
       SELECT ${entityId}, '${ORGANIZATION}', '', 'browser', 0, 0, 0, ${lastDay}, NOW(3) FROM ${numbers}`);
     await database.query(`
       INSERT INTO browser (browser_id, secret_hash, version)
       SELECT ${browserId}, SHA2(SHA2(CONCAT('secret', seq), 256), 256), 0 FROM ${numbers}`);
     await database.query(`
-      INSERT INTO browser_customer (browser_id, entity_id, organization_id, group_id, origin, began_in, generation,
-        seen_day)
-      SELECT ${browserId}, ${entityId}, '${ORGANIZATION}', '', 'own', ${browserId}, 0, ${lastDay} FROM ${numbers}`);
+      INSERT INTO session (id, kind, customer_id, browser_id, organization_id, group_id, depth, epoch, seen_day,
+        created_at, expires_at)
+      SELECT ${sessionId}, 'own', ${entityId}, ${browserId}, '${ORGANIZATION}', '', 0, 0, ${lastDay}, NOW(3),
+        NOW(3) + INTERVAL ${IDLE_DAYS} DAY FROM ${numbers}`);
   }
 }
 
@@ -129,10 +136,15 @@ export const refreshToken = (n) => `dev:${sha256(`family${n}`).slice(0, 22)}.${s
 /** The `external_id` of the n-th customer. @param {number} n */
 export const externalId = (n) => `user-${n}`;
 
-/** The ids of the first customers, with their numbers and the `jti` of a token. @param {number} count */
+/** The ids of the first customers, with their numbers. @param {number} count */
 const firstCustomers = (count) => `(
-  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq, UUID() AS jti
+  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
   FROM customer ORDER BY entity_id LIMIT ${count}) customers`;
+/** The columns of a session that a transfer from the session of the n-th browser made, and their values. */
+const TRANSFERRED = {
+  columns: 'id, customer_id, parent_id, parent_epoch, depth, epoch, client_id, created_at, expires_at',
+  values: `UUID(), entity_id, ${idOf('session')}, 0, 1, 0, '${CLIENT}', NOW(3), NOW(3) + INTERVAL 1 DAY`,
+};
 /** The hash of a token whose secret is made of a word and a number. @param {string} word */
 const hashOf = (word) => `SHA2(CONCAT('dev:', SHA2(CONCAT('${word}', seq), 256)), 256)`;
 
@@ -148,39 +160,32 @@ export async function seedTransfers(database, count) {
     ['challenged', challenge],
   ])
     await database.query(
-      `INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at)
-        SELECT ${hashOf(word ?? '')}, 'transfer', '${CLIENT}', entity_id, organization_id, ?,
-          CONCAT('{"jti":"', jti, '","lineage":{"gen":0,"ancestors":["', jti, '"],"transfers":1},"issued_at":1}'),
-          NOW(3) + INTERVAL 1 DAY
-        FROM ${firstCustomers(count)}`,
+      `INSERT INTO session (${TRANSFERRED.columns}, kind, code_hash, code_challenge)
+        SELECT ${TRANSFERRED.values}, 'code', ${hashOf(word ?? '')}, ? FROM ${firstCustomers(count)}`,
       [value],
     );
 }
 
 /**
- * Adds refresh families. The n-th family is of the n-th customer.
+ * Adds sessions with refresh tokens. The n-th session is of the n-th customer.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} count
  */
 export async function seedRefreshTokens(database, count) {
+  const today = Math.floor(Date.now() / DAY_MS);
   await database.query(`
-    INSERT INTO refresh_family (id, family_hash, client_id, customer_id, organization_id, scope, lineage, root,
-      generation, begun_at, current_hash, rotated_at, counted_since, rotations, expires_at)
-    SELECT UUID(), SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256), '${CLIENT}', entity_id, organization_id, '',
-      CONCAT('{"ancestors":["', jti, '"],"transfers":1}'), jti, 0, NOW(3),
-      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), '1970-01-01', 0, NOW(3) + INTERVAL 1 DAY
+    INSERT INTO session (${TRANSFERRED.columns}, kind, family_hash, current_hash, redeemed_at, used_at, seen_day)
+    SELECT ${TRANSFERRED.values}, 'refresh', SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256),
+      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), NOW(3), ${today}
     FROM ${firstCustomers(count)}`);
-  await database.query(`
-    INSERT INTO refresh_family_ancestor (family_id, ancestor_id) SELECT id, root FROM refresh_family`);
 }
 
 /** Gives the first customers an `external_id`. @param {import('mysql2/promise').Connection} database @param {number} count */
 export async function seedUsers(database, count) {
   await database.query(`
-    INSERT INTO organization_user (entity_id, organization_id, user_hash, customer_id, linked_by, linked_at)
-    SELECT entity_id, organization_id, SHA2(CONCAT('["', organization_id, '","user-', seq, '"]'), 256), entity_id,
-      UUID(), NOW(3)
-    FROM ${firstCustomers(count)}`);
+    INSERT INTO customer_key (hash, entity_id)
+    SELECT SHA2(CONCAT('["', organization_id, '","user-', seq, '"]'), 256), entity_id FROM ${firstCustomers(count)}`);
+  await database.query('UPDATE customer SET has_user = 1 WHERE entity_id IN (SELECT entity_id FROM customer_key)');
 }
 
 /**
@@ -197,7 +202,10 @@ export async function tokenMaker(keysFile) {
     return `dev:${await token.setProtectedHeader({ typ: 'at+jwt', alg: 'ES256', kid: jwk.kid }).sign(key)}`;
   };
   return {
-    ofCustomer: (/** @type {number} */ n) => make({ sub: customer(n).entityId, aud: 'customer-api', gen: 0 }),
+    ofCustomer: (/** @type {number} */ n) => {
+      const { entityId, session } = customer(n);
+      return make({ sub: entityId, aud: 'customer-api', gen: 0, sid: session, ep: 0 });
+    },
     ofAgent: () => make({ sub: AGENT_ID, aud: 'agent-api', scope: 'customers:own', gen: 0 }),
   };
 }

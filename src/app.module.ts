@@ -11,12 +11,14 @@ import { OpenApiModule } from './openapi/openapi.module.js';
 import { PurgeModule } from './purge/purge.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { TokenModule } from './token/token.module.js';
+import { TransferModule } from './transfer/transfer.module.js';
 import { WellKnownModule } from './well-known/well-known.module.js';
 
 @Module({
   imports: [
     RoutesModule,
     TokenModule,
+    TransferModule,
     AgentAuthModule,
     IntrospectionModule,
     WellKnownModule,

@@ -15,22 +15,39 @@ const pool = mysql.createPool({
 });
 pool.on('connection', (connection) => connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'));
 
-/** Each kind has a SELECT of its own, because the database then reads one row by its key (bench/parts/statements.js). */
-export const REVOKED = `(
-  EXISTS (SELECT 1 FROM revocation WHERE kind = 'jti' AND value = ?)
-  OR EXISTS (SELECT 1 FROM revocation WHERE kind = 'family' AND value = ?)
-  OR EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = ? AND issued_before >= ?))`;
-/** A customer token has ended. */
-export const HAS_ENDED = `(${REVOKED}
-  OR EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?))`;
-export const ENDED = `SELECT ${HAS_ENDED} AS ended`;
+/** Finds a row if a customer token has not ended. It joins rows by their keys (bench/parts/statements.js). */
+export const VALID = `
+  SELECT 1 AS is_valid FROM customer
+  JOIN session ON session.id = ? AND session.epoch = ?
+  LEFT JOIN ended AS of_client ON of_client.kind = 'client' AND of_client.value = ? AND of_client.issued_before >= ?
+  WHERE customer.entity_id = ? AND customer.generation = ? AND customer.erased_at IS NULL AND of_client.kind IS NULL`;
+/** Joins what can end the token of an agent. */
+export const AGENT = `
+  JOIN agent ON agent.id = ? AND agent.generation = ?
+  LEFT JOIN ended AS of_token ON of_token.kind = 'token' AND of_token.value = ?
+  LEFT JOIN ended AS of_family ON of_family.kind = 'family' AND of_family.value = ?
+  LEFT JOIN ended AS of_client ON of_client.kind = 'client' AND of_client.value = ? AND of_client.issued_before >= ?`;
+export const AGENT_IS_VALID = 'of_token.kind IS NULL AND of_family.kind IS NULL AND of_client.kind IS NULL';
+/** The first statement of a transaction about the sessions of a customer. */
+export const WRITE_CUSTOMER = `UPDATE customer SET version = version + 1, seen_day = ?
+  WHERE entity_id = ? AND generation = ? AND erased_at IS NULL`;
 export const NEW_BROWSER = 'INSERT INTO browser (browser_id, secret_hash, version) VALUES (?, ?, 0)';
 
-/** The parameters of REVOKED. @param {any} claims */
-export const revocationOf = ({ jti, family = jti, client_id, iat }) => [jti, family, client_id, new Date(iat * 1000)];
+/** The parameters of VALID. @param {any} claims */
+export const validityOf = ({ sid, ep, client_id, iat, sub, gen }) => [
+  sid,
+  ep,
+  client_id,
+  new Date(iat * 1000),
+  sub,
+  gen,
+];
 
-/** The parameters of HAS_ENDED. @param {any} claims */
-export const endOf = (claims) => [...revocationOf(claims), claims.sub, claims.gen];
+/** The parameters of AGENT. @param {any} claims */
+export const agentOf = ({ sub, gen, jti, client_id, iat }) => [
+  ...[sub, gen, jti, jti.split('.')[0]],
+  ...[client_id, new Date(iat * 1000)],
+];
 
 /** @param {import('node:http').ServerResponse} response @param {string} sql @param {any[]} parameters @param {(result: any) => void} then */
 export function execute(response, sql, parameters, then) {
@@ -46,21 +63,23 @@ export function execute(response, sql, parameters, then) {
 }
 
 /**
- * Sends statements one after another in a transaction, which is rolled back unless the first one changes one row.
+ * Sends statements one after another in a transaction, which is rolled back if one of them fails its check. By default, a
+ * statement must change a row.
  *
- * @param {import('node:http').ServerResponse} response @param {[sql: string, parameters: any[]][]} statements
- * @param {() => void} then
+ * @typedef {[sql: string, parameters: any[], isGood?: (result: any) => boolean]} Step
+ * @param {import('node:http').ServerResponse} response @param {Step[]} steps @param {() => void} then
  */
-export function executeTransaction(response, statements, then) {
+export function executeTransaction(response, steps, then) {
   pool.getConnection((error, connection) => {
     if (error) return void response.writeHead(500).end();
-    const all = [['START TRANSACTION', []], ...statements, ['COMMIT', []]];
+    /** @type {Step[]} */
+    const all = [['START TRANSACTION', [], () => true], ...steps, ['COMMIT', [], () => true]];
     let sent = 0;
     const next = () => {
-      const [sql, parameters] = /** @type {[string, any[]]} */ (all[sent]);
+      const [sql, parameters, isGood = changesRows] = /** @type {Step} */ (all[sent]);
       connection.execute(sql, parameters, (failure, result) => {
-        if (failure || (sent === 1 && /** @type {any} */ (result).affectedRows !== 1)) {
-          console.error(failure ?? `no row was changed: ${sql}`);
+        if (failure || !isGood(result)) {
+          console.error(failure ?? `another result: ${sql}`);
           connection.destroy(); // rolls back
           return void response.writeHead(500).end();
         }
@@ -73,3 +92,6 @@ export function executeTransaction(response, statements, then) {
     next();
   });
 }
+
+/** @param {any} result */
+const changesRows = ({ affectedRows }) => affectedRows > 0;

@@ -1,37 +1,40 @@
 // @ts-check
 /** Refresh tokens of customers. */
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
-import { endOf, execute, HAS_ENDED } from './database.js';
+import { createHmac, randomBytes } from 'node:crypto';
+import { execute } from './database.js';
 import { respond } from './responses.js';
-import { later, sha256, tokenResponse } from './tokens.js';
+import { day, later, sha256, tokenResponse } from './tokens.js';
 
-const FIND_FAMILY = 'SELECT * FROM refresh_family WHERE family_hash = ?';
-/** Changes nothing if the family, its ancestor or its customer has ended. */
+/** Sessions that agents began need a further statement and are not measured. */
+const FIND_SESSION = `
+  SELECT session.id, session.customer_id, session.client_id, session.epoch, session.current_hash, session.expires_at,
+    customer.organization_id, customer.generation
+  FROM session JOIN customer ON customer.entity_id = session.customer_id
+  LEFT JOIN ended ON ended.kind = 'client' AND ended.value = session.client_id
+    AND ended.issued_before >= session.redeemed_at
+  WHERE session.family_hash = ? AND session.act IS NULL AND ended.kind IS NULL`;
+/** Changes nothing if the session has ended, or a parallel request was faster. */
 const ROTATE = `
-  UPDATE refresh_family
-  SET current_hash = ?, previous_hash = ?, successor_nonce = ?, rotated_network = ?,
-    rotated_at = CURRENT_TIMESTAMP(3), expires_at = ?
-  WHERE id = ? AND current_hash = ? AND ended_at IS NULL AND expires_at > ? AND NOT ${HAS_ENDED}`;
+  UPDATE session
+  SET current_hash = ?, previous_hash = ?, successor_nonce = ?, used_at = ?, seen_day = ?, expires_at = ?
+  WHERE id = ? AND current_hash = ?`;
 
 /** @param {import('node:http').ServerResponse} response @param {any} body */
 export function refresh(response, body) {
-  const [familyKey, secret] = body.refresh_token.slice(4).split('.');
+  const [family, secret] = body.refresh_token.slice(4).split('.');
   const used = sha256(secret);
-  execute(response, FIND_FAMILY, [sha256(familyKey)], ([family]) => {
-    const { id, client_id, customer_id: sub, current_hash, begun_at, generation: gen, organization_id } = family;
-    if (client_id !== body.client_id || current_hash !== used || family.expires_at <= new Date())
+  execute(response, FIND_SESSION, [sha256(family)], ([session]) => {
+    const { id, client_id, customer_id, current_hash, organization_id } = session;
+    if (client_id !== body.client_id || current_hash !== used || session.expires_at <= new Date())
       throw new Error('invalid refresh token');
-    const lineage = { ...JSON.parse(family.lineage), gen };
-    const claims = { jti: lineage.ancestors[0], family: id, sub, client_id, iat: begun_at.getTime() / 1000, gen };
     const nonce = randomBytes(32).toString('base64url');
     const next = createHmac('sha256', secret).update(nonce).digest('base64url');
-    const network = sha256(`${id} ${response.req.socket.remoteAddress}`);
-    const values = [sha256(next), used, nonce, network, later(30 * 86_400)];
-    execute(response, ROTATE, [...values, id, used, new Date(), ...endOf(claims)], ({ affectedRows }) => {
-      if (affectedRows !== 1) throw new Error('another attempt was faster, or the family has ended');
-      const of = { client_id, organization_id, grant_type: 'refresh_token', jti: `${id}.${randomUUID()}` };
-      const refresh_token = `dev:${familyKey}.${next}`;
-      respond(response, tokenResponse(sub, of, { client_id, refresh_token }, lineage));
+    const values = [sha256(next), used, nonce, new Date(), day(), later(30 * 86_400)];
+    execute(response, ROTATE, [...values, id, used], ({ affectedRows }) => {
+      if (affectedRows !== 1) throw new Error('another request was faster, or the session has ended');
+      const of = { client_id, organization_id, grant_type: 'refresh_token' };
+      const claims = { gen: Number(session.generation), sid: id, ep: session.epoch };
+      respond(response, tokenResponse(customer_id, of, { client_id, refresh_token: `dev:${family}.${next}` }, claims));
     });
   });
 }

@@ -1,6 +1,15 @@
 // @ts-check
 /** Access tokens, ids and hashes of the floor. */
-import { createPrivateKey, createPublicKey, hash, randomBytes, randomUUID, sign, verify } from 'node:crypto';
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  hash,
+  randomBytes,
+  randomUUID,
+  sign,
+  verify,
+} from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 const { SIGNING_KEYS_FILE = '' } = process.env;
@@ -11,13 +20,13 @@ const header = Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid: jw
 
 /**
  * @param {string} entity_id
- * @param {{ client_id: string, organization_id: string, grant_type: string, jti?: string }} of
+ * @param {{ client_id: string, organization_id: string, grant_type: string }} of
  * @param {object} fields
- * @param {object} [lineage]
+ * @param {object} session the claims of its session
  */
-export function tokenResponse(entity_id, of, fields, lineage) {
+export function tokenResponse(entity_id, of, fields, session) {
   return {
-    access_token: accessToken(entity_id, of, lineage),
+    access_token: accessToken(entity_id, of, session),
     entity_id,
     expires_in: 28_800,
     token_type: 'Bearer',
@@ -27,14 +36,10 @@ export function tokenResponse(entity_id, of, fields, lineage) {
 
 /**
  * @param {string} sub
- * @param {{ client_id: string, organization_id: string, grant_type: string, jti?: string }} of
- * @param {object} [lineage]
+ * @param {{ client_id: string, organization_id: string, grant_type: string }} of
+ * @param {object} session
  */
-export function accessToken(
-  sub,
-  { client_id, organization_id, grant_type: gty, jti = randomUUID() },
-  lineage = { gen: 0 },
-) {
+function accessToken(sub, { client_id, organization_id, grant_type: gty }, session) {
   const iat = Math.floor(Date.now() / 1000);
   const claims = {
     iss: 'http://localhost',
@@ -43,10 +48,10 @@ export function accessToken(
     client_id,
     organization_id,
     gty,
-    ...lineage,
+    ...session,
     iat,
     exp: iat + 28_800,
-    jti,
+    jti: randomUUID(),
   };
   const signed = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
   return `dev:${signed}.${raw(sign('sha256', Buffer.from(signed), privateKey)).toString('base64url')}`;
@@ -110,15 +115,20 @@ export function uuidv7() {
   return hyphenated(bytes.toString('hex'));
 }
 
-/** The value of a browser's cookie with a new secret, and the hash to store. @param {string} browserId */
-export function newSecret(browserId) {
+/**
+ * The value of a browser's cookie with a new secret for a customer, and the hash to store.
+ *
+ * @param {string} browserId @param {string} entityId
+ */
+export function newSecret(browserId, entityId) {
   const random = randomBytes(32).toString('hex');
-  return { secret: `${browserId.replaceAll('-', '')}${random}`, secretHash: sha256(random) };
+  const tag = createHmac('sha256', random).update(entityId).digest('hex').slice(0, 16);
+  return { secret: `${browserId.replaceAll('-', '')}${random}${tag}`, secretHash: sha256(random) };
 }
 
 /** @param {string} secret the value of the cookie */
 export function partsOfSecret(secret) {
-  return { browserId: hyphenated(secret), random: secret.slice(32) };
+  return { browserId: hyphenated(secret), random: secret.slice(32, 96), tag: secret.slice(96) };
 }
 
 /** The UUID of the first 32 characters. @param {string} hex */
@@ -128,6 +138,9 @@ function hyphenated(hex) {
 
 /** Today, in days since 1970. */
 export const day = () => Math.floor(Date.now() / 86_400_000);
+
+/** When the session of a browser ends that is used today. */
+export const idleEnd = () => new Date((day() + 732) * 86_400_000);
 
 /** @param {number} seconds */
 export const later = (seconds) => new Date(Date.now() + seconds * 1000);

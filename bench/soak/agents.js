@@ -62,7 +62,7 @@ export class Agents {
     const { ok, json } = await this.#requestToken(operation, body);
     if (!ok) return this.#sessions.put(session);
     if (Math.random() >= END_RATIO) return this.#accept(operation, json);
-    // ends the new access token, which has no descendants yet; the session goes on with the previous one
+    // ends the new access token, with which nothing was made yet; the session goes on with the previous one
     const headers = bearer(json.access_token);
     this.#sessions.put({ accessToken: session.accessToken, refreshToken: json.refresh_token });
     await this.caller.send({ operation: 'end of an agent token', method: 'DELETE', path: '/v2/token', headers });

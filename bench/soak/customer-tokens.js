@@ -11,7 +11,8 @@ const ENDED = { status: 401, error: 'invalid_token' };
  * @property {string} token
  * @property {string} entityId
  * @property {number} transfers the transfers before it in its chain
- * @property {boolean} hasDescendants whether its end ends other tokens
+ * @property {boolean} isAlone whether it is the only token of its session
+ * @property {boolean} isParent whether something was made with it
  */
 
 /** What customers, resource servers and the operator do with customers' tokens. Checks each response. */
@@ -82,13 +83,15 @@ export class CustomerTokens {
     this.caller.compare(operation, json, { entity_id: entityId, token_type: 'Bearer' });
     const claims = { sub: entityId, aud: 'customer-api', client_id: client, organization_id: ORGANIZATION };
     await this.caller.verify(operation, json.access_token, claims);
-    this.pool.put({ token: json.access_token, entityId, transfers, hasDescendants: false });
+    // a token that an agent obtained has no session, and that of a transfer has a session of its own
+    const isAlone = transfers > 0 || sessionOf(json.access_token) === undefined;
+    this.pool.put({ token: json.access_token, entityId, transfers, isAlone, isParent: false });
   }
 
-  /** Takes a token without descendants, because the end of a token ends its descendants. */
+  /** Takes a token whose end ends no other token: the tokens of a session end together, with what was made with them. */
   #takeLeaf() {
     const item = this.pool.take();
-    if (!item?.hasDescendants) return item?.token;
+    if (!item || (item.isAlone && !item.isParent)) return item?.token;
     this.pool.put(item);
     return undefined;
   }
@@ -100,4 +103,9 @@ export class CustomerTokens {
     const { ok, json } = await this.caller.send({ operation, surface: 'management', ...message });
     if (ok) this.caller.compare(operation, json, values);
   }
+}
+
+/** The session of an access token. @param {string} token */
+function sessionOf(token) {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).sid;
 }

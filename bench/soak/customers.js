@@ -39,7 +39,7 @@ export class Customers {
   async transfer() {
     const from = this.tokens.pool.take();
     if (!from || from.transfers >= MAX_TRANSFERS) return this.comeBack();
-    from.hasDescendants = true;
+    from.isParent = true;
     await this.transferAs('identity transfer by the customer', from.token, from, { bearer_type: 'customer' });
     this.tokens.pool.put(from);
   }

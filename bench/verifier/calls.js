@@ -59,9 +59,9 @@ export async function measureCalls() {
 
 function feedPage() {
   const revocations = Array.from({ length: REVOCATION_COUNT }, () => ({
-    kind: 'jti',
+    kind: 'session',
     value: randomUUID(),
-    issued_before: '9999-12-31T00:00:00.000Z',
+    epoch: 1,
     expires_at: new Date(Date.now() + 86_400_000).toISOString(),
   }));
   return { revocations, cursor: '1', complete: true };
@@ -69,8 +69,8 @@ function feedPage() {
 
 /** @param {string} issuer @param {Parameters<SignJWT['sign']>[0]} privateKey */
 function newToken(issuer, privateKey) {
-  const ids = { client_id: 'site', organization_id: randomUUID(), gen: 0, gty: 'identity_token' };
-  return new SignJWT({ ...ids, ancestors: [randomUUID(), randomUUID()] })
+  const ids = { client_id: 'site', organization_id: randomUUID(), sid: randomUUID() };
+  return new SignJWT({ ...ids, gen: Date.now(), ep: 0, gty: 'identity_token' })
     .setProtectedHeader({ typ: 'at+jwt', alg: 'ES256', kid: 'key-1' })
     .setIssuer(issuer)
     .setAudience('customer-api')

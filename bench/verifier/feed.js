@@ -60,7 +60,7 @@ export async function measureFeed({ connection, pid, start }) {
 }
 
 /**
- * Adds revocations of random ids that were published within the last hour. MariaDB inserts rows faster in the order of
+ * Adds ended sessions with random ids that were published within the last hour. MariaDB inserts rows faster in the order of
  * their keys.
  *
  * @param {import('mysql2/promise').Connection} database
@@ -69,9 +69,9 @@ async function seedRevocations(database) {
   const first = Date.now() - OLDEST_MS;
   const end = 'NOW(3) + INTERVAL 8 HOUR + INTERVAL seq MICROSECOND';
   await database.query(`
-    INSERT INTO revocation (kind, value, issued_before, expires_at, published_until, audience, position)
-    SELECT 'jti', CONCAT_WS('-', LEFT(id, 8), SUBSTR(id, 9, 4), SUBSTR(id, 13, 4), SUBSTR(id, 17, 4), RIGHT(id, 12)),
-      '9999-12-31', ${end}, ${end}, 'customer-api', ${first} + FLOOR(seq / ${ROWS_PER_POSITION})
+    INSERT INTO ended (kind, value, number, reason, issued_before, expires_at, published_until, audience, position)
+    SELECT 'session', CONCAT_WS('-', LEFT(id, 8), SUBSTR(id, 9, 4), SUBSTR(id, 13, 4), SUBSTR(id, 17, 4), RIGHT(id, 12)),
+      1, 'revoked', '9999-12-31', ${end}, ${end}, 'customer-api', ${first} + FLOOR(seq / ${ROWS_PER_POSITION})
     FROM (SELECT seq, MD5(seq) AS id FROM seq_0_to_${REVOCATION_COUNT - 1}) ids ORDER BY id`);
   await database.query(`UPDATE revocation_feed SET position = ${first + REVOCATION_COUNT / ROWS_PER_POSITION}`);
 }

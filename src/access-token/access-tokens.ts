@@ -5,14 +5,13 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { RecentMap } from '../platform/recent-map.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
-import { Denylist } from './denylist.js';
 import type { InactiveReason } from './inactive-reason.js';
 import type { SigningKey } from './key-set.js';
 import { SigningKeys } from './signing-keys.js';
-import type { Audience, TokenLineage } from './token-lineage.js';
+import type { Audience, SessionClaims } from './token-claims.js';
 
 /** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
-export interface AccessTokenClaims extends Partial<TokenLineage> {
+export interface AccessTokenClaims extends Partial<SessionClaims> {
   iss: string;
   sub: string;
   aud: Audience;
@@ -109,25 +108,6 @@ export class AccessTokens {
 function frozen<Value extends object>(value: Value): Value {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part);
   return Object.freeze(value);
-}
-
-/** Decides whether an access token is valid, and why not (docs/observability.md lists the reasons). */
-@Injectable()
-export class TokenInspection {
-  constructor(
-    private readonly tokens: AccessTokens,
-    private readonly denylist: Denylist,
-  ) {}
-
-  /** @param audiences a token of another audience is inactive, and the database is not asked; all if omitted */
-  async inspect(token: string, audiences?: string[]): Promise<InspectedToken> {
-    const inspected = this.tokens.inspect(token);
-    if (inspected.inactiveReason) return inspected;
-    const { claims } = inspected;
-    if (audiences?.includes(claims.aud) === false) return { claims, inactiveReason: 'other_audience' };
-    const inactiveReason = await this.denylist.endedReason(claims);
-    return inactiveReason ? { claims, inactiveReason } : inspected;
-  }
 }
 
 /**

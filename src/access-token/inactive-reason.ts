@@ -9,8 +9,8 @@ export interface StoredToken {
   organizationId: string;
   /** Milliseconds since 1970. */
   expiresAt: number;
-  /** The `jti` of the token that a redeemed code gave, or the family of a refresh token. */
-  family?: string;
+  /** The session of a transfer token or of a customer's refresh token, or the family of an agent's one. */
+  session?: string;
   inactiveReason?: InactiveReason;
 }
 
@@ -32,11 +32,14 @@ export const INACTIVE_REASONS = {
   other_client: 'The token belongs to another client than the one that wants to end it.',
   other_organization: 'The trusted issuer may not issue tokens for the organization in the token.',
   rejected_claim: 'A claim or the header of a token of a trusted issuer violates a rule.',
-  revoked: 'The token itself was ended: by its holder, a client, the operator or a replay.',
-  family_revoked: 'The refresh family of the token was ended: by a client, the operator, a replay or reuse.',
-  ancestor_revoked: 'A token that this token descends from was ended.',
-  client_revoked: 'The client of the token was deleted or its tokens were revoked.',
-  customer_generation: 'The customer was erased, or all its tokens were ended.',
+  revoked: 'The token or its session was ended: by its holder, a client, the operator or a replay.',
+  family_revoked:
+    "The session of a refresh token, or an agent's refresh family, was ended: by a client, the operator, a replay or reuse.",
+  ancestor_revoked: "The token ended with the session, or the agent's token, with which it was made.",
+  session_ended:
+    'The session of the token is gone or was renewed, and its record, which names the reason, has expired.',
+  client_revoked: 'The client of the token was deleted.',
+  customer_generation: 'The customer was erased or linked to a user, or all its tokens were ended.',
   agent_generation: 'The agent has a new password, other scopes or another organization.',
   agent_deleted: 'The agent was deleted.',
 } as const;

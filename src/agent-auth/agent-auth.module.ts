@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { AgentTokenIssuer } from './agent-token-issuer.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent, Consents } from './page/consents.js';
@@ -20,7 +21,13 @@ const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Consent]), AccessTokenModule, OneTimeCodeModule, RefreshTokenModule],
+  imports: [
+    TypeOrmModule.forFeature([Consent]),
+    AccessTokenModule,
+    OneTimeCodeModule,
+    RefreshTokenModule,
+    SessionModule,
+  ],
   controllers: [PageController, TokenPairController],
   providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer],

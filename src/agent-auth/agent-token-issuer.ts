@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { Agents } from '../registry/agents.js';
+import { Endings } from '../session/endings.js';
 
 /**
  * The different values of a list that is delimited by spaces, such as a scope (RFC 6749 §3.3). The grammar has one space
@@ -54,7 +54,7 @@ export class AgentTokenResponse {
 export class AgentTokenIssuer implements OnModuleInit {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly generations: RaisedGenerations,
+    private readonly endings: Endings,
     private readonly agents: Agents,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
@@ -62,7 +62,7 @@ export class AgentTokenIssuer implements OnModuleInit {
 
   onModuleInit(): void {
     this.agents.onRevocation(async (agentIds, manager) => {
-      if (manager) await this.generations.record('agent-api', agentIds, manager);
+      if (manager) await this.endings.recordAgents(manager, agentIds);
     });
   }
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { Denylist } from '../access-token/denylist.js';
 import { Audit, party } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { agentActor, assertAgent, type Principal } from '../bearer/principal.js';
@@ -10,7 +9,6 @@ import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
-import type { RedeemableCode } from '../one-time-code/stored-codes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { authorizationOf } from '../platform/http/authorization.js';
@@ -27,6 +25,7 @@ import {
   readClientCredentials,
 } from '../registry/client-authentication.js';
 import { Caller } from '../routes/parameter.decorators.js';
+import { Endings } from '../session/endings.js';
 import {
   type AgentGrant,
   AgentTokenIssuer,
@@ -93,7 +92,7 @@ export class TokenPairController {
     private readonly refreshTokens: RefreshTokens,
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
-    private readonly denylist: Denylist,
+    private readonly endings: Endings,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
@@ -141,7 +140,7 @@ export class TokenPairController {
   })
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
-    await this.denylist.revokeToken(agent.claims);
+    await this.endings.endAgentToken(agent.claims);
     this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }
@@ -151,14 +150,14 @@ export class TokenPairController {
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
     let grant: AgentGrant | undefined;
     let refreshToken = '';
-    const { attempt } = await this.codes.redeem('authorization', code, proof, {
+    const { attempt } = await this.codes.redeem(code, proof, {
       prepare: async (granted) => {
-        grant = await this.currentGrant(client, contentOf(granted));
+        grant = await this.currentGrant(client, granted);
       },
       // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
       store: async (manager, redeemed) => {
         const { attempt: id, grantedAt } = redeemed;
-        refreshToken = await this.refreshTokens.beginIn(manager, id, contentOf(redeemed), grantedAt);
+        refreshToken = await this.refreshTokens.beginIn(manager, id, redeemed, grantedAt);
       },
     });
     // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
@@ -169,7 +168,7 @@ export class TokenPairController {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
     // `token` has authenticated every client that has a secret
     const { clientId, secretHash } = client;
-    const refreshing = { clientId, isAuthenticated: secretHash !== null, audience: 'agent-api' } as const;
+    const refreshing = { clientId, isAuthenticated: secretHash !== null };
     const decide = async (granted: RefreshContent) => narrowScope(await this.currentGrant(client, granted), scope);
     const { access, family, refreshToken } = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
     return this.tokenPairResponse(access, `${family}.${randomUUID()}`, refreshToken);
@@ -177,9 +176,7 @@ export class TokenPairController {
 
   /** What the agent can grant the client now. The agent or the client may have lost scopes since the grant. */
   private async currentGrant(client: ClientApplication, granted: RefreshContent): Promise<AgentGrant> {
-    const { organizationId, clientId } = granted;
-    const agentId = granted.owner.id;
-    const generation = granted.lineage.gen;
+    const { agentId, organizationId, clientId, generation } = granted;
     const agent = await this.agents.byId(agentId);
     if (agent && agent.generation > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId))
@@ -197,11 +194,6 @@ export class TokenPairController {
       organization_id: grant.organizationId,
     };
   }
-}
-
-function contentOf({ subject, clientId, organizationId, scope, lineage }: RedeemableCode): RefreshContent {
-  const owner = { kind: 'agent', id: subject } as const;
-  return { owner, clientId, organizationId, scope: scope ?? '', lineage: { gen: lineage.gen } };
 }
 
 /** A refresh request may ask for fewer scopes than were granted, never for more (RFC 6749 §6). */

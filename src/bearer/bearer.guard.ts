@@ -1,12 +1,12 @@
 import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import { ENDED_REASONS } from '../access-token/ended-statement.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { routeParametersOf } from '../platform/http/route-parameters.js';
 import { isCustomerRoute } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
+import { ENDED_REASONS } from '../session/token-validity.js';
 import { BearerAuthGuard } from './bearer.strategy.js';
 import {
   type AgentPrincipal,

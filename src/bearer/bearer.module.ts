@@ -1,13 +1,14 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
 import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 @Module({
-  imports: [AccessTokenModule, RegistryModule],
+  imports: [AccessTokenModule, RegistryModule, SessionModule],
   providers: [BearerStrategy, BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
   exports: [BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
 })

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
-import type { RevocableClaims } from '../access-token/token-lineage.js';
+import type { RevocableClaims } from '../access-token/token-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { derivedSecret, equalInConstantTime } from '../platform/secret.js';
@@ -9,7 +9,7 @@ import type { DescentCustomer, NamedCaller } from './principal.js';
 
 /** What a grant has stored of the caller from whose token its proof descends. */
 export interface Descent {
-  bearer: RevocableClaims;
+  bearer: RevocableClaims & { exp: number };
   organizationId: string;
   /** The only customer that the proof may lead to. Absent: every customer of the organization of the agent. */
   entityId?: string | undefined;
@@ -24,7 +24,7 @@ interface StoredDescent extends Descent {
 
 /** The size of the column that a grant stores the text in (protocol §10.7). */
 const MAX_CHARACTERS = 2_000;
-/** A revocation of an ancestor is stored at least this long (protocol §3.14). */
+/** The ending of the token of the caller is stored at least this long (protocol §3.14). */
 const MAX_AGE_SECONDS = 86_400;
 const PURPOSE = 'descent of a proof';
 
@@ -42,9 +42,9 @@ export class Descents {
   /** @throws OAuthError `invalid_token` if a trusted issuer's token has longer claims than a row can store */
   textOf(caller: NamedCaller, customer?: DescentCustomer): string {
     const { kind, organizationId } = caller;
-    const { jti, sub, client_id, iat, aud, gen, iss, ancestors, act, transfers } = caller.claims as RevocableClaims;
+    const { jti, sub, client_id, iat, exp, aud, gen, iss, sid, ep, act }: Descent['bearer'] = caller.claims;
     const issuer = aud === undefined ? iss : undefined;
-    const bearer = { jti, sub, client_id, iat, aud, gen, iss: issuer, ancestors, act, transfers } as RevocableClaims;
+    const bearer = { jti, sub, client_id, iat, exp, aud, gen, iss: issuer, sid, ep, act } as Descent['bearer'];
     const { entityId, generation } = kind === 'customer' ? { entityId: sub, generation: gen } : (customer ?? {});
     const stored: StoredDescent = { bearer, organizationId, entityId, generation, at: this.clock.seconds() };
     const content = JSON.stringify(stored); // leaves out what is undefined

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import type { RevocableClaims } from '../access-token/token-lineage.js';
+import type { RevocableClaims } from '../access-token/token-claims.js';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { errors, JWTPayload } from 'jose';
 import { CLOCK_SKEW_SECONDS } from '../access-token/access-tokens.js';
-import { Denylist } from '../access-token/denylist.js';
 import { type InactiveReason, inactiveToken } from '../access-token/inactive-reason.js';
 import { hasTimesInRange } from '../oauth/jwt-times.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -12,6 +11,7 @@ import type { TrustedIssuer } from '../platform/configuration/trusted-issuer.js'
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { isWellFormed } from '../platform/text-forms.js';
+import { TokenValidity } from '../session/token-validity.js';
 import type { AgentPrincipal } from './principal.js';
 
 export interface Issuer extends TrustedIssuer {
@@ -26,7 +26,7 @@ export class TrustedIssuerTokens {
   constructor(
     { TRUSTED_AGENT_ISSUERS }: Configuration,
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
+    private readonly validity: TokenValidity,
   ) {
     const withKeys = (issuer: TrustedIssuer) => ({ ...issuer, keySet: new RemoteKeySet(issuer.jwks_uri, clock) });
     this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
@@ -54,7 +54,7 @@ export class TrustedIssuerTokens {
     const jti = tokenId(issuer, claims, token);
     const { sub: agentId, iat = 0, exp } = claims;
     const bearer = { jti, sub: agentId, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
-    const endedReason = await this.denylist.endedReason(bearer);
+    const endedReason = await this.validity.endedReason(bearer);
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
     return { kind: 'agent', agentId, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };

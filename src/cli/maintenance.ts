@@ -1,6 +1,6 @@
-import { FeedHistory } from '../access-token/feed/feed-state.js';
 import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { Purge } from '../purge/purge.js';
+import { FeedHistory } from '../session/feed/feed-state.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `purge` deletes expired rows. If another process is purging, the exit code is 1. */

@@ -1,114 +1,143 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
-import { type RevocableClaims, rootOf, type TokenLineage } from '../access-token/token-lineage.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock, dayOf } from '../platform/clock.js';
-import { selectIn } from '../platform/database/in-transaction.js';
-import { type EntityRow, selectStatement } from '../platform/database/statement.js';
-import { timeOfUuid } from '../platform/uuid.js';
-import type { BrowserLink } from './browser-link.entity.js';
-import { CustomerDataParticipants, type CustomerDevice } from './customer-data-participants.js';
-import { claimsOfLink, copiesOf, LINK_IS_REVOKED, LINK_LEADS, type LinkKey, unlink } from './links.js';
+import { Type } from 'class-transformer';
+import { IsArray, IsISO8601, ValidateNested } from 'class-validator';
+import { Audit, party } from '../audit/audit.js';
+import { OptionalText, Text } from '../oauth/parameters.js';
+import { operatorActor } from '../operator/operator-credentials.js';
+import { DAY_MS } from '../platform/clock.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-route.js';
+import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
+import { Browsers } from '../session/browsers.js';
+import { type DeviceRow, Sessions } from '../session/sessions.js';
+import { CustomerSessions } from './customer-sessions.js';
+import type { CandidateCredentials } from './identity-cookies.js';
 
-/** The number of live devices of one customer that descend from one token. */
-const MAX_DEVICES_PER_ROOT = 10;
-/** The number of live devices of one kind of one customer. */
-const MAX_DEVICES_PER_KIND = 100;
-/** How long a client waits before it may try again. Nothing but the end of a device makes room. */
-const RETRY_AFTER_SECONDS = 60;
+/** A browser that leads to a customer, in responses to the operator. */
+export class BrowserRecord {
+  @Text('The id of the browser.', EXAMPLE.browserId)
+  id!: string;
 
-/** The conditions are the columns of an index, so that links from sign-ins are not read. */
-const FROM_TRANSFERS = `FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-    WHERE link.entity_id = ? AND link.organization_id = customer.organization_id AND link.origin = 'transfer'`;
+  @IsISO8601()
+  @ApiProperty('The last day on which the browser used the customer (UTC).', '2026-11-22')
+  last_seen_day!: string;
+}
 
-/** A link and its copies are one device. */
-const FIND_LINKS = selectStatement<
-  [entityId: string, today: number],
-  EntityRow<BrowserLink, 'browser_id' | 'began_in' | 'generation' | 'seen_day' | 'root' | 'lineage'>
->(`SELECT MIN(link.browser_id) AS browser_id, link.began_in, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
-      MIN(link.root) AS root, MIN(link.lineage) AS lineage
-    ${FROM_TRANSFERS} AND ${LINK_LEADS}
-    GROUP BY link.began_in`);
+/** A page of the browsers that lead to a customer. */
+export class BrowserPage {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => BrowserRecord)
+  @ApiProperty('The browsers of the page, in the order of their ids.')
+  browsers!: BrowserRecord[];
 
-/** The number of links that one statement reads. */
-const LINKS_PER_SELECT_COUNT = 500;
+  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
 
-/**
- * Links from transfers that have ended, so that reads of a customer's links are bounded. Those of a customer whose
- * browsers `end_sessions` has ended are not among them: their browsers may lose their secrets.
- */
-const FIND_ENDED_LINKS = selectStatement<[entityId: string], LinkKey>(
-  `SELECT link.browser_id AS browserId, link.entity_id AS entityId ${FROM_TRANSFERS}
-      AND link.generation >= customer.link_generation
-      AND (link.generation < customer.generation OR ${LINK_IS_REVOKED}) LIMIT ${LINKS_PER_SELECT_COUNT}`,
-);
+/** A refresh token that leads to a customer, in responses to the operator. */
+export class RefreshFamilyRecord {
+  @Text('The id of the session of the refresh token.', EXAMPLE.familyId)
+  id!: string;
 
-/** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
+  @Text('The client that uses the refresh token.', EXAMPLE.clientId)
+  client_id!: string;
+
+  @IsISO8601()
+  @ApiProperty('When the client used the refresh token last.', EXAMPLE.time)
+  last_used_at!: string;
+
+  @IsISO8601()
+  @ApiProperty('When the refresh token expires unless it is used.', EXAMPLE.laterTime)
+  expires_at!: string;
+}
+
+/** The devices that hold a customer (protocol §9.2). */
 @Injectable()
 export class CustomerDevices {
   constructor(
-    private readonly clock: Clock,
-    private readonly participants: CustomerDataParticipants,
+    private readonly sessions: Sessions,
+    private readonly customerSessions: CustomerSessions,
+    private readonly browsers: Browsers,
+    private readonly audit: Audit,
   ) {}
 
-  /**
-   * Removes a device if the customer has too many. The caller has changed the customer's row in the transaction.
-   *
-   * @param lineage of the new device. Devices with a lower generation have ended
-   * @throws OAuthError `temporarily_unavailable` if the transferring token may not replace a device
-   */
-  async makeRoom(
-    manager: EntityManager,
-    kind: CustomerDevice['kind'],
-    entityId: string,
-    lineage: TokenLineage,
-  ): Promise<void> {
-    const all = await this.linksOf(manager, entityId);
-    for (const own of this.participants.own) all.push(...((await own.devices?.(manager, entityId)) ?? []));
-    const devices = all.filter(({ claims: { gen = 0 } }) => gen >= lineage.gen);
-    const removed = await makeRoomForRoot(manager, devices, lineage);
-    const ofKind = devices.filter((device) => device.kind === kind && device !== removed);
-    if (ofKind.length >= MAX_DEVICES_PER_KIND) await longestUnused(ofKind)?.remove(manager);
+  /** The browsers that lead to a customer, the one seen last first. */
+  async lastSeenBrowsers(entityId: string): Promise<BrowserRecord[]> {
+    return (await this.browserRows(entityId)).map(browserRecordOf);
   }
 
-  private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
-    await unlink(manager, await selectIn(manager, FIND_ENDED_LINKS, [entityId]));
-    const rows = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
-    return rows.map(({ browser_id: browserId, began_in, root, seen_day, generation, lineage }) => ({
-      kind: 'link',
-      root,
-      addedAt: timeOfUuid(began_in),
-      usedAt: seen_day,
-      claims: claimsOfLink({ entityId, generation, lineage }) as RevocableClaims,
-      remove: async (inManager) => unlink(inManager, await copiesOf(inManager, [browserId], [entityId])),
+  /** The same in pages, in the order of their ids. */
+  async page(entityId: string, query: PageQuery): Promise<BrowserPage> {
+    const list = `customers/${entityId}/browsers`;
+    const after = startOfPage(list, query);
+    const records = await this.lastSeenBrowsers(entityId);
+    const following = records.filter(({ id }) => id > after).sort((one, other) => (one.id < other.id ? -1 : 1));
+    const browsers = following.slice(0, Number(query.limit ?? MAX_PAGE_ENTRIES));
+    const last = browsers.at(-1);
+    if (last === undefined || browsers.length === following.length) return { browsers };
+    return { browsers, next_cursor: cursorAfter(list, last.id) };
+  }
+
+  /** The refresh tokens that lead to a customer, the one used last first. */
+  async refreshFamilies(entityId: string): Promise<RefreshFamilyRecord[]> {
+    const rows = (await this.sessions.devicesOf(entityId)).filter(({ kind }) => kind === 'refresh');
+    return rows.map(({ id, client_id, used_at, expires_at }) => ({
+      ...{ id, client_id: client_id ?? '' },
+      last_used_at: new Date(timeOf(used_at as Date)).toISOString(),
+      expires_at: new Date(timeOf(expires_at)).toISOString(),
     }));
   }
+
+  /**
+   * Whether a request may end all sessions of browsers of a customer. It may if one of its own browsers leads to the
+   * customer without a transfer, or if no browser does.
+   */
+  async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
+    const [first] = (await this.browserRows(entityId)).filter(({ kind }) => kind !== 'transferred');
+    if (!first) return true;
+    const scope = { organizationId: first.organization_id as string, groupId: first.group_id as string };
+    const known = await this.browsers.recognizeAll(candidates?.pairs ?? [], scope);
+    return known.some(({ session }) => session?.entityId === entityId && session.kind !== 'transferred');
+  }
+
+  /**
+   * Ends the session of a browser, with its access tokens and all that was made with them.
+   *
+   * @returns whether the browser led to the customer
+   */
+  async endBrowser(entityId: string, browserId: string): Promise<boolean> {
+    const session = (await this.browserRows(entityId)).find((row) => row.browser_id === browserId);
+    if (!session) return false;
+    const entries = await this.customerSessions.endOne(entityId, session.id, 'revoked');
+    if (entries === undefined) return false;
+    const details = { browser: browserId };
+    this.audit.success('browser.ended', operatorActor(), party('customer', entityId), { details });
+    return true;
+  }
+
+  /** Ends a refresh token in the same way. @returns whether it led to the customer */
+  async endRefreshFamily(entityId: string, sessionId: string): Promise<boolean> {
+    const session = (await this.sessions.devicesOf(entityId)).find(
+      ({ id, kind }) => id === sessionId && kind === 'refresh',
+    );
+    if (!session) return false;
+    const entries = await this.customerSessions.endOne(entityId, sessionId, 'family_revoked');
+    if (entries === undefined) return false;
+    this.audit.success('token.revoked', operatorActor(), party('token', sessionId));
+    return true;
+  }
+
+  private async browserRows(entityId: string): Promise<DeviceRow[]> {
+    return (await this.sessions.devicesOf(entityId)).filter(({ browser_id }) => browser_id !== null);
+  }
 }
 
-/** @returns the device that was removed */
-async function makeRoomForRoot(
-  manager: EntityManager,
-  devices: CustomerDevice[],
-  lineage: TokenLineage,
-): Promise<CustomerDevice | undefined> {
-  const root = rootOf(lineage);
-  if (root === undefined) return undefined;
-  const ofRoot = devices.filter((device) => device.root === root);
-  if (ofRoot.length < MAX_DEVICES_PER_ROOT) return undefined;
-  const transferringToken = lineage.ancestors?.at(-1) as string;
-  const oldest = ofRoot
-    .filter(({ claims }) => claims.ancestors?.includes(transferringToken))
-    .sort((one, other) => one.addedAt - other.addedAt)[0];
-  if (!oldest) throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'devices');
-  await oldest.remove(manager);
-  return oldest;
+function browserRecordOf({ browser_id, seen_day }: DeviceRow): BrowserRecord {
+  return { id: browser_id as string, last_seen_day: isoDay(seen_day) };
 }
 
-/** Of the devices with the most frequent root, the one that was used longest ago. */
-function longestUnused(devices: CustomerDevice[]): CustomerDevice | undefined {
-  const groups = new Map<string | null, CustomerDevice[]>();
-  for (const device of devices) groups.set(device.root, [...(groups.get(device.root) ?? []), device]);
-  const largest = Math.max(...[...groups.values()].map(({ length }) => length));
-  const candidates = [...groups.values()].filter(({ length }) => length === largest).flat();
-  return candidates.sort((one, other) => one.usedAt - other.usedAt)[0];
+function isoDay(day: number | null): string {
+  return new Date((day ?? 0) * DAY_MS).toISOString().slice(0, 10);
 }

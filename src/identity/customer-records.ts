@@ -1,21 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsObject, IsString, ValidateNested } from 'class-validator';
-import { FIND_RAISED_GENERATION } from '../access-token/feed/raised-generations.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
-import { Database } from '../platform/database/database.js';
-import { timeOf } from '../platform/database/sql-dialect.js';
-import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
+import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { BrowserRecord, CustomerBrowsers } from './customer-browsers.js';
-import { CustomerDataParticipants, MAX_LINKED_IDS, RefreshFamilyRecord } from './customer-data-participants.js';
-import type { CustomerIdentity } from './customer-identity.entity.js';
-import { FIND_CUSTOMER } from './customer-statements.js';
-import type { ExportedRows, ExportedTable } from './export-page.js';
+import { Sessions } from '../session/sessions.js';
+import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
+import { BrowserRecord, CustomerDevices, RefreshFamilyRecord } from './customer-devices.js';
 
 /** The parameter of the operator's routes about a customer, for the OpenAPI document. */
 export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
@@ -73,96 +69,77 @@ export class CustomerExport {
   )
   tables!: ExportedRows;
 
-  @OptionalText('The value of `after` for the next page. Absent on the last page.', EXAMPLE.cursor)
-  next?: string;
+  @Optional()
+  @IsBoolean()
+  @ApiProperty(
+    'Present and `true` if a table of an extension has more than 1,000 rows, of which the export has 1,000.',
+    true,
+  )
+  truncated?: boolean;
 }
-
-/** The query of an export. */
-export class ExportQuery {
-  @OptionalText('`next` of the page before.', EXAMPLE.cursor)
-  after?: string;
-}
-
-const FIND = selectStatement<
-  [entityId: string],
-  NotNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id' | 'creator' | 'created_at'>>
->({
-  columns: ['organization_id', 'group_id', 'creator', 'created_at'],
-  from: 'customer WHERE entity_id = ? AND erased_at IS NULL',
-  batch: true,
-});
-
-const EXPORTED_TABLES: ExportedTable[] = [
-  {
-    name: 'customer',
-    find: `SELECT entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day,
-        created_at FROM customer WHERE entity_id = ? AND erased_at IS NULL ORDER BY entity_id`,
-    times: ['created_at'],
-  },
-  // the kind of revocation that names a customer: its raised generation. Other kinds name tokens
-  { name: 'revocation', find: FIND_RAISED_GENERATION, times: ['issued_before', 'expires_at'] },
-];
 
 /** Reads what the service stores about a customer (protocol §4.16 and §9.2). */
 @Injectable()
 export class CustomerRecords {
   constructor(
-    private readonly database: Database,
     private readonly clock: Clock,
     private readonly audit: Audit,
+    private readonly customers: Customers,
+    private readonly sessions: Sessions,
     private readonly participants: CustomerDataParticipants,
-    private readonly browsers: CustomerBrowsers,
-  ) {
-    participants.own.push({ tables: EXPORTED_TABLES });
-  }
+    private readonly devices: CustomerDevices,
+  ) {}
 
-  /** Whether a customer is one of an organization, erased or not. */
-  async isOf(organizationId: string, entityId: string): Promise<boolean> {
-    return (await this.database.select(FIND_CUSTOMER, [entityId]))[0]?.organization_id === organizationId;
-  }
-
-  /** The organization of a customer; `undefined` if the customer is unknown or erased. */
+  /** The organization of a customer; `undefined` if the customer is unknown or being erased. */
   async organizationOf(entityId: string): Promise<string | undefined> {
-    return (await this.database.select(FIND, [entityId]))[0]?.organization_id;
+    return (await this.rowOf(entityId))?.organization_id;
   }
 
-  /** Reads a customer; `undefined` if it is unknown or erased. */
+  /** Reads a customer; `undefined` if it is unknown or being erased. */
   async find(entityId: string): Promise<CustomerRecord | undefined> {
-    const [row] = await this.database.select(FIND, [entityId]);
+    const row = await this.rowOf(entityId);
     if (!row) return undefined;
-    const { group_id, creator, created_at } = row;
-    const families = await Promise.all(this.participants.own.map((own) => own.refreshFamilies?.(entityId) ?? []));
-    const linked_ids = (await this.participants.linkedIds(entityId)).slice(0, MAX_LINKED_IDS);
+    const { organization_id, group_id, creator, created_at } = row;
+    const linked = [
+      ...(await this.customers.linkedTo(entityId, MAX_LINKED_IDS)),
+      ...(await this.participants.linkedIds(entityId)),
+    ];
+    const linked_ids = linked.slice(0, MAX_LINKED_IDS);
     return {
-      entity_id: entityId,
-      organization_id: row.organization_id,
+      ...{ entity_id: entityId, organization_id },
       ...(group_id !== '' && { group_id }),
       browser: creator === 'browser',
       created_at: new Date(timeOf(created_at)).toISOString(),
-      browsers: await this.browsers.lastSeen(entityId),
-      refresh_families: families.flat(),
+      browsers: await this.devices.lastSeenBrowsers(entityId),
+      refresh_families: await this.devices.refreshFamilies(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }
 
   /**
-   * A page of everything that the service stores about a customer; `undefined` if it is unknown or erased.
+   * Everything that the service stores about a customer; `undefined` if it is unknown or being erased.
    *
    * @param actor the caller, for the audit event
-   * @param after `next` of the page before
-   * @throws OAuthError `invalid_request` if `after` has another form
    */
-  async export(entityId: string, actor: AuditParty, after?: string): Promise<CustomerExport | undefined> {
-    const organizationId = await this.organizationOf(entityId);
-    if (organizationId === undefined) return undefined;
-    const cursor = after ? Buffer.from(after, 'base64url').toString() : undefined;
-    const { tables, next } = await this.participants.exportRows(entityId, cursor);
+  async export(entityId: string, actor: AuditParty): Promise<CustomerExport | undefined> {
+    const row = await this.rowOf(entityId);
+    if (!row) return undefined;
+    const { tables, truncated } = await this.participants.exportRows(entityId);
+    const customer = (await this.customers.exportRows(entityId)).map((each) => withIsoTimes(each, ['created_at']));
+    const sessions = await this.sessions.exportRows(entityId);
+    const session = sessions.map((each) => withIsoTimes(each, ['redeemed_at', 'used_at', 'created_at', 'expires_at']));
+    const { organization_id: organizationId } = row;
     this.audit.success('identity.exported', actor, party('customer', entityId), { organizationId });
     return {
       entity_id: entityId,
       exported_at: new Date(this.clock.now()).toISOString(),
-      tables,
-      ...(next && { next: Buffer.from(next).toString('base64url') }),
+      tables: { customer, session, ...tables },
+      ...(truncated && { truncated }),
     };
+  }
+
+  private async rowOf(entityId: string): Promise<CustomerRow | undefined> {
+    const row = await this.customers.find(entityId);
+    return row?.erased_at === null ? row : undefined;
   }
 }

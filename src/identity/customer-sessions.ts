@@ -1,15 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import type { EntityManager } from 'typeorm';
-import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { Customers } from '../customer/customers.js';
 import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
-import { writeIn } from '../platform/database/in-transaction.js';
-import { writeStatement } from '../platform/database/statement.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { CustomerBrowsers } from './customer-browsers.js';
+import { Browsers } from '../session/browsers.js';
+import { Endings } from '../session/endings.js';
+import type { SessionKind } from '../session/session.entity.js';
+import { Sessions } from '../session/sessions.js';
 
 /** The description of the parameter `browsers`. */
 export const BROWSERS = 'Whether the browsers forget the customer too. `false` if omitted.';
@@ -22,19 +25,6 @@ export class EndSessionsBody {
   browsers?: boolean;
 }
 
-/**
- * Links from transfers also end, because they carry the generation of their transfer. Raising `link_generation` ends
- * all links. `link_generation` comes first, because MySQL assigns from left to right.
- */
-const endSessions = (linkGeneration: string) =>
-  writeStatement<[entityId: string]>(
-    `UPDATE customer SET version = version + 1, link_generation = ${linkGeneration}, generation = generation + 1
-      WHERE entity_id = ? AND erased_at IS NULL`,
-  );
-
-const END_SESSIONS = endSessions('link_generation');
-const END_SESSIONS_AND_LINKS = endSessions('generation + 1');
-
 /** The customer whose sessions end, and the caller that ends them. */
 interface SessionsToEnd {
   entityId: string;
@@ -46,37 +36,65 @@ interface SessionsToEnd {
   actor: AuditParty;
 }
 
-/** Ends all sessions of a customer (protocol §4.14). */
+/** The sessions that stay at `end_sessions` without `browsers`. */
+const KEPT_KINDS: SessionKind[] = ['own', 'sign_in'];
+
+/** Ends sessions of customers, each ending in one transaction (protocol §3.10 and §4.14). */
 @Injectable()
 export class CustomerSessions {
   constructor(
     private readonly database: Database,
-    private readonly generations: RaisedGenerations,
-    private readonly browsers: CustomerBrowsers,
+    private readonly customers: Customers,
+    private readonly sessions: Sessions,
+    private readonly browsers: Browsers,
+    private readonly endings: Endings,
     private readonly audit: Audit,
   ) {}
 
-  /**
-   * One UPDATE ends everything, because each check compares generations: `ended-statement.ts` for tokens, codes and
-   * families, and `links.ts` for links. The number of links, which a thief can make, does not change its cost. If the
-   * removal of the links then fails, they lead nowhere, and a repetition removes them.
-   *
-   * @returns whether the customer exists
-   */
+  /** Ends all sessions of a customer. @returns whether the customer exists */
   async end({ entityId, organizationId, clientId, browsers, actor }: SessionsToEnd): Promise<boolean> {
-    const exists = await this.database.transaction((manager) => this.endIn(manager, entityId, browsers));
+    const exists = await this.database.transaction(async (manager) => {
+      const generation = await this.customers.raiseGenerationIn(manager, entityId);
+      if (generation === undefined) return false;
+      await this.endAllIn(manager, entityId, generation, browsers);
+      return true;
+    });
     if (!exists) return false;
     const about = { organizationId, clientId, details: { browsers } };
     this.audit.success('sessions.ended', actor, party('customer', entityId), about);
-    if (browsers) await this.browsers.endAll([entityId], true);
     return true;
   }
 
-  /** The same in a transaction. The caller audits the change, and removes the links afterwards. */
-  async endIn(manager: EntityManager, entityId: string, browsers: boolean): Promise<boolean> {
-    const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
-    if ((await writeIn(manager, statement, [entityId])) === 0) return false;
-    await this.generations.record('customer-api', [entityId], manager);
-    return true;
+  /**
+   * The same in a transaction that has raised the generation of the customer.
+   *
+   * @param browsers whether the browsers end too. One that leads to no other customer loses its secret, so that a copy of
+   *   its cookies does not lead to its next customer
+   */
+  async endAllIn(manager: EntityManager, entityId: string, generation: number, browsers: boolean): Promise<void> {
+    await this.endings.recordCustomer(manager, entityId, generation);
+    const browserIds = browsers ? await this.sessions.browsersOf(manager, entityId) : [];
+    await this.browsers.writeAllIn(manager, browserIds);
+    await this.sessions.deleteAllIn(manager, entityId, browsers ? [] : KEPT_KINDS);
+    await this.browsers.deleteUnusedIn(manager, browserIds);
+  }
+
+  /** Ends an access token of a customer, with what was made with it. @returns the number of entries for verifiers */
+  async endToken(claims: AccessTokenClaims): Promise<number> {
+    const entries = await this.customers.change({ entityId: claims.sub }, (manager) =>
+      this.sessions.endTokenIn(manager, claims),
+    );
+    return entries ?? 0;
+  }
+
+  /**
+   * Ends a session of a customer with its access tokens, and all that was made with them.
+   *
+   * @returns the number of entries for verifiers; `undefined` if the customer does not have the session
+   */
+  endOne(entityId: string, sessionId: string, reason: InactiveReason): Promise<number | undefined> {
+    return this.customers.change({ entityId }, (manager) =>
+      this.sessions.endOneIn(manager, entityId, sessionId, reason),
+    );
   }
 }

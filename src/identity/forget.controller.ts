@@ -1,5 +1,6 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { Matches } from 'class-validator';
+import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -10,8 +11,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { Browser } from '../routes/client-request.js';
 import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
-import { GROUP_ID, GROUP_ID_RULE } from './customer.js';
-import { Forget } from './forget.js';
+import { Forgetting } from './forgetting.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
@@ -34,7 +34,7 @@ class ForgetBody {
 export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
-    private readonly forgetting: Forget,
+    private readonly forgetting: Forgetting,
     private readonly limits: RateLimits,
   ) {}
 
@@ -54,7 +54,7 @@ export class ForgetController {
     this.limits.take('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const scope = { organizationId: organization.id, groupId: body.group_id };
-    const leadsNowhere = await this.forgetting.browsers(candidates, scope);
+    const leadsNowhere = await this.forgetting.forget(candidates, scope);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }

@@ -1,49 +1,23 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock, dayOf } from '../platform/clock.js';
+import type { Actor } from '../access-token/token-claims.js';
+import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from '../customer/customer.js';
+import { type CustomerRow, Customers } from '../customer/customers.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { IDEMPOTENT_WRITE } from '../platform/database/retry-policy.js';
-import { sqlFlag } from '../platform/database/sql-dialect.js';
-import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserLink } from './browser-link.entity.js';
-import { BrowserRecognition, type RecognizedBrowser } from './browser-recognition.js';
-import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from './customer.js';
-import {
-  type CustomerRow,
-  FIND_CUSTOMER,
-  INSERT_CUSTOMER,
-  INSERT_CUSTOMER_IF_ABSENT,
-  NOTE_TOKEN_DAY,
-  newCustomerRow,
-} from './customer-statements.js';
+import { Browsers, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
+import { SessionLifetime } from '../session/session-lifetime.js';
+import { Sessions } from '../session/sessions.js';
+import { CustomerCreation } from './customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { HAS_ENDED_FLAG, insertLinks, lockBrowser, newLink, removeSecretsOfUnlinked, unlink } from './links.js';
-import { newBrowser } from './new-browsers.js';
-import { NewCustomers } from './new-customers.js';
+import { NewVisitors } from './new-visitors.js';
 
-/**
- * The number of links of a browser, with those that lead nowhere any more. A request for a further customer gets a new
- * browser.
- */
-const MAX_LINKS_PER_BROWSER_COUNT = 500;
-
-/** Matches no row if the link was ended or its customer was purged in the meantime. */
-const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
-  'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ? AND organization_id = ?',
-);
-
-/** The customer of the scope's link, ended or not, and whether `end_sessions` has ended the customer's browsers. */
-const FIND_LINK_OF_SCOPE = selectStatement<
-  [browserId: string, organizationId: string, groupId: string],
-  { entity_id: string; generation: number; has_ended: number; browsers_ended: number }
->(`SELECT link.entity_id, customer.generation, ${HAS_ENDED_FLAG},
-      ${sqlFlag('customer.erased_at IS NULL AND customer.link_generation > link.generation')} AS browsers_ended
-    FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-    WHERE link.browser_id = ? AND link.organization_id = ? AND link.group_id = ?`);
-
-type CustomerOfBrowser = Pick<Customer, 'entityId' | 'generation' | 'lineage'>;
+/** The numbers of customers that a browser leads to. A request for a further one gets a new browser. */
+const MAX_CUSTOMERS_COUNT = 500;
+/** For a further customer of the organization, the browser forgets the one used longest ago. */
+const MAX_CUSTOMERS_OF_ORGANIZATION_COUNT = 50;
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
@@ -51,35 +25,38 @@ export class Identities {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly recognition: BrowserRecognition,
-    private readonly newCustomers: NewCustomers,
+    private readonly customers: Customers,
+    private readonly browsers: Browsers,
+    private readonly sessions: Sessions,
+    private readonly lifetime: SessionLifetime,
+    private readonly creation: CustomerCreation,
+    private readonly visitors: NewVisitors,
   ) {}
 
   /**
-   * Finds the customer of a browser in a scope, or creates it. If the candidates belong to no browser, the method
-   * creates a browser with a new secret. The returned secret is that of the browser (costs: protocol §5.5).
+   * Finds the customer of a browser in a scope, or creates it. Without a pair of a known browser, the method creates a
+   * browser with a new secret. The returned secret is that of the browser (costs: protocol §5.5).
    */
   async findOrCreateForBrowser(
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<Customer & BrowserCredentials> {
-    const browser = await this.recognition.find(candidates, scope);
-    const customer = browser && ((await this.customerOf(browser, scope)) ?? (await this.createFor(browser, scope)));
-    if (!browser || !customer) return this.createWithBrowser(scope);
-    const { entityId, generation, lineage } = customer;
-    return { entityId, ...scope, generation, secret: browser.cookie, ...(lineage && { lineage }) };
+    const browser = candidates && (await this.browsers.recognize(candidates.pairs, scope));
+    if (browser) {
+      const customer = (await this.customerOf(browser, scope)) ?? (await this.createFor(browser, scope));
+      if (customer) return { ...customer, secret: browser.secret };
+    }
+    return this.createWithBrowser(scope);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
   async create(scope: string | IdentityScope): Promise<Customer> {
     const { organizationId, groupId } = scopeOf(scope);
-    this.newCustomers.takeLimit();
-    const now = this.clock.now();
-    const entityId = uuidv7(now);
-    const row = newCustomerRow(entityId, { organizationId, groupId }, 'agent', now);
-    await this.database.insertIdempotent(INSERT_CUSTOMER, row);
-    this.newCustomers.auditCreated('agent', entityId, organizationId);
-    return { entityId, organizationId, groupId, generation: 0 };
+    this.creation.takeLimit();
+    const entityId = uuidv7(this.clock.now());
+    const generation = await this.customers.insert(entityId, { organizationId, groupId }, 'agent');
+    this.creation.auditCreated('agent', entityId, organizationId);
+    return { entityId, organizationId, groupId, generation };
   }
 
   /**
@@ -89,7 +66,7 @@ export class Identities {
    * @param entityId from `uuidv7`
    * @param scope the organization, or the organization and the group. An id belongs to one group only
    * @param options `creator`: the actor of the audit event
-   * @returns the customer; `undefined` if it was erased. An erased id never gets a customer again: store a new id
+   * @returns the customer; `undefined` while it is being erased, and if it was linked to a user's customer
    */
   async createIfAbsent(
     entityId: string,
@@ -99,28 +76,26 @@ export class Identities {
     const { organizationId, groupId } = scopeOf(scope);
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
-    const taken = this.newCustomers.takeReturnableLimit();
-    const row = newCustomerRow(entityId, { organizationId, groupId }, creator, this.clock.now());
+    const taken = this.creation.takeReturnableLimit();
     let attempts = 0;
-    const insert = () => {
-      attempts++;
-      return this.database.execute(INSERT_CUSTOMER_IF_ABSENT, row);
-    };
-    if ((await IDEMPOTENT_WRITE.run(insert)) === 0) {
-      if (attempts === 1) taken.giveBack();
-      const other = await this.find(entityId, organizationId);
-      const customer = other && assertInGroup(other, groupId);
-      // probably by the first attempt, whose response was lost
-      if (customer && attempts > 1) this.newCustomers.auditCreated(creator, entityId, organizationId);
-      return customer;
-    }
-    this.newCustomers.auditCreated(creator, entityId, organizationId);
-    return { entityId, organizationId, groupId, generation: 0 };
+    const { isInserted, generation } = await this.customers.insertIfAbsent(
+      entityId,
+      { organizationId, groupId },
+      creator,
+      () => attempts++,
+    );
+    const customer = isInserted
+      ? { entityId, organizationId, groupId, generation }
+      : await this.find(entityId, organizationId);
+    if (!isInserted && attempts === 1) taken.giveBack();
+    // after two attempts probably by the first one, whose response was lost
+    if (customer && (isInserted || attempts > 1)) this.creation.auditCreated(creator, entityId, organizationId);
+    return customer && assertInGroup(customer, groupId);
   }
 
   /**
-   * Finds a customer of an organization that may get a token; `undefined` also if it was erased. The day is noted, so
-   * that the purge does not delete the customer.
+   * Finds a customer of an organization that may get a token; `undefined` also if it is being erased, or was linked to a
+   * user's customer. The day is noted, so that the purge does not delete the customer.
    */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const row = await this.rowOf(entityId, organizationId);
@@ -128,7 +103,7 @@ export class Identities {
   }
 
   /**
-   * Finds the customer that a grant has returned, as `find` does; `undefined` if it was erased.
+   * Finds the customer that a grant has returned, as `find` does; `undefined` if it is being erased.
    *
    * @throws Error if the organization has no customer with this id
    * @internal
@@ -141,104 +116,101 @@ export class Identities {
     );
   }
 
-  /**
-   * Notes the day of a token in a transaction that gives a device to the customer. Each call changes the row, so that
-   * transactions about one customer follow each other.
-   *
-   * @returns false if the customer was erased or purged
-   * @internal
-   */
-  async noteTokenIn(manager: EntityManager, entityId: string): Promise<boolean> {
-    return (await writeIn(manager, NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
-  }
-
-  /**
-   * Notes the day on which a browser's customer gets a token without a link, such as a refreshed one, so that the purge
-   * does not delete the customer (protocol §5.9). This costs at most one write per customer and day.
-   *
-   * @param tokenDay the value of `TOKEN_DAY`
-   * @returns false if the customer was erased or purged in the meantime, so that it gets no token
-   * @internal
-   */
-  async noteToken(entityId: string, tokenDay: number | null): Promise<boolean> {
-    if (tokenDay === null || tokenDay >= this.today()) return true;
-    return (await this.database.executeIdempotent(NOTE_TOKEN_DAY, [this.today(), entityId])) > 0;
-  }
-
-  /** The row of a customer of an organization, erased or not. */
+  /** The row of a customer of an organization. */
   private async rowOf(entityId: string, organizationId: string): Promise<CustomerRow | undefined> {
     // a grant in JavaScript may return another value, with which the library of SQLite ends the process
     if (typeof entityId !== 'string') return undefined;
-    const [row] = await this.database.select(FIND_CUSTOMER, [entityId]);
-    // a database ignores spaces at the end of a text
-    return row?.entity_id === entityId && row.organization_id === organizationId ? row : undefined;
+    const row = await this.customers.find(entityId);
+    return row?.organization_id === organizationId ? row : undefined;
   }
 
   private async customerOfRow(row: CustomerRow): Promise<Customer | undefined> {
-    const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation, token_day } = row;
-    if (groupId === null || !(await this.noteToken(entityId, token_day))) return undefined;
-    return { entityId, organizationId, groupId, generation };
+    const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = row;
+    if (row.erased_at !== null || row.linked_to !== null) return undefined;
+    return (await this.customers.noteDay(row)) ? { entityId, organizationId, groupId, generation } : undefined;
   }
 
-  /** The first call of a day notes the day, so that the link is not idle. */
+  /** The customer that a recognized browser leads to; `undefined` if there is none. */
   private async customerOf(
-    { browserId, customer }: RecognizedBrowser,
-    { organizationId }: IdentityScope,
-  ): Promise<CustomerOfBrowser | undefined> {
-    if (!customer || customer.seenDay >= this.today()) return customer;
-    const { entityId } = customer;
-    const visit: [number, string, string, string] = [this.today(), browserId, entityId, organizationId];
-    return (await this.database.executeIdempotent(NOTE_VISIT, visit)) > 0 ? customer : undefined;
+    { browserId, session }: RecognizedBrowser,
+    { organizationId, groupId }: IdentityScope,
+  ): Promise<Customer | undefined> {
+    if (!session || !(await this.browsers.noteVisit(browserId, organizationId, session))) return undefined;
+    const { entityId, claims } = session;
+    return { entityId, organizationId, groupId, generation: claims.gen, session: claims };
   }
 
-  private async createWithBrowser({ organizationId, groupId }: IdentityScope): Promise<Customer & BrowserCredentials> {
-    this.newCustomers.takeLimit();
-    const now = this.clock.now();
-    const browser = newBrowser(undefined, now);
-    const customer = { entityId: uuidv7(now), organizationId, groupId };
-    await this.newCustomers.insert({ ...customer, browser, createdAt: now });
-    this.newCustomers.auditCreated('browser', customer.entityId, organizationId);
-    return { ...customer, generation: 0, secret: browser.cookie };
+  private async createWithBrowser(scope: IdentityScope): Promise<Customer & BrowserCredentials> {
+    this.creation.takeLimit();
+    const createdAt = this.clock.now();
+    const browser = this.browsers.create();
+    const [entityId, sessionId] = [uuidv7(createdAt), uuidv7(createdAt)];
+    await this.visitors.insert({ ...scope, entityId, sessionId, browser, createdAt, expiresAt: this.expiryOf(scope) });
+    this.creation.auditCreated('browser', entityId, scope.organizationId);
+    return { ...customerOf(entityId, scope, createdAt, sessionId), secret: browser.secret };
   }
 
   /**
    * Creates a customer for a known browser. Parallel first calls create only one customer, because each call first
    * changes the row of the browser.
    *
-   * @returns `undefined` if the browser has no secret any more, or too many links
+   * @returns `undefined` if the browser is gone, or leads to too many customers
    */
-  private async createFor(browser: RecognizedBrowser, scope: IdentityScope): Promise<CustomerOfBrowser | undefined> {
-    const { browserId, endedId } = browser;
+  private async createFor({ browserId }: RecognizedBrowser, scope: IdentityScope): Promise<Customer | undefined> {
     const now = this.clock.now();
-    const day = dayOf(now);
-    const entityId = uuidv7(now);
-    const takeLimit = this.newCustomers.limitOnce();
-    const create = async (manager: EntityManager): Promise<CustomerOfBrowser | undefined> => {
-      if (!(await lockBrowser(manager, browser))) return undefined;
-      const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, scope.organizationId, scope.groupId]);
-      // a parallel request has created the customer
-      if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
-        return { entityId: existing.entity_id, generation: existing.generation };
-      if (existing) await unlink(manager, [{ browserId, entityId: existing.entity_id }]);
-      // in place of `end_sessions`, which has not come to this browser yet
-      if (existing?.browsers_ended && (await removeSecretsOfUnlinked(manager, [browserId], day)).length > 0)
-        return undefined;
-      if ((await manager.countBy(BrowserLink, { browserId })) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
+    const [entityId, sessionId] = [uuidv7(now), uuidv7(now)];
+    const takeLimit = this.creation.limitOnce();
+    const create = async (manager: EntityManager): Promise<Customer | undefined> => {
+      if (!(await this.browsers.writeIn(manager, browserId))) return undefined;
+      const leading = await this.browsers.leadingSessionsIn(manager, browserId);
+      const ofScope = leading.find((session) => isIn(session, scope));
+      // a parallel request has created the customer, or has noted its visit
+      if (ofScope) return this.customerOfSession(manager, ofScope, scope);
+      if (leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
+      const ofOrganization = leading.filter(({ organization_id }) => organization_id === scope.organizationId);
+      const oldest = ofOrganization[MAX_CUSTOMERS_OF_ORGANIZATION_COUNT - 1];
+      if (oldest) await this.browsers.detachOneIn(manager, browserId, oldest.id);
+      // a session that has expired
+      await this.browsers.detachIn(manager, browserId, scope.organizationId, scope.groupId);
       takeLimit();
-      await writeIn(manager, INSERT_CUSTOMER, newCustomerRow(entityId, scope, 'browser', now, day));
-      const content = { origin: 'own', generation: 0, seenDay: day } as const;
-      await insertLinks(manager, [newLink(browserId, { entityId, ...scope }, content)]);
-      return { entityId, generation: 0 };
+      const generation = await this.customers.insertIn(manager, entityId, scope, 'browser');
+      const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...scope } as const;
+      const days = { seenDay: this.lifetime.today(), expiresAt: this.expiryOf(scope) };
+      await this.sessions.insertIn(manager, { ...session, ...days });
+      return customerOf(entityId, scope, generation, sessionId);
     };
     // after a lost response to the COMMIT, the second transaction finds the customer of the first one
-    const result = await IDEMPOTENT_WRITE.run(() => this.database.transaction(create));
-    if (result?.entityId === entityId) this.newCustomers.auditCreated('browser', entityId, scope.organizationId);
-    return result;
+    const customer = await IDEMPOTENT_WRITE.run(() => this.database.transaction(create));
+    if (customer?.entityId === entityId) this.creation.auditCreated('browser', entityId, scope.organizationId);
+    return customer;
   }
 
-  private today(): number {
-    return dayOf(this.clock.now());
+  private async customerOfSession(
+    manager: EntityManager,
+    { id, customer_id: entityId, epoch, act }: SessionRow,
+    scope: IdentityScope,
+  ): Promise<Customer | undefined> {
+    const row = await this.customers.findIn(manager, entityId);
+    if (!row) return undefined;
+    const { generation } = row;
+    const session = { gen: generation, sid: id, ep: epoch, ...(act !== null && { act: JSON.parse(act) as Actor }) };
+    return { entityId, ...scope, generation, session };
   }
+
+  private expiryOf({ organizationId }: IdentityScope): Date {
+    return this.lifetime.expiryOf(organizationId, { seenDay: this.lifetime.today(), signedInDay: null });
+  }
+}
+
+function customerOf(entityId: string, scope: IdentityScope, generation: number, sid: string): Customer {
+  return { entityId, ...scope, generation, session: { gen: generation, sid, ep: 0 } };
+}
+
+function isIn(
+  session: { organization_id: string | null; group_id: string | null },
+  { organizationId, groupId }: IdentityScope,
+): boolean {
+  return session.organization_id === organizationId && session.group_id === groupId;
 }
 
 /** @throws Error if the customer is of another group, because an id belongs to one group */

@@ -1,50 +1,37 @@
+import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { equalInConstantTime } from '../platform/secret.js';
 import { UUID } from '../platform/uuid.js';
+import { type BrowserPair, MAX_PAIRS_COUNT } from '../session/browser-pair.js';
 
-/** The values of a browser's two identity cookies. */
+/** What the two identity cookies of a browser are made of. */
 export interface BrowserCredentials {
-  /** The `entity_id` of any customer of the browser. */
+  /** The `entity_id` of the customer that the cookies are set for. */
   entityId: string;
-  /** The browser's id and its secret, in 96 characters of lower-case hex. Treat it as opaque. */
+  /** The browser's id and its secret. Treat it as opaque. */
   secret: string;
 }
 
 /**
- * The well-formed ids and secrets of a request, at least one of each. A request may have several, because a browser
- * sends cookies of one name that were set for different domains, paths or partitions. Any id may belong to any secret.
+ * The pairs of identity cookies of a request: an id and a secret that were set together. A request may have several,
+ * because a browser sends cookies of one name that were set for different domains, paths or partitions.
  */
 export interface CandidateCredentials {
-  entityIds: string[];
-  secrets: string[];
+  /** @internal */
+  pairs: BrowserPair[];
 }
 
 /** Two years, counted from the response (protocol §5.2). */
 export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
-/** The browser's id without hyphens, then 32 random bytes. */
-const SECRET_PATTERN = /^[0-9a-f]{96}$/;
+/** The browser's id without hyphens, the secret, and a part of the HMAC of the customer's id. */
+const SECRET_PATTERN = /^[0-9a-f]{112}$/;
 const ID_CHARACTERS = 32;
-/** How many ids and how many secrets of one request are tried (protocol §5.4). */
-const MAX_CANDIDATES = 4;
-/** The placeholders of `padded` candidates in a statement. @internal */
-export const CANDIDATE_LIST = Array(MAX_CANDIDATES).fill('?').join();
-
-/** Candidates as a list of a statement: repeats the first one up to the length of each list. @internal */
-export function padded(values: string[]): string[] {
-  return [...values, ...Array<string>(MAX_CANDIDATES - values.length).fill(values[0] as string)];
-}
-
-/** The value of the cookie with the secret. @internal */
-export function secretCookieOf(browserId: string, secret: string): string {
-  return `${browserId.replaceAll('-', '')}${secret}`;
-}
-
-/** The browser's id and the secret of a cookie. @internal */
-export function partsOf(cookie: string): { browserId: string; secret: string } {
-  const browserId = cookie.slice(0, ID_CHARACTERS).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { browserId, secret: cookie.slice(ID_CHARACTERS) };
-}
+const SECRET_CHARACTERS = 64;
+const TAG_CHARACTERS = 16;
+/** How many ids and how many secrets of one request are compared with each other. */
+const MAX_VALUES_COUNT = 4;
 
 /** Reads and writes the two identity cookies (protocol §5.2 and §5.4). */
 @Injectable()
@@ -66,8 +53,7 @@ export class IdentityCookies {
   }
 
   /**
-   * Reads the identity cookies of a `Cookie` header; `undefined` without a well-formed id or without a well-formed
-   * secret.
+   * Reads the identity cookies of a `Cookie` header; `undefined` without a pair that was set together.
    *
    * Some programs send whole `Set-Cookie` lines back, joined by commas. The method splits a header at commas only if
    * its first cookie is an identity cookie and the request has no `Origin`. Browsers send `Origin` with each POST of a
@@ -81,13 +67,15 @@ export class IdentityCookies {
     const cookies = this.cookiesOf(header, origin);
     const entityIds = candidatesOf(cookies, this.idName, UUID);
     const secrets = candidatesOf(cookies, this.secretName, SECRET_PATTERN);
-    return entityIds.length === 0 || secrets.length === 0 ? undefined : { entityIds, secrets };
+    const pairs = secrets.flatMap((secret) => pairOf(secret, entityIds) ?? []);
+    return pairs.length === 0 ? undefined : { pairs: pairs.slice(0, MAX_PAIRS_COUNT) };
   }
 
   /** The two `Set-Cookie` lines with which a browser stores its credentials for two more years. */
   setCookieLines({ entityId, secret }: BrowserCredentials): [string, string] {
     const attributes = this.attributes(COOKIE_MAX_AGE_SECONDS);
-    return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];
+    const tag = tagOf(secret.slice(ID_CHARACTERS), entityId);
+    return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${tag}${attributes}`];
   }
 
   /** The two `Set-Cookie` lines with which a browser deletes its credentials. A cookie is deleted by its attributes. */
@@ -124,7 +112,23 @@ function candidatesOf(cookies: Cookie[], name: string, pattern: RegExp): string[
     .map(({ value }) => value);
   if (values.length <= 1) return values;
   const [first, ...others] = new Set(values);
-  return [first as string, ...others.slice(1 - MAX_CANDIDATES)];
+  return [first as string, ...others.slice(1 - MAX_VALUES_COUNT)];
+}
+
+/** The secret with the id that it was set together with; `undefined` if the request does not have this id. */
+function pairOf(value: string, entityIds: string[]): BrowserPair | undefined {
+  const end = ID_CHARACTERS + SECRET_CHARACTERS;
+  const [cookie, tag] = [value.slice(0, end), value.slice(end)];
+  const secret = cookie.slice(ID_CHARACTERS);
+  const entityId = entityIds.find((id) => equalInConstantTime(tagOf(secret, id), tag));
+  if (entityId === undefined) return undefined;
+  const browserId = cookie.slice(0, ID_CHARACTERS).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { entityId, browserId, secret, cookie };
+}
+
+/** Ties the secret to the customer's id, so that a pair of cookies that were not set together is no pair. */
+function tagOf(secret: string, entityId: string): string {
+  return createHmac('sha256', secret).update(entityId).digest('hex').slice(0, TAG_CHARACTERS);
 }
 
 /** One `name=value` of a `Cookie` header. */

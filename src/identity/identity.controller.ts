@@ -10,19 +10,18 @@ import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
 import { ValidatedBody } from '../routes/parameter.decorators.js';
-import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
+import { BrowserPage, CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
-import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords, ExportQuery } from './customer-records.js';
+import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';
 import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
-import { invalidCursor } from './export-page.js';
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
-@ManagementController('admin/identities')
+@ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
 export class IdentityController {
   constructor(
     private readonly records: CustomerRecords,
-    private readonly browsers: CustomerBrowsers,
+    private readonly devices: CustomerDevices,
     private readonly sessions: CustomerSessions,
     private readonly erasure: CustomerErasure,
   ) {}
@@ -52,22 +51,18 @@ export class IdentityController {
   async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
     const query = readStrictQuery(PageQuery, request.originalUrl);
     await this.organizationOf(entityId);
-    return this.browsers.page(entityId, query);
+    return this.devices.page(entityId, query);
   }
 
   @Get(':entity_id/export')
   @ApiRoute({
-    summary: 'Get everything that is stored about a customer, at most 1,000 rows of each table at a time',
-    description:
-      'The rows of all tables about a customer, for a request for access to personal data. Follow `next` until it is absent.',
+    summary: 'Get everything that is stored about a customer',
+    description: 'The rows of all tables about a customer, for a request for access to personal data.',
     pathParameters: CUSTOMER_PATH,
-    query: ExportQuery,
     response: CustomerExport,
-    errors: () => [invalidCursor()],
   })
-  async export(@Req() request: Request, @Param('entity_id') entityId: string): Promise<CustomerExport> {
-    const { after } = readStrictQuery(ExportQuery, request.originalUrl);
-    const exported = UUID.test(entityId) ? await this.records.export(entityId, operatorActor(), after) : undefined;
+  async export(@Param('entity_id') entityId: string): Promise<CustomerExport> {
+    const exported = UUID.test(entityId) ? await this.records.export(entityId, operatorActor()) : undefined;
     if (!exported) throw OAuthError.notFound();
     return exported;
   }
@@ -94,18 +89,20 @@ export class IdentityController {
   @Delete(':entity_id')
   @ApiRoute({
     summary: 'Erase a customer, and end its tokens',
-    description: 'Deletes what is stored about a customer. The id is never used again.',
+    description: 'Deletes what is stored about a customer. The response is the same if there is none.',
     pathParameters: CUSTOMER_PATH,
   })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
-    if (!UUID.test(entityId) || !(await this.erasure.erase(entityId, operatorActor()))) throw OAuthError.notFound();
+    if (!UUID.test(entityId)) throw OAuthError.notFound();
+    await this.erasure.erase(entityId, operatorActor());
     return {};
   }
 
   @Delete(':entity_id/browsers/:browser_id')
   @ApiRoute({
-    summary: 'End the link from a browser to a customer',
-    description: 'The next request of this browser gets another customer. Tokens are not ended.',
+    summary: 'End the session of a browser of a customer, with its tokens',
+    description:
+      'Ends the access tokens of this browser for the customer, and all that was made with them. Its next request gets another customer.',
     pathParameters: {
       ...CUSTOMER_PATH,
       browser_id: { description: 'The id of the browser, from the data of the customer.', example: EXAMPLE.browserId },
@@ -113,7 +110,25 @@ export class IdentityController {
   })
   async endBrowser(@Param('entity_id') entityId: string, @Param('browser_id') browserId: string): Promise<object> {
     const areIds = UUID.test(entityId) && UUID.test(browserId);
-    if (!areIds || !(await this.browsers.end(entityId, browserId))) throw OAuthError.notFound();
+    if (!areIds || !(await this.devices.endBrowser(entityId, browserId))) throw OAuthError.notFound();
+    return {};
+  }
+
+  @Delete(':entity_id/refresh-families/:family_id')
+  @ApiRoute({
+    summary: 'End a refresh token of a customer, with its tokens',
+    description: 'Ends one refresh token of a customer, its access tokens, and all that was made with them.',
+    pathParameters: {
+      ...CUSTOMER_PATH,
+      family_id: {
+        description: 'The id of the refresh token, from the data of the customer.',
+        example: EXAMPLE.familyId,
+      },
+    },
+  })
+  async endRefreshFamily(@Param('entity_id') entityId: string, @Param('family_id') familyId: string): Promise<object> {
+    const areIds = UUID.test(entityId) && UUID.test(familyId);
+    if (!areIds || !(await this.devices.endRefreshFamily(entityId, familyId))) throw OAuthError.notFound();
     return {};
   }
 

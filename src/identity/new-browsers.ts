@@ -1,161 +1,90 @@
+import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { type Audit, party } from '../audit/audit.js';
-import { dayOf } from '../platform/clock.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
+import { Customers } from '../customer/customers.js';
+import { Clock } from '../platform/clock.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserLink, KnownBrowser } from './browser-link.entity.js';
-import type { RecognizedBrowser } from './browser-recognition.js';
-import type { Customer } from './customer.js';
-import { secretCookieOf } from './identity-cookies.js';
-import { insertLinks, leadingLinksOf, lockBrowser, newLink, raiseVersions, replaceOldestCopies } from './links.js';
+import { Browsers, type NewBrowser, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
+import { Devices } from '../session/devices.js';
+import { Sessions } from '../session/sessions.js';
 
-/** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
-const MAX_FURTHER_CUSTOMERS = 200;
-const MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION = 20;
+/** The number of customers of other organizations that a new browser leads to, too. */
+const MAX_COPIES_COUNT = 20;
 
-/** A browser to be created. Nothing is added to the earlier browser, which sent the request. */
-export interface NewBrowser {
-  browserId: string;
-  secretHash: string;
-  /** The value of the cookie with the browser's id and secret. */
-  cookie: string;
-  today: number;
-  earlier: RecognizedBrowser | undefined;
+/** The sessions that a new browser copies, as read before the transaction. */
+export interface Copies {
+  /** The browser that sent the request. It stays as it is. */
+  earlierId: string;
+  sessions: SessionRow[];
 }
 
-export function newBrowser(earlier: RecognizedBrowser | undefined, now: number): NewBrowser {
-  const [browserId, secret] = [uuidv7(now), randomSecret('hex')];
-  const cookie = secretCookieOf(browserId, secret);
-  return { browserId, secretHash: sha256(secret), cookie, today: dayOf(now), earlier };
-}
+/** Creates a browser in place of an earlier one, which stays as it is (protocol §5.6). */
+@Injectable()
+export class NewBrowsers {
+  constructor(
+    private readonly clock: Clock,
+    private readonly browsers: Browsers,
+    private readonly customers: Customers,
+    private readonly sessions: Sessions,
+    private readonly devices: Devices,
+  ) {}
 
-/** The links of the browser that sent the request. */
-interface EarlierLinks {
-  leading: BrowserLink[];
-  /** Those that a new browser copies. */
-  copies: BrowserLink[];
-}
-
-/**
- * The links with which the earlier browser leads to customers, and those of them that a new browser copies. Changes the
- * rows of their customers, then the row of the browser. If two transactions change the links of one browser or
- * customer, the second therefore reads what the first has changed, and copies no link that has ended.
- *
- * @param choose returns the links to copy
- */
-export async function linksOfEarlier(
-  manager: EntityManager,
-  { earlier, today }: Pick<NewBrowser, 'earlier' | 'today'>,
-  choose: (leading: BrowserLink[]) => BrowserLink[],
-): Promise<EarlierLinks> {
-  if (!earlier) return { leading: [], copies: [] };
-  const read = () => leadingLinksOf(manager, earlier.browserId, today);
-  const raised = new Set<string>();
-  const raiseNew = async (links: BrowserLink[]) => {
-    const ids = links.map(({ entityId }) => entityId).filter((id) => !raised.has(id));
-    await raiseVersions(manager, 'customer', ids);
-    for (const id of ids) raised.add(id);
-    return ids.length > 0;
-  };
-  await raiseNew(choose(await read()));
-  if (!(await lockBrowser(manager, earlier))) return { leading: [], copies: [] };
-  let leading = await read();
-  // a parallel request has added or ended links; the transaction is repeated after a deadlock
-  while (await raiseNew(choose(leading))) leading = await read();
-  return { leading, copies: choose(leading) };
-}
-
-/** Inserts a browser with copies of links of the earlier browser, and with a link of its own. */
-export async function insertBrowser(
-  manager: EntityManager,
-  { browserId, secretHash }: NewBrowser,
-  copies: BrowserLink[],
-  own: BrowserLink | undefined,
-): Promise<void> {
-  await manager.insert(KnownBrowser, { browserId, secretHash, version: 0 });
-  const copied = copies.map((link) => ({ ...link, browserId }));
-  await insertLinks(manager, own ? [own, ...copied] : copied);
-  if (copies.length > 0) await replaceOldestCopies(manager, browserId);
-}
-
-/** @param cause what gave the link: the id of a redemption or of a sign-in */
-export function auditLinked(
-  audit: Audit,
-  browserId: string,
-  { entityId, organizationId }: Pick<Customer, 'entityId' | 'organizationId'>,
-  cause: { redemption: string } | { sign_in: string },
-): void {
-  const details = { browser: browserId, ...cause };
-  audit.success('browser.linked', party('customer'), party('customer', entityId), { organizationId, details });
-}
-
-/** The link seen last of each organization, then the second of each, and so on. So no organization displaces another. */
-export function lastSeenOfEach(links: BrowserLink[]): BrowserLink[] {
-  const byOrganization = new Map<string | null, BrowserLink[]>();
-  for (const link of [...links].sort((one, other) => other.seenDay - one.seenDay)) {
-    const ofOrganization = byOrganization.get(link.organizationId) ?? [];
-    byOrganization.set(link.organizationId, [...ofOrganization, link]);
+  /** The sessions with which the earlier browser leads to customers of other organizations, the last seen first. */
+  async copiesOf(earlier: RecognizedBrowser | undefined, organizationId: string): Promise<Copies | undefined> {
+    if (!earlier) return undefined;
+    const leading = await this.browsers.leadingSessions(earlier.browserId);
+    const ofOthers = leading.filter((session) => session.organization_id !== organizationId);
+    if (ofOthers.length === 0) return undefined;
+    return { earlierId: earlier.browserId, sessions: ofOthers.slice(0, MAX_COPIES_COUNT) };
   }
-  const selected: BrowserLink[] = [];
-  for (let turn = 0; turn < MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION; turn++)
-    for (const ofOrganization of byOrganization.values()) {
-      const link = ofOrganization[turn];
-      if (link && selected.length < MAX_FURTHER_CUSTOMERS) selected.push(link);
+
+  /**
+   * Writes the rows of the customers of a transaction, in the order of their ids: those that it is about, and those whose
+   * sessions it copies.
+   *
+   * @param generations of the customers that it is about
+   * @returns false if one of these is gone or has another generation
+   */
+  async writeCustomersIn(
+    manager: EntityManager,
+    generations: ReadonlyMap<string, number>,
+    copies: Copies | undefined,
+  ): Promise<boolean> {
+    const copied = copies?.sessions.map((session) => session.customer_id) ?? [];
+    const ids = [...new Set([...generations.keys(), ...copied])].sort();
+    for (const id of ids) {
+      const generation = generations.get(id);
+      const isWritten = await this.customers.writeIn(manager, id, generation);
+      if (!isWritten && generation !== undefined) return false;
     }
-  return selected;
-}
-
-/** The browser in which a user has signed in. */
-export interface SignedInBrowser {
-  cookie: string;
-  /** The id of the new browser; `undefined` if a pair was renewed. */
-  createdId: string | undefined;
-}
-
-/**
- * The links with which the browser of the request leads to customers, and those that a new browser copies: of other
- * organizations, unless the browser is signed in already. The transaction has changed the rows of the customers.
- *
- * @param knownId the customer of a known user
- */
-export function linksAtSignIn(
-  manager: EntityManager,
-  browser: NewBrowser,
-  organizationId: string,
-  knownId: string | undefined,
-): Promise<EarlierLinks> {
-  return linksOfEarlier(manager, browser, (leading) =>
-    isSignedIn(leading, knownId)
-      ? []
-      : lastSeenOfEach(leading.filter((link) => link.organizationId !== organizationId)),
-  );
-}
-
-/**
- * Renews the sign-in of the earlier browser, or inserts the new browser (protocol §5.6). The transaction has changed
- * the row of the customer before reading the generation. A parallel `end_sessions` therefore either came before both,
- * or ends the link and the token.
- *
- * @param links the result of `linksAtSignIn`
- * @param signedInUntil the last day of the sign-in
- */
-export async function storeSignIn(
-  manager: EntityManager,
-  browser: NewBrowser,
-  { entityId, organizationId, generation }: Pick<Customer, 'entityId' | 'organizationId' | 'generation'>,
-  { leading, copies }: EarlierLinks,
-  signedInUntil: number,
-): Promise<SignedInBrowser> {
-  const { browserId, today: seenDay, earlier } = browser;
-  if (earlier && isSignedIn(leading, entityId)) {
-    await manager.update(BrowserLink, { browserId: earlier.browserId, entityId }, { seenDay, signedInUntil });
-    return { cookie: earlier.cookie, createdId: undefined };
+    return true;
   }
-  const content = { origin: 'sign-in', generation, seenDay, signedInUntil } as const;
-  await insertBrowser(manager, browser, copies, newLink(browserId, { entityId, organizationId, groupId: '' }, content));
-  return { cookie: browser.cookie, createdId: browserId };
-}
 
-function isSignedIn(leading: BrowserLink[], customerId: string | undefined): boolean {
-  return leading.some(({ entityId, origin }) => entityId === customerId && origin === 'sign-in');
+  /**
+   * Inserts the new browser with copies of sessions of the earlier one. Each copy is a session of its own. A session that
+   * has ended meanwhile is not copied: the transaction has written the row of its customer.
+   */
+  async insertIn(manager: EntityManager, browser: NewBrowser, copies: Copies | undefined): Promise<void> {
+    await this.browsers.insertIn(manager, browser);
+    if (!copies) return;
+    const ids = new Set(copies.sessions.map(({ id }) => id));
+    const current = await this.browsers.leadingSessionsIn(manager, copies.earlierId);
+    for (const session of current.filter(({ id }) => ids.has(id))) await this.copyIn(manager, session, browser);
+  }
+
+  private async copyIn(manager: EntityManager, session: SessionRow, { browserId }: NewBrowser): Promise<void> {
+    const { kind, customer_id: customerId } = session;
+    const all = await this.sessions.allOf(manager, customerId);
+    if (!(await this.devices.makeRoomForCopy(manager, all, session))) return;
+    await this.sessions.insertIn(manager, {
+      ...{ id: uuidv7(this.clock.now()), kind, customerId, browserId },
+      ...{ organizationId: session.organization_id, groupId: session.group_id },
+      ...{ parentId: session.parent_id, parentEpoch: session.parent_epoch, depth: session.depth, act: session.act },
+      ...{
+        seenDay: session.seen_day,
+        signedInDay: session.signed_in_day,
+        expiresAt: new Date(timeOf(session.expires_at)),
+      },
+    });
+  }
 }

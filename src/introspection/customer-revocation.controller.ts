@@ -1,7 +1,6 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -10,6 +9,7 @@ import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { ClientAuthentication, readClientCredentials } from '../registry/client-authentication.js';
 import { ClientRequest } from '../routes/parameter.decorators.js';
+import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */
@@ -41,7 +41,7 @@ export class CustomerRevocationController {
   @ApiRoute({
     summary: 'Revoke a token of a customer (RFC 7009)',
     description:
-      'Ends an access token of a customer with its descendants, or a refresh token with its family. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
+      'Ends an access token of a customer with what was made with it, or a refresh token with its session. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
     errors: () => [OAuthError.invalidClient('example')],
   })

@@ -1,12 +1,11 @@
 import { Delete, Get, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { Denylist } from '../access-token/denylist.js';
-import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
-import { Actor } from '../access-token/token-lineage.js';
+import { Actor } from '../access-token/token-claims.js';
 import { Audit, party } from '../audit/audit.js';
 import { CustomerGuard, EndedCustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
@@ -16,6 +15,7 @@ import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
 import { Caller } from '../routes/parameter.decorators.js';
+import { RevocationLimit } from '../session/feed/revocation-limit.js';
 
 class TokenInfo {
   @Text('The bearer token of the request.', EXAMPLE.accessToken)
@@ -52,7 +52,7 @@ class TokenInfo {
 @PublicController('v2/customer')
 export class CustomerTokenController {
   constructor(
-    private readonly denylist: Denylist,
+    private readonly sessions: CustomerSessions,
     private readonly revocationLimit: RevocationLimit,
     private readonly clock: Clock,
     private readonly audit: Audit,
@@ -88,14 +88,14 @@ export class CustomerTokenController {
 
   @Delete('token')
   @ApiRoute({
-    summary: 'End the customer token of the request, and its descendants',
+    summary: 'End the customer token of the request, and what was made with it',
     description:
-      'Ends the bearer token at once, and everything that was obtained from it by an identity transfer. Accepts an expired token too. The browser still leads to the customer.',
+      'Ends the access tokens of the session of the bearer token, and everything that was made with them by an identity transfer. Accepts an expired token too. The browser still leads to the customer.',
     errors: () => [OAuthError.rateLimited(1, 'example')],
   })
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
-    this.revocationLimit.take();
-    await this.denylist.revokeToken(token);
+    const counted = this.revocationLimit.take();
+    counted.setEntries(await this.sessions.endToken(token));
     this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
     return {};
   }

@@ -1,6 +1,5 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
-import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { party } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
@@ -12,7 +11,7 @@ import {
   ownId,
   type Principal,
 } from '../bearer/principal.js';
-import { CustomerBrowsers } from '../identity/customer-browsers.js';
+import { CustomerDevices } from '../identity/customer-devices.js';
 import { BROWSERS, CustomerSessions } from '../identity/customer-sessions.js';
 import { IdentityCookies } from '../identity/identity-cookies.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
@@ -28,6 +27,7 @@ import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { Browser } from '../routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
+import { RevocationLimit } from '../session/feed/revocation-limit.js';
 
 class CustomerEndSessionsBody extends NamedCustomerBody {
   @Optional()
@@ -47,7 +47,7 @@ export class EndSessionsController {
     private readonly revocationLimit: RevocationLimit,
     private readonly cookies: IdentityCookies,
     private readonly customers: NamedCustomers,
-    private readonly browsers: CustomerBrowsers,
+    private readonly devices: CustomerDevices,
     private readonly sessions: CustomerSessions,
   ) {}
 
@@ -55,7 +55,7 @@ export class EndSessionsController {
   @ApiRoute({
     summary: 'End all sessions of a customer',
     description:
-      'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its links by transfer. With `browsers: true` no browser leads to the customer any more. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
+      'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its devices by transfer. With `browsers: true` no browser leads to the customer any more. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
     bodyExamples: {
       'the customer itself': [],
       'an agent': ['customer_id'],
@@ -106,10 +106,10 @@ export class EndSessionsController {
     return this.customers.idOf(agent, named);
   }
 
-  /** A thief of a token can make a link by a transfer, so the cookies must be of a browser that came without one. */
+  /** A thief of a token can lead a browser to the customer by a transfer, so the cookies must be of a browser that came without one. */
   private async assertBrowserOf({ entityId }: CustomerPrincipal, browser: Browser): Promise<void> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    if (await this.browsers.mayEndLinks(candidates, entityId)) return;
+    if (await this.devices.mayEndBrowsers(candidates, entityId)) return;
     throw OAuthError.invalidRequest(COOKIES_NEEDED);
   }
 }

@@ -1,11 +1,11 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { IsBoolean, MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
-import { Actor, type Audience } from '../access-token/token-lineage.js';
+import { Actor, type Audience } from '../access-token/token-claims.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text, Texts } from '../oauth/parameters.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -20,6 +20,7 @@ import {
   CredentialParameters,
   readClientCredentials,
 } from '../registry/client-authentication.js';
+import { TokenInspection } from '../session/token-validity.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
@@ -81,18 +82,17 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
   act?: Actor;
 
-  @Optional()
-  @Texts('The ids of the tokens that the token descends from. It ends when one of them is revoked.', [EXAMPLE.familyId])
-  ancestors?: string[];
+  @OptionalText('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.familyId)
+  sid?: string;
+
+  @OptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
+  ep?: number;
 
   @OptionalInteger(
-    'The generation of the customer or agent. The token has ended if the customer or agent has a higher one.',
+    'The generation of the customer or agent. The token has ended if the customer or agent has another one.',
     0,
   )
   gen?: number;
-
-  @OptionalInteger('The number of identity transfers that led to the token.', 1)
-  transfers?: number;
 
   @Optional()
   @OneOf(Object.keys(INACTIVE_REASONS), 'Only for the operator, if the token is inactive: the reason.', 'expired')
@@ -107,7 +107,7 @@ const tokenExamples = (client_id: string) => ({
   'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
 });
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
-const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'ancestors', 'transfers'];
+const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'sid', 'ep'];
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
 const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
   no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',

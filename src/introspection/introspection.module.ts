@@ -5,6 +5,7 @@ import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { CustomerRevocationController } from './customer-revocation.controller.js';
 import { CustomerTokenController } from './customer-token.controller.js';
 import { EndSessionsController } from './end-sessions.controller.js';
@@ -23,6 +24,7 @@ import { TokenRevocation } from './token-revocation.js';
     OrganizationUserModule,
     RefreshTokenModule,
     OperatorModule,
+    SessionModule,
   ],
   controllers: [
     CustomerRevocationController,

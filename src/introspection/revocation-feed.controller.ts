@@ -1,7 +1,6 @@
 import { Get, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
 import type { Request, Response } from 'express';
-import type { PublishedRevocation } from '../access-token/feed/revocation-pages.js';
 import { parseQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../oauth/parameters.js';
@@ -13,12 +12,14 @@ import { disconnectSignal } from '../platform/http/http-socket.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
 import { ClientAuthentication, readBasicCredentials } from '../registry/client-authentication.js';
+import type { PublishedRevocation } from '../session/feed/revocation-pages.js';
 import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
 
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
 const EXAMPLE_ENTRIES = [
-  { kind: 'subject', value: EXAMPLE.entityId, generation: 2, expires_at: EXAMPLE.laterTime },
+  { kind: 'session', value: EXAMPLE.familyId, epoch: 2, expires_at: EXAMPLE.laterTime },
+  { kind: 'subject', value: EXAMPLE.entityId, generation: 1_795_000_000_000, expires_at: EXAMPLE.laterTime },
   { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
 ];
 
@@ -36,11 +37,11 @@ class FeedQuery {
   wait?: string;
 }
 
-/** Ends tokens before they expire. Has either `generation` or `issued_before`. */
+/** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
 class RevocationEntry {
   @OneOf(
-    ['jti', 'family', 'client', 'subject'],
-    'What `value` is: the id of a token or of its family, a client, or the `sub` of a customer or agent. The entries `jti` and `family` also end the descendants of the token.',
+    ['session', 'subject', 'token', 'client', 'family'],
+    'What `value` is: the `sid` of customer tokens, the `sub` of a customer or agent, the `jti` of a token or the `act.sid` of customer tokens, a client, or the family of an agent token.',
     'subject',
   )
   kind!: PublishedRevocation['kind'];
@@ -48,7 +49,10 @@ class RevocationEntry {
   @Text('The id that tokens are compared with.', EXAMPLE.entityId)
   value!: string;
 
-  @OptionalInteger('Tokens with a lower `gen` or `act.gen` have ended.', 2)
+  @OptionalInteger('Tokens with a lower `ep` have ended. Only in entries of the kind `session`.', 2)
+  epoch?: number;
+
+  @OptionalInteger('Tokens with a lower `gen` or `act.gen` have ended. Only in entries of the kind `subject`.', 2)
   generation?: number;
 
   @Optional()

@@ -1,12 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type FeedPosition, isSamePosition } from '../access-token/feed/feed-state.js';
-import {
-  type PublishedRevocation,
-  type RevocationPage,
-  RevocationPages,
-} from '../access-token/feed/revocation-pages.js';
-import { RevocationPublisher } from '../access-token/feed/revocation-publisher.js';
 import { cursorAfter, wordsOf } from '../registry/page-query.js';
+import { type FeedPosition, isSamePosition } from '../session/feed/feed-state.js';
+import { type PublishedRevocation, type RevocationPage, RevocationPages } from '../session/feed/revocation-pages.js';
+import { RevocationPublisher } from '../session/feed/revocation-publisher.js';
 
 /** The part of the feed that a caller sees. The operator sees everything. */
 export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;

@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { type AccessTokenClaims, OPAQUE_TOKEN, TokenInspection } from '../access-token/access-tokens.js';
+import { type AccessTokenClaims, OPAQUE_TOKEN } from '../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
 import { type Issuer, TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
+import { TokenInspection } from '../session/token-validity.js';
+import { TransferCodes } from '../session/transfer-codes.js';
 
 export interface ExplainedToken {
   kind: string;
@@ -31,6 +34,8 @@ export class TokenExplanation {
     private readonly configuration: Configuration,
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
+    private readonly transferCodes: TransferCodes,
+    private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly codes: OneTimeCodes,
     private readonly refreshTokens: RefreshTokens,
   ) {}
@@ -54,10 +59,15 @@ export class TokenExplanation {
   }
 
   private async explainOpaque(text: string): Promise<ExplainedToken> {
-    const stored = (await this.codes.describe(text)) ?? (await this.refreshTokens.describe(text));
+    const stored = await this.storedToken(text);
     if (!stored) return inactive('code or refresh token', 'not_stored');
     const { kind, inactiveReason } = stored;
     return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };
+  }
+
+  private async storedToken(text: string): Promise<StoredToken | undefined> {
+    const ofCustomer = (await this.transferCodes.describe(text)) ?? (await this.customerRefreshTokens.describe(text));
+    return ofCustomer ?? (await this.codes.describe(text)) ?? this.refreshTokens.describe(text);
   }
 
   private async explainTrustedIssuerToken(text: string, issuer: Issuer): Promise<ExplainedToken> {

@@ -1,12 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { AccessTokens } from '../access-token/access-tokens.js';
-import { Denylist } from '../access-token/denylist.js';
+import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { Audience } from '../access-token/token-lineage.js';
+import type { Audience } from '../access-token/token-claims.js';
 import { Audit, party } from '../audit/audit.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
+import { Endings } from '../session/endings.js';
+import type { CountedRevocation } from '../session/feed/revocation-limit.js';
 
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
@@ -16,7 +19,7 @@ interface Revoker {
   /** The only audience whose tokens the caller may end; all if omitted. */
   audience?: Audience;
   /** Counts the revocation before it is written; throws if a limit is reached. */
-  count?: () => void;
+  count?: () => CountedRevocation;
 }
 
 /** Revokes tokens for a client or the operator (RFC 7009). */
@@ -24,37 +27,55 @@ interface Revoker {
 export class TokenRevocation {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly denylist: Denylist,
+    private readonly endings: Endings,
+    private readonly sessions: CustomerSessions,
+    private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly refreshTokens: RefreshTokens,
     private readonly audit: Audit,
   ) {}
 
   /**
-   * Ends an access token alone, also an expired one, because what descends from it may live longer. Ends a refresh
-   * token with its family. An invalid token causes no error (RFC 7009 §2.2), nor does a token of another client, which
-   * stays valid.
+   * Ends an access token, also an expired one, because what was made with it may live longer. Ends a refresh token with
+   * its session. An invalid token causes no error (RFC 7009 §2.2), nor does a token of another client, which stays valid.
    */
   async revoke(token: string, revoker: Revoker): Promise<void> {
     const { clientId, audience, count } = revoker;
     const { claims, inactiveReason } = this.tokens.inspect(token);
-    if (!claims) return this.endFamily(token, revoker, inactiveReason as InactiveReason);
+    if (!claims) return this.endRefreshToken(token, revoker, inactiveReason as InactiveReason);
     if (inactiveReason && inactiveReason !== 'expired') return setReason(inactiveReason);
     if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');
     if (audience !== undefined && claims.aud !== audience) return setReason('other_audience');
-    count?.();
-    await this.denylist.revokeToken(claims);
+    const counted = count?.();
+    const entries = await this.end(claims);
+    counted?.setEntries(entries);
     this.auditRevocation(claims.jti, clientId);
   }
 
+  /** @returns the number of entries for verifiers */
+  private async end(claims: AccessTokenClaims): Promise<number> {
+    if (claims.aud === 'customer-api') return this.sessions.endToken(claims);
+    await this.endings.endAgentToken(claims);
+    return 1;
+  }
+
   /** @param accessTokenReason why the text is no access token; it may be a refresh token */
-  private async endFamily(token: string, revoker: Revoker, accessTokenReason: InactiveReason): Promise<void> {
-    const { clientId, audience, count } = revoker;
-    const family = await this.refreshTokens.familyOf(token, clientId);
-    if (family === undefined || (audience === 'customer-api' && family.audience !== 'customer-api'))
+  private async endRefreshToken(
+    token: string,
+    { clientId, audience, count }: Revoker,
+    accessTokenReason: InactiveReason,
+  ): Promise<void> {
+    const session = await this.customerRefreshTokens.sessionOf(token, clientId);
+    const family =
+      session || audience === 'customer-api' ? undefined : await this.refreshTokens.familyOf(token, clientId);
+    const id = session?.id ?? family;
+    if (id === undefined)
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
-    count?.();
-    await this.refreshTokens.end(family);
-    this.auditRevocation(family.id, clientId);
+    const counted = count?.();
+    if (session) {
+      const entries = await this.sessions.endOne(session.entityId, session.id, 'family_revoked');
+      counted?.setEntries(entries ?? 0);
+    } else await this.refreshTokens.end(id);
+    this.auditRevocation(id, clientId);
   }
 
   private auditRevocation(jti: string, clientId: string | undefined): void {

@@ -1,12 +1,12 @@
 import type { MigrationInterface } from 'typeorm';
-import { Registry1795000000000 } from './1795000000000-registry.js';
-import { AccessToken1795000000001 } from './1795000000001-access-token.js';
-import { Identity1795000000002 } from './1795000000002-identity.js';
-import { OrganizationUser1795000000003 } from './1795000000003-organization-user.js';
-import { OneTimeCode1795000000004 } from './1795000000004-one-time-code.js';
-import { RefreshToken1795000000005 } from './1795000000005-refresh-token.js';
-import { Consent1795000000006 } from './1795000000006-consent.js';
-import { UsedAssertion1795000000007 } from './1795000000007-used-assertion.js';
+import { Registry1796000000000 } from './1796000000000-registry.js';
+import { Ended1796000000001 } from './1796000000001-ended.js';
+import { Customer1796000000002 } from './1796000000002-customer.js';
+import { Session1796000000003 } from './1796000000003-session.js';
+import { OneTimeCode1796000000004 } from './1796000000004-one-time-code.js';
+import { RefreshToken1796000000005 } from './1796000000005-refresh-token.js';
+import { Consent1796000000006 } from './1796000000006-consent.js';
+import { UsedAssertion1796000000007 } from './1796000000007-used-assertion.js';
 
 /** A migration of TypeORM, for `Extension.migrations`. */
 export type MigrationClass = new () => MigrationInterface;
@@ -16,14 +16,14 @@ export type MigrationClass = new () => MigrationInterface;
  * only adds columns and tables, and a later release removes the unused ones.
  */
 export const migrations: MigrationClass[] = [
-  Registry1795000000000,
-  AccessToken1795000000001,
-  Identity1795000000002,
-  OrganizationUser1795000000003,
-  OneTimeCode1795000000004,
-  RefreshToken1795000000005,
-  Consent1795000000006,
-  UsedAssertion1795000000007,
+  Registry1796000000000,
+  Ended1796000000001,
+  Customer1796000000002,
+  Session1796000000003,
+  OneTimeCode1796000000004,
+  RefreshToken1796000000005,
+  Consent1796000000006,
+  UsedAssertion1796000000007,
 ];
 
 /** @throws Error if two migrations have the same name, or if a name does not end in a timestamp */

@@ -139,6 +139,14 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
   }
 
+  /** The customer has too many devices: 429 with `Retry-After` in seconds. @internal */
+  static tooManyDevices(seconds: number): OAuthError {
+    const { description, headers } = OAuthError.rateLimited(seconds, 'devices');
+    const hint = 'remember: the customer has 20 devices; end_sessions ends them';
+    const details = { headers, hint, reason: 'limit: devices' };
+    return new OAuthError('temporarily_unavailable', 429, description, details);
+  }
+
   /** The request conflicts with stored data or with an entry of the registry file: 409. @internal */
   static conflict(hint: string): OAuthError {
     const description = 'The request conflicts with stored data or with the registry file';

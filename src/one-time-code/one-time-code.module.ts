@@ -1,12 +1,11 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { IdentityModule } from '../identity/identity.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 import { OneTimeCodes } from './one-time-codes.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([OneTimeCode]), AccessTokenModule, IdentityModule],
+  imports: [TypeOrmModule.forFeature([OneTimeCode]), SessionModule],
   providers: [OneTimeCodes],
   exports: [OneTimeCodes],
 })

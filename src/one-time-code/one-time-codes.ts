@@ -1,17 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { CallerNetworks, isSameNetwork } from '../access-token/caller-networks.js';
-import { Denylist } from '../access-token/denylist.js';
-import { endedCondition } from '../access-token/ended-statement.js';
-import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
-import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import type { RevocableClaims } from '../access-token/token-claims.js';
 import { Audit, party } from '../audit/audit.js';
-import { CustomerDataParticipants } from '../identity/customer-data-participants.js';
-import type { ExportedTable } from '../identity/export-page.js';
-import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { isPkceSatisfied } from '../oauth/pkce.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
@@ -19,17 +13,16 @@ import { writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { traced } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { assertProofMatches, type CodeProof } from './code-proof.js';
-import type { CodeKind } from './one-time-code.entity.js';
+import { CallerNetworks, isSameNetwork } from '../session/caller-networks.js';
+import { Endings } from '../session/endings.js';
+import { TokenValidity } from '../session/token-validity.js';
 import {
   type CodeRow,
   FIND_CODE,
   INSERT_CODE,
+  REDEEM_CODE,
   type RedeemableCode,
   redeemableCode,
-  redeemStatement,
-  revocableClaims,
-  type StoredOrigin,
 } from './stored-codes.js';
 
 /** A second use from the same network within this time is a duplicate, not a replay (protocol §3.7). */
@@ -37,65 +30,55 @@ const DUPLICATE_WINDOW_MS = 2_000;
 
 export interface CodeContent {
   clientId: string;
-  /** The customer or agent. */
-  subject: string;
+  agentId: string;
   organizationId: string;
-  scope?: string;
-  redirectUri?: string;
+  scope: string;
+  redirectUri: string;
   codeChallenge?: string | undefined;
-  /** The claims of the bearer or of the session that creates the code. */
-  bearer: RevocableClaims;
-  lineage: TokenLineage;
+  /** The generation of the agent. */
+  generation: number;
+}
+
+export interface CodeProof {
+  clientId: string;
+  redirectUri: string;
+  codeVerifier?: string | undefined;
 }
 
 export interface RedeemedCode extends RedeemableCode {
-  /** The `jti` of the new token, or its beginning, by which a replay of the code ends the token. */
+  /** The id of the refresh family that the code gives, by which a replay of the code ends the family. */
   attempt: string;
 }
 
-/** What a redemption does in addition to its token. If a step throws, the code stays usable. */
+/** What a redemption does. If a step throws, the code stays usable. */
 export interface RedemptionSteps {
-  prepare?(code: RedeemableCode): Promise<void>;
+  prepare(code: RedeemableCode): Promise<void>;
   /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
-  store?(manager: EntityManager, code: RedeemedCode): Promise<void>;
+  store(manager: EntityManager, code: RedeemedCode): Promise<void>;
 }
 
-/** The transfer tokens of a customer, without the challenge. An erasure ends them by the generation, and they expire. */
-const EXPORTED_TABLE: ExportedTable = {
-  name: 'one_time_code',
-  find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by
-      FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
-  times: ['expires_at', 'consumed_at'],
-  shown: ({ hash: _, ...row }) => row,
-};
-
-/** Transfer tokens and authorization codes, which can be redeemed once (decision 0005). */
+/** Authorization codes of agents, which can be redeemed once (decision 0005). */
 @Injectable()
 export class OneTimeCodes {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
+    private readonly endings: Endings,
+    private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
-    private readonly identities: Identities,
-    private readonly revocationLimit: RevocationLimit,
     private readonly networks: CallerNetworks,
-    participants: CustomerDataParticipants,
-  ) {
-    participants.own.push({ tables: [EXPORTED_TABLE] });
-  }
+  ) {}
 
   /** The database stores only the hash of the code. */
-  async issue(kind: CodeKind, content: CodeContent, ttlSeconds: number): Promise<string> {
+  async issue(content: CodeContent, ttlSeconds: number): Promise<string> {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
-    const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
+    const { clientId, agentId, organizationId, scope, redirectUri, codeChallenge = null, generation } = content;
     const now = this.clock.now();
-    const origin: StoredOrigin = { jti: content.bearer.jti, lineage: content.lineage, issued_at: now / 1000 };
-    const expires = new Date(now + ttlSeconds * 1000);
-    const about = [clientId, subject, organizationId, scope, redirectUri, codeChallenge] as const;
-    await this.database.insertIdempotent(INSERT_CODE, [sha256(code), kind, ...about, JSON.stringify(origin), expires]);
-    this.record({ kind, client_id: clientId, subject, organization_id: organizationId }, 'issued');
+    const times = [new Date(now), new Date(now + ttlSeconds * 1000)] as const;
+    const about = [clientId, agentId, organizationId, scope, redirectUri, codeChallenge, generation] as const;
+    await this.database.insertIdempotent(INSERT_CODE, [sha256(code), ...about, ...times]);
+    this.record({ client_id: clientId, agent_id: agentId, organization_id: organizationId }, 'issued');
     return code;
   }
 
@@ -103,24 +86,21 @@ export class OneTimeCodes {
    * A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A second use that is a replay
    * also ends the tokens of the first use (protocol §3.6, §3.7). @throws OAuthError `invalid_grant`
    */
-  redeem(kind: CodeKind, code: string, proof: CodeProof, steps: RedemptionSteps = {}): Promise<RedeemedCode> {
-    return traced('redemption', { 'cas.code_kind': kind }, async () => {
+  redeem(code: string, proof: CodeProof, steps: RedemptionSteps): Promise<RedeemedCode> {
+    return traced('redemption', { 'cas.code_kind': 'authorization' }, async () => {
       const hash = sha256(code);
       const row = await this.find(hash);
-      assertProofMatches(row, kind, proof);
+      assertProofMatches(row, proof);
       const network = this.networks.current(hash);
       if (row.consumed_for !== null) return this.rejectReuse(row, network);
       if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-      const attempt = randomUUID();
-      const redeemed: RedeemedCode = { ...redeemableCode(row), attempt };
-      await steps.prepare?.(redeemed);
-      if (!(await this.markRedeemed(hash, row, redeemed, network, steps))) {
-        const current = (await this.find(hash)) ?? row;
-        // A redemption by this attempt, whose response was lost, is not a first use by another caller.
-        if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
-        return this.rejectReuse(current, network);
-      }
-      this.record(row, 'redeemed', attempt);
+      if (await this.validity.hasEnded(claimsOf(row)))
+        throw OAuthError.invalidGrant('code: its agent or client has ended');
+      const redeemed: RedeemedCode = { ...redeemableCode(row), attempt: randomUUID() };
+      await steps.prepare(redeemed);
+      if (!(await this.store(hash, redeemed, network, steps)))
+        return this.rejectReuse((await this.find(hash)) ?? row, network);
+      this.record(row, 'redeemed', redeemed.attempt);
       return redeemed;
     });
   }
@@ -128,39 +108,28 @@ export class OneTimeCodes {
   async describe(code: string): Promise<StoredToken | undefined> {
     const row = await this.find(sha256(code));
     if (!row) return undefined;
-    const { kind, client_id: clientId, subject, organization_id: organizationId, expires_at, consumed_by: jti } = row;
+    const { client_id: clientId, agent_id: subject, organization_id: organizationId, consumed_by: session } = row;
     const inactiveReason = await this.inactiveReasonOf(row);
     return {
-      kind: kind === 'transfer' ? 'transfer token' : 'authorization code',
-      ...{ clientId, subject, organizationId, expiresAt: timeOf(expires_at) },
-      ...(jti && { family: jti }),
+      kind: 'authorization code',
+      ...{ clientId, subject, organizationId, expiresAt: timeOf(row.expires_at) },
+      ...(session && { session }),
       ...(inactiveReason && { inactiveReason }),
     };
   }
 
-  /** The UPDATE decides. With further writes it is part of their transaction, so that all are stored or none. */
-  private async markRedeemed(
+  /** The UPDATE decides. It is part of the transaction of the further writes, so that all are stored or none. */
+  private async store(
     hash: string,
-    row: CodeRow,
     code: RedeemedCode,
     network: string | null,
     steps: RedemptionSteps,
   ): Promise<boolean> {
-    const { condition, parameters } = endedCondition(revocableClaims(row));
-    const statement = redeemStatement(condition);
     const { attempt } = code;
-    const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt, ...parameters] as const;
-    const isTransfer = row.kind === 'transfer';
-    const { store } = steps;
-    if (!store) {
-      if (isTransfer && !(await this.identities.noteToken(row.subject, row.token_day))) throw customerErased();
-      return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
-    }
+    const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt] as const;
     const redeemed = this.database.transaction(async (manager) => {
-      // the first statement: an erasure, an end of sessions or a purge comes before it, or waits
-      if (isTransfer && !(await this.identities.noteTokenIn(manager, row.subject))) throw customerErased();
-      if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
-      await store(manager, code);
+      if ((await writeIn(manager, REDEEM_CODE, [...redemption])) !== 1) return false;
+      await steps.store(manager, code);
       return true;
     });
     return redeemed.catch(async (error) => {
@@ -176,25 +145,19 @@ export class OneTimeCodes {
    * the first use gave, refreshed tokens included (protocol §3.7). @throws OAuthError `invalid_grant`
    */
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
-    const { consumed_by: jti, consumed_for, consumed_network } = row;
-    if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
+    const { consumed_by: family, consumed_for, consumed_network } = row;
+    if (family === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
     const isDuplicate = consumed_for >= 0 && consumed_for <= DUPLICATE_WINDOW_MS;
     if (isDuplicate && isSameNetwork(consumed_network, network)) throw OAuthError.invalidGrant('code: duplicate use');
-    if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocationLimit.admits());
-    else await this.denylist.revokeFamily(jti, 'agent-api');
-    this.record(row, 'replayed', jti);
+    await this.endings.endFamily(family);
+    this.record(row, 'replayed', family);
     throw OAuthError.invalidGrant('code: replayed');
   }
 
   private async inactiveReasonOf(row: CodeRow): Promise<InactiveReason | undefined> {
     if (row.consumed_for !== null) return 'already_used';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
-    return this.denylist.endedReason(revocableClaims(row));
-  }
-
-  private async assertNotEnded(row: CodeRow): Promise<void> {
-    if (await this.denylist.hasEnded(revocableClaims(row)))
-      throw OAuthError.invalidGrant('code: the token that created it has ended');
+    return this.validity.endedReason(claimsOf(row));
   }
 
   private async find(hash: string): Promise<CodeRow | undefined> {
@@ -204,23 +167,39 @@ export class OneTimeCodes {
     return (await this.database.select(FIND_CODE, [hash]))[0];
   }
 
-  /** @param jti of the token that the code gave. Audit events do not contain the hash of the code. */
+  /** @param family that the code gave. Audit events do not contain the hash of the code. */
   private record(
-    { kind, client_id, subject, organization_id }: Pick<CodeRow, 'kind' | 'client_id' | 'subject' | 'organization_id'>,
+    { client_id, agent_id, organization_id }: Pick<CodeRow, 'client_id' | 'agent_id' | 'organization_id'>,
     action: 'issued' | 'redeemed' | 'replayed',
-    jti?: string,
+    family?: string,
   ): void {
-    const isTransfer = kind === 'transfer';
     this.audit.record({
-      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${action}`,
+      event: `authorization_code.${action}`,
       outcome: action === 'replayed' ? 'failure' : 'success',
       actor: party('client', client_id),
-      subject: party(isTransfer ? 'customer' : 'agent', subject),
+      subject: party('agent', agent_id),
       organizationId: organization_id,
       clientId: client_id,
-      ...(jti && { details: { jti } }),
+      ...(family && { details: { jti: family } }),
     });
   }
 }
 
-const customerErased = () => OAuthError.invalidGrant('code: its customer was erased');
+/** @throws OAuthError `invalid_grant` if the code is unknown or the proof does not match the code (protocol §3.6) */
+function assertProofMatches(row: CodeRow | undefined, proof: CodeProof): asserts row is CodeRow {
+  const violation = row ? violationOf(row, proof) : 'unknown';
+  if (violation !== undefined) throw OAuthError.invalidGrant(`code: ${violation}`);
+}
+
+function violationOf(row: CodeRow, proof: CodeProof): string | undefined {
+  if (row.client_id !== proof.clientId) return 'of another client';
+  // The redirect URI must be exactly the one of the authorization request (RFC 6749 §4.1.3).
+  if (row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
+  if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
+  return undefined;
+}
+
+/** The code as claims whose ending can be checked, because a code ends with its agent and client. */
+function claimsOf({ agent_id: sub, client_id, issued_at, generation: gen }: CodeRow): RevocableClaims {
+  return { jti: '', sub, client_id, iat: timeOf(issued_at) / 1000, aud: 'agent-api', gen };
+}

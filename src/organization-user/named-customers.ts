@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import type { AgentPrincipal } from '../bearer/principal.js';
-import { CustomerRecords } from '../identity/customer-records.js';
+import { Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { IsIdText, IsUuid, Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -42,30 +42,34 @@ export const NAMED_CUSTOMER_ERRORS = () => [
 @Injectable()
 export class NamedCustomers {
   constructor(
-    private readonly records: CustomerRecords,
+    private readonly customers: Customers,
     private readonly users: OrganizationUsers,
   ) {}
 
   /**
-   * The id of the customer, which may be erased.
+   * The id of the customer.
    *
    * @throws OAuthError `invalid_request`; the same for an unknown customer as for one of another organization
    */
-  async idOf({ organizationId }: AgentPrincipal, named: NamedCustomerBody): Promise<string> {
-    const { customer_id, external_id } = named;
-    if (customer_id !== undefined && external_id !== undefined) throw ERRORS.bothIds();
-    const entityId =
-      external_id !== undefined
-        ? await this.users.find(organizationId, external_id)
-        : await this.find(organizationId, customer_id);
+  async idOf(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {
+    const entityId = await this.find(agent, named);
     if (entityId === undefined) throw unknownCustomer(named);
     return entityId;
   }
 
-  private async find(organizationId: string, customerId: string | undefined): Promise<string | undefined> {
-    if (customerId === undefined) throw ERRORS.noCustomer();
-    // also an erased customer, because its erasure can be repeated
-    return (await this.records.isOf(organizationId, customerId)) ? customerId : undefined;
+  /**
+   * The same, but `undefined` for an unknown customer and for one of another organization. The customer may be being
+   * erased, because its erasure can be repeated.
+   *
+   * @throws OAuthError `invalid_request` without an id, and with both
+   */
+  async find({ organizationId }: AgentPrincipal, named: NamedCustomerBody): Promise<string | undefined> {
+    const { customer_id, external_id } = named;
+    if (customer_id !== undefined && external_id !== undefined) throw ERRORS.bothIds();
+    if (external_id !== undefined) return this.users.find(organizationId, external_id);
+    if (customer_id === undefined) throw ERRORS.noCustomer();
+    const customer = await this.customers.find(customer_id);
+    return customer?.organization_id === organizationId ? customer_id : undefined;
   }
 }
 

@@ -23,7 +23,7 @@ class UserQuery {
 }
 
 /** Lets the operator find a customer by the organization's own id of the user (protocol §9.2). */
-@ManagementController('admin/identities')
+@ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
 export class OrganizationUserController {
   constructor(

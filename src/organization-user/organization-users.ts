@@ -1,23 +1,21 @@
-import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Audit, party } from '../audit/audit.js';
-import { BrowserRecognition, type RecognizedBrowser } from '../identity/browser-recognition.js';
-import { type Customer, type CustomerCreator, scopeOf } from '../identity/customer.js';
-import { CustomerBrowsers } from '../identity/customer-browsers.js';
+import { type Customer, type CustomerCreator, scopeOf } from '../customer/customer.js';
+import { type CustomerRow, Customers, userKeyOf } from '../customer/customers.js';
+import { auditBrowserLinked } from '../identity/browser-audit.js';
+import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
-import { INSERT_CUSTOMER, joinCustomer, newCustomerRow } from '../identity/customer-statements.js';
-import { Identities } from '../identity/identities.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity/identity-cookies.js';
-import { LinkLifetime } from '../identity/link-lifetime.js';
-import { auditLinked, linksAtSignIn, newBrowser, type SignedInBrowser, storeSignIn } from '../identity/new-browsers.js';
-import { NewCustomers } from '../identity/new-customers.js';
+import { type Copies, NewBrowsers } from '../identity/new-browsers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { type EntityRow, insertIgnoreStatement, selectStatement } from '../platform/database/statement.js';
-import { sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { OrganizationUser } from './organization-user.entity.js';
+import { Browsers, type NewBrowser, type RecognizedBrowser } from '../session/browsers.js';
+import { Devices } from '../session/devices.js';
+import { SessionLifetime } from '../session/session-lifetime.js';
+import { Sessions } from '../session/sessions.js';
 
 /** The browser that signs a user in (protocol §5.6). */
 export interface UserSignIn {
@@ -34,8 +32,6 @@ export interface UserRequest {
   userId: string;
   /** Only if the browser is to lead to the customer. The limit of new customers then does not count. */
   signIn?: UserSignIn | undefined;
-  /** Identifies the request, so that it recognizes its own write after a lost response of the database. */
-  attempt: string;
   /** The creator of the customer in the audit event. */
   creator: CustomerCreator;
 }
@@ -48,68 +44,52 @@ export interface UserCustomer extends Customer {
   credentials?: BrowserCredentials;
 }
 
-/** The row of a user with the generation of its customer. */
-type UserRow = Pick<OrganizationUser, 'entityId' | 'linkedBy'> & { generation: number };
-
-/** The erasure of a customer deletes the row of its user in its first transaction. */
-const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
-  columns: ['known.entity_id AS entityId', 'known.linked_by AS linkedBy', 'customer.generation'],
-  from: `organization_user known ${joinCustomer('known.entity_id')}
-    WHERE known.organization_id = ? AND known.user_hash = ?`,
-  batch: true,
-});
-
-const FIND_LINKED_BY = selectStatement<[visitorId: string], EntityRow<OrganizationUser, 'linked_by'>>(
-  'SELECT linked_by FROM organization_user WHERE entity_id = ?',
-);
-
-const INSERT_USER = insertIgnoreStatement({
-  into: OrganizationUser,
-  columns: ['entity_id', 'organization_id', 'user_hash', 'customer_id', 'linked_by', 'linked_at'],
-});
-
-/** Whether a customer is the one whom a user's tokens are for. */
-const FIND_USER_OF = selectStatement<[entityId: string], unknown>(
-  'SELECT 1 FROM organization_user WHERE entity_id = ? AND user_hash IS NOT NULL',
-);
-
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
 const MAX_READ_ATTEMPTS = 3;
 
 /** A request, and what was read for it. */
 interface ReadRequest {
   request: UserRequest;
-  userHash: string;
+  key: string;
   /** The browser that signs the user in. */
   browser: RecognizedBrowser | undefined;
-  /** The customer that this browser created itself, if the request asks to link it. */
-  visitorId: string | undefined;
-  known: UserRow | undefined;
-  /** The request that linked the visitor to a user, if one did. */
-  visitorLinkedBy: string | undefined;
+  /** The customer that this browser created itself, if the request asks to link it, and it can be linked. */
+  visitor: CustomerRow | undefined;
+  known: CustomerRow | undefined;
+  copies: Copies | undefined;
 }
 
 interface StoredUser {
   entityId: string;
   generation: number;
-  /** The visitor, if it was linked to a known user. */
+  created: boolean;
+  /** The visitor's customer, if it became the user's or was linked to the user. */
   linkedId?: string | undefined;
-  signedIn?: SignedInBrowser | undefined;
+  signedIn?: SignedInBrowser;
 }
 
-/** Finds or creates the customer of a user of an organization, in one transaction with the row of the user. */
+/** The browser in which a user has signed in, and its session. */
+interface SignedInBrowser {
+  secret: string;
+  sessionId: string;
+  epoch: number;
+  /** The id of the new browser; `undefined` if a pair was renewed. */
+  createdId: string | undefined;
+}
+
+/** Finds or creates the customer of a user of an organization, in one transaction with the key of the user. */
 @Injectable()
 export class OrganizationUsers {
-  private readonly logger = new Logger(OrganizationUsers.name);
-
   constructor(
     private readonly database: Database,
-    private readonly identities: Identities,
-    private readonly recognition: BrowserRecognition,
-    private readonly lifetime: LinkLifetime,
-    private readonly sessions: CustomerSessions,
-    private readonly browsers: CustomerBrowsers,
-    private readonly newCustomers: NewCustomers,
+    private readonly customers: Customers,
+    private readonly browsers: Browsers,
+    private readonly newBrowsers: NewBrowsers,
+    private readonly sessions: Sessions,
+    private readonly devices: Devices,
+    private readonly customerSessions: CustomerSessions,
+    private readonly creation: CustomerCreation,
+    private readonly lifetime: SessionLifetime,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -117,126 +97,202 @@ export class OrganizationUsers {
   /**
    * The customer of a user. A known user costs one SELECT, unless the request signs a browser in. A new user gets the
    * browser's customer if the request links it and it belongs to no user yet, else a new customer.
+   *
+   * @throws OAuthError 503 if the response to the COMMIT was lost; the change may have happened
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
     const { organizationId, signIn } = request;
-    const userHash = userHashOf(organizationId, request.userId);
-    const takeLimit = this.newCustomers.limitOnce();
-    const browser = signIn && (await this.recognition.find(signIn.credentials, scopeOf(organizationId)));
-    const visitorId = signIn?.link && browser?.customer?.origin === 'own' ? browser.customer.entityId : undefined;
+    const takeLimit = this.creation.limitOnce();
     for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-      const [known] = await this.database.select(FIND_USER, [organizationId, userHash]);
-      const [linked] = visitorId === undefined ? [] : await this.database.select(FIND_LINKED_BY, [visitorId]);
-      const read = { request, userHash, browser, visitorId, known, visitorLinkedBy: linked?.linked_by };
-      let stored: StoredUser | undefined;
-      try {
-        stored = known && !signIn ? known : await this.store(read, takeLimit);
-      } catch (error) {
-        // the response to the commit may be lost: the rows decide, which have the id of this request
-        if (!(error instanceof ServiceUnavailableException) || attempt === MAX_READ_ATTEMPTS - 1) throw error;
-      }
-      if (stored) return this.finish(read, stored);
+      const read = await this.read(request);
+      const { known } = read;
+      if (known && !signIn) return userOf(known);
+      const stored = await this.store(read, takeLimit);
+      if (stored) return this.finish(read, stored, organizationId);
     }
     throw OAuthError.unavailable();
   }
 
-  /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */
+  /** The `entity_id` of a user's customer, also of one that is being erased; `undefined` if the user is unknown. */
   async find(organizationId: string, userId: string): Promise<string | undefined> {
-    const [row] = await this.database.select(FIND_USER, [organizationId, userHashOf(organizationId, userId)]);
-    return row?.entityId;
+    return (await this.customers.findByKey(userKeyOf(organizationId, userId)))?.entity_id;
   }
 
-  /** Whether a customer is a user's. @internal */
-  async hasUser(entityId: string): Promise<boolean> {
-    return (await this.database.select(FIND_USER_OF, [entityId])).length > 0;
-  }
-
-  /**
-   * Creates the user, links the visitor and signs the browser in. The transaction changes the rows of the customers
-   * first, so that `forget`, `end_sessions` and an erasure at the same time precede it or follow it.
-   *
-   * @returns `undefined` if a parallel request has created the user, has linked the visitor or has erased the customer
-   */
-  private store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
-    const { request, userHash, known } = read;
-    const { organizationId, attempt, creator, signIn } = request;
+  private async read(request: UserRequest): Promise<ReadRequest> {
+    const { organizationId, userId, signIn } = request;
+    const key = userKeyOf(organizationId, userId);
+    const found = await this.customers.findByKey(key);
+    if (found && found.erased_at !== null) throw OAuthError.unavailable();
+    if (!signIn) return { request, key, known: found, browser: undefined, visitor: undefined, copies: undefined };
+    const { credentials, link } = signIn;
+    const browser = credentials && (await this.browsers.recognize(credentials.pairs, scopeOf(organizationId)));
+    const visitorId = link && browser?.session?.kind === 'own' ? browser.session.entityId : undefined;
+    const visitor = visitorId === undefined ? undefined : await this.customers.find(visitorId);
     // the customer of another user is never linked or reassigned, because users may share a browser
-    const freeId = read.visitorLinkedBy === undefined ? read.visitorId : undefined;
-    const now = this.clock.now();
-    const newId = uuidv7(now);
-    const browser = newBrowser(read.browser, now);
-    const signedInUntil = this.lifetime.signedInUntil(organizationId, browser.today);
-    return this.database.transaction(async (manager) => {
-      const insert = async (entityId: string, hash: string | null, customerId: string) => {
-        const row = [entityId, organizationId, hash, customerId, attempt, new Date(now)] as const;
-        return (await writeIn(manager, INSERT_USER, [...row])) > 0;
-      };
-      const customerIds = [known?.entityId, freeId].filter((id) => id !== undefined).sort();
-      for (const id of customerIds)
-        if (!(await this.identities.noteTokenIn(manager, id)) && id === known?.entityId) return undefined;
-      const links = await linksAtSignIn(manager, browser, organizationId, known?.entityId);
-      const visitorId = links.leading.find((link) => link.entityId === freeId && link.origin === 'own')?.entityId;
-      let linkedId: string | undefined;
-      if (known) {
-        if (visitorId && (await insert(visitorId, null, known.entityId))) linkedId = visitorId;
-      } else {
-        const entityId = visitorId ?? newId;
-        if (!(await insert(entityId, userHash, entityId))) return undefined;
-        // otherwise a person who has kept a pair, a token or a device of the visitor would lead to the user's customer
-        if (visitorId) await this.sessions.endIn(manager, entityId, true);
-        else {
-          if (!signIn) takeLimit();
-          const row = newCustomerRow(entityId, scopeOf(organizationId), creator, now);
-          await writeIn(manager, INSERT_CUSTOMER, row);
-        }
-      }
-      const [user] = await selectIn(manager, FIND_USER, [organizationId, userHash]);
-      if (!user) return undefined;
-      const { entityId, generation } = user;
-      const stored = { entityId, generation, linkedId };
-      if (!signIn) return stored;
-      const customer = { ...stored, organizationId };
-      return { ...stored, signedIn: await storeSignIn(manager, browser, customer, links, signedInUntil) };
-    });
+    const isFree = visitor && !visitor.has_user && visitor.linked_to === null && visitor.erased_at === null;
+    const isSignedIn = found !== undefined && isSignedInTo(browser, found);
+    const copies = isSignedIn ? undefined : await this.newBrowsers.copiesOf(browser, organizationId);
+    return { request, key, browser, visitor: isFree ? visitor : undefined, known: found, copies };
+  }
+
+  /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
+  private async store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
+    try {
+      return await this.database.transaction((manager) => this.storeIn(manager, read, takeLimit));
+    } catch (error) {
+      if (error instanceof UserExistsError) return undefined;
+      throw error;
+    }
   }
 
   /**
-   * Audits what the request has stored, also in an earlier transaction the response to whose commit was lost. The links
-   * of a visitor whose customer became the user's have ended; their browsers lose their secrets as by `end_sessions`.
+   * Creates the user, links the visitor and signs the browser in. The transaction writes the rows of the customers first.
+   *
+   * @throws UserExistsError, which rolls the transaction back
    */
-  private async finish(
-    read: ReadRequest,
-    { entityId, generation, linkedId, signedIn }: StoredUser,
-  ): Promise<UserCustomer> {
-    const { request, visitorId, visitorLinkedBy, known } = read;
-    const { organizationId, attempt, creator } = request;
-    const created = !known || known.linkedBy === attempt;
-    const auditedId = linkedId ?? (visitorLinkedBy === attempt || entityId === visitorId ? visitorId : undefined);
-    if (auditedId !== undefined && (created || auditedId !== entityId))
+  private async storeIn(
+    manager: EntityManager,
+    { request, key, browser, visitor, known, copies }: ReadRequest,
+    takeLimit: () => void,
+  ): Promise<StoredUser | undefined> {
+    const { organizationId, creator, signIn } = request;
+    const written = [known, visitor].filter((row) => row !== undefined);
+    const generations = new Map(written.map((row) => [row.entity_id, row.generation]));
+    if (!(await this.newBrowsers.writeCustomersIn(manager, generations, copies))) return undefined;
+    const recognized = visitor ?? (known && isSignedInTo(browser, known) ? known : undefined);
+    // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
+    if (recognized && !(await this.leadsIn(manager, browser, recognized.entity_id))) return undefined;
+    const user = known
+      ? await this.linkKnownIn(manager, known, visitor)
+      : await this.createIn(manager, {
+          key,
+          visitor,
+          organizationId,
+          creator,
+          takeLimit: signIn ? undefined : takeLimit,
+        });
+    if (!user || !signIn) return user;
+    const signedIn = await this.signInIn(manager, user.entityId, organizationId, browser, copies);
+    return { ...user, signedIn };
+  }
+
+  /** Whether the browser still leads to a customer with the session with which it was recognized. */
+  private async leadsIn(
+    manager: EntityManager,
+    browser: RecognizedBrowser | undefined,
+    entityId: string,
+  ): Promise<boolean> {
+    const sessions = await this.sessions.allOf(manager, entityId);
+    return sessions.some(({ id, browser_id }) => id === browser?.session?.id && browser_id === browser.browserId);
+  }
+
+  private async linkKnownIn(
+    manager: EntityManager,
+    known: CustomerRow,
+    visitor: CustomerRow | undefined,
+  ): Promise<StoredUser> {
+    const user = { entityId: known.entity_id, generation: known.generation, created: false };
+    if (!visitor) return user;
+    const linkedId = visitor.entity_id;
+    const generation = await this.customers.linkIn(manager, linkedId, known.entity_id);
+    if (generation === undefined) return user;
+    await this.customerSessions.endAllIn(manager, linkedId, generation, true);
+    return { ...user, linkedId };
+  }
+
+  /** A visitor's customer becomes the user's: what a person has kept of the visitor must not lead to the user. */
+  private async createIn(
+    manager: EntityManager,
+    { key, visitor, organizationId, creator, takeLimit }: NewUser,
+  ): Promise<StoredUser | undefined> {
+    const visitorId = visitor?.entity_id;
+    if (visitorId !== undefined) {
+      if (!(await this.customers.becomeUserIn(manager, visitorId))) return undefined;
+      if (!(await this.customers.insertKeyIn(manager, key, visitorId))) throw new UserExistsError();
+      const generation = (await this.customers.raiseGenerationIn(manager, visitorId)) as number;
+      await this.customerSessions.endAllIn(manager, visitorId, generation, true);
+      return { entityId: visitorId, generation, created: true, linkedId: visitorId };
+    }
+    const entityId = uuidv7(this.clock.now());
+    const generation = await this.customers.insertIn(manager, entityId, scopeOf(organizationId), creator, true);
+    if (!(await this.customers.insertKeyIn(manager, key, entityId))) throw new UserExistsError();
+    // of parallel requests, only the one that creates the user counts
+    takeLimit?.();
+    return { entityId, generation, created: true };
+  }
+
+  /** Renews the sign-in of the browser, or creates a new browser (protocol §5.6). */
+  private async signInIn(
+    manager: EntityManager,
+    entityId: string,
+    organizationId: string,
+    browser: RecognizedBrowser | undefined,
+    copies: Copies | undefined,
+  ): Promise<SignedInBrowser> {
+    const day = this.lifetime.today();
+    const days = { seenDay: day, signedInDay: day };
+    const end = { ...days, expiresAt: this.lifetime.expiryOf(organizationId, days) };
+    const all = await this.sessions.allOf(manager, entityId);
+    const earlier = browser?.session?.kind === 'sign_in' && all.find(({ id }) => id === browser.session?.id);
+    if (browser && earlier) {
+      await this.sessions.renewIn(manager, earlier.id, end);
+      return { secret: browser.secret, sessionId: earlier.id, epoch: earlier.epoch, createdId: undefined };
+    }
+    const created: NewBrowser = this.browsers.create();
+    const sessionId = uuidv7(this.clock.now());
+    await this.devices.makeRoomForSignIn(manager, all);
+    await this.newBrowsers.insertIn(manager, created, copies);
+    const { browserId, secret } = created;
+    const session = {
+      id: sessionId,
+      kind: 'sign_in',
+      customerId: entityId,
+      browserId,
+      organizationId,
+      groupId: '',
+    } as const;
+    await this.sessions.insertIn(manager, { ...session, ...end });
+    return { secret, sessionId, epoch: 0, createdId: browserId };
+  }
+
+  private finish(
+    { request }: ReadRequest,
+    { entityId, generation, created, linkedId, signedIn }: StoredUser,
+    organizationId: string,
+  ): UserCustomer {
+    if (linkedId !== undefined)
       this.audit.success('identity.linked', party('customer'), party('customer', entityId), {
         organizationId,
-        details: { linked: auditedId },
+        details: { linked: linkedId },
       });
-    else if (created) this.newCustomers.auditCreated(creator, entityId, organizationId);
-    if (created && auditedId === entityId) await this.removeEndedLinks(entityId);
+    else if (created) this.creation.auditCreated(request.creator, entityId, organizationId);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
-    const { cookie: secret, createdId } = signedIn;
-    if (createdId !== undefined) auditLinked(this.audit, createdId, customer, { sign_in: attempt });
-    return { ...customer, credentials: { entityId, secret } };
-  }
-
-  /** An outage is logged only: the sign-in is stored, and the links of the visitor lead nowhere already. */
-  private async removeEndedLinks(entityId: string): Promise<void> {
-    try {
-      await this.browsers.endAll([entityId], true);
-    } catch (error) {
-      if (!(error instanceof ServiceUnavailableException)) throw error;
-      this.logger.warn(`the ended links of customer ${entityId} are not removed: ${error.message}`);
-    }
+    const { secret, sessionId, epoch, createdId } = signedIn;
+    if (createdId !== undefined) auditBrowserLinked(this.audit, createdId, customer, { sign_in: sessionId });
+    const session = { gen: generation, sid: sessionId, ep: epoch };
+    return { ...customer, session, credentials: { entityId, secret } };
   }
 }
 
-function userHashOf(organizationId: string, userId: string): string {
-  return sha256(JSON.stringify([organizationId, userId]));
+/** A parallel request has created the user. */
+class UserExistsError extends Error {}
+
+interface NewUser {
+  key: string;
+  visitor: CustomerRow | undefined;
+  organizationId: string;
+  creator: CustomerCreator;
+  /** Absent for a sign-in, which does not count. */
+  takeLimit: (() => void) | undefined;
+}
+
+function userOf(known: CustomerRow): UserCustomer {
+  const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = known;
+  return { entityId, organizationId, groupId, generation, created: false };
+}
+
+/** Whether the browser leads to the customer by a sign-in. */
+function isSignedInTo(browser: RecognizedBrowser | undefined, { entity_id }: CustomerRow): boolean {
+  return browser?.session?.kind === 'sign_in' && browser.session.entityId === entity_id;
 }

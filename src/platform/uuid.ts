@@ -17,8 +17,3 @@ export function uuidv7(now: number): string {
   const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
-
-/** The time at which a UUIDv7 was made, in milliseconds since 1970. */
-export function timeOfUuid(uuid: string): number {
-  return Number.parseInt(uuid.replaceAll('-', '').slice(0, 12), 16);
-}

@@ -7,12 +7,12 @@ export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../audit/audit-
 export { ExtensionAudit } from '../audit/extension-audit.js';
 export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../bearer/bearer.guard.js';
 export type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
-export type { Customer, CustomerCreator, IdentityScope } from '../identity/customer.js';
+export type { Customer, CustomerCreator, IdentityScope } from '../customer/customer.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
+  type ExportedRows,
 } from '../identity/customer-data-participants.js';
-export type { ExportedRows, ExportPage } from '../identity/export-page.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { IdentityModule } from '../identity/identity.module.js';
-import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { Purge } from './purge.js';
 
-@Module({ imports: [IdentityModule, RefreshTokenModule], providers: [Purge], exports: [Purge] })
+@Module({ imports: [IdentityModule, SessionModule], providers: [Purge], exports: [Purge] })
 export class PurgeModule {}

@@ -9,7 +9,6 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { BrowserPurge } from '../identity/browser-purge.js';
 import { IdleCustomers } from '../identity/idle-customers.js';
 import { aheadOfDatabaseMs, Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -17,22 +16,20 @@ import { expiringTables } from '../platform/database/entity-checks.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { CustomerFamilies } from '../refresh-token/customer-families.js';
+import { SessionPurge } from '../session/session-purge.js';
 
 const ROWS_PER_DELETE = 1_000;
 /** Pause between two deletes, during which the rows are unlocked for requests. */
 const PAUSE_BETWEEN_DELETES_MS = 10;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
-/** The tables whose rows a revocation ends only while it is stored. */
-const ENDED_BY_REVOCATIONS = ['browser_customer', 'refresh_family'];
 
 const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELECT ${now} AS now`);
 
 export type Purged = Record<string, number>;
 
 /**
- * Deletes expired rows, idle customers and idle browsers in small batches that do not delay requests. One process
+ * Deletes expired rows, sessions, browsers that lead nowhere and idle customers in small batches that do not delay requests. One process
  * purges at a time.
  */
 @Injectable()
@@ -46,9 +43,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
-    private readonly browsers: BrowserPurge,
+    private readonly sessions: SessionPurge,
     private readonly idleCustomers: IdleCustomers,
-    private readonly families: CustomerFamilies,
     private readonly clock: Clock,
   ) {}
 
@@ -75,16 +71,13 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     if (!(await this.holdLease())) return undefined;
     const failed: string[] = [];
     try {
-      // One time for all steps: each revocation that this purge deletes has already ended its links and families.
       const now = await this.now();
       const purged: Purged = {};
       for (const [table, steps] of this.allSteps(now)) {
-        if (mustWait(table, failed)) continue;
         try {
           const { deleted, isFinished } = await this.runSteps(steps);
           purged[table] = (purged[table] ?? 0) + deleted;
-          // The next purge continues. It must find the revocations whose links and families are not deleted yet.
-          if (!isFinished) break;
+          if (!isFinished) break; // the next purge continues
         } catch (error) {
           this.logger.warn(`the table ${table} cannot be purged: ${(error as Error).message}`);
           failed.push(table);
@@ -109,13 +102,11 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     return new Date(this.clock.now() - Math.max(aheadMs, 0));
   }
 
-  /** The links and families are before the revocations that have ended them, and customers before their browsers. */
+  /** Sessions are before their customers, which are idle when they have none. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
-    yield ['browser_customer', this.browsers.endRevokedInSteps(ROWS_PER_DELETE, now)];
-    yield ['refresh_family', this.families.deleteInSteps(now)];
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
+    yield ['session', this.sessions.deleteInSteps(ROWS_PER_DELETE, now)];
     yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, now)];
-    yield ['browser', this.browsers.deleteIdleInSteps(ROWS_PER_DELETE, now)];
   }
 
   private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {
@@ -165,10 +156,4 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
       this.logger.warn(`the purge failed; the next purge continues: ${(error as Error).message}`);
     }
   }
-}
-
-/** Whether a table must not be purged in this purge, because a step before it has failed. */
-function mustWait(table: string, failed: string[]): boolean {
-  const earlier = table === 'revocation' ? ENDED_BY_REVOCATIONS : [table];
-  return earlier.some((each) => failed.includes(each));
 }

@@ -90,10 +90,16 @@ export class RateLimits implements OnApplicationShutdown {
     if (this.configuration.RATE_LIMIT === 'off') return;
     const rule = this.rules[limit];
     if (!rule) throw new Error(`${limit}: no limit has this name`);
-    const all = typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys;
+    const all = allOf(keys);
     if (all.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
       throw this.rejected(limit, rule);
     this.add(limit, rule, all);
+  }
+
+  /** Counts more of what a request has taken already, even beyond the limit: only then is it known how much it was. */
+  countFurther(limit: string, keys: string | LimitKey[], by: number): void {
+    const rule = this.rules[limit];
+    if (this.configuration.RATE_LIMIT !== 'off' && rule && by > 0) this.add(limit, rule, allOf(keys), by);
   }
 
   /** Returned requests have counts of their own: processes can merge counts that only rise in any order. */
@@ -134,6 +140,8 @@ export class RateLimits implements OnApplicationShutdown {
     return Math.floor(this.clock.now() / (seconds * 1000));
   }
 }
+
+const allOf = (keys: string | LimitKey[]) => (typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys);
 
 const returnedOf = (limit: string) => `${limit}:returned`;
 

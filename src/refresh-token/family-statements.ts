@@ -1,4 +1,4 @@
-import type { Audience, RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import type { RevocableClaims } from '../access-token/token-claims.js';
 import { party } from '../audit/audit.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
@@ -13,14 +13,14 @@ import { RefreshFamily } from './refresh-family.entity.js';
 
 /** The access that a refresh family gives. */
 export interface RefreshContent {
-  /** The agent that granted access, or the customer that stays on a device. */
-  owner: { kind: 'agent' | 'customer'; id: string };
+  /** The agent that granted access. */
+  agentId: string;
   clientId: string;
   organizationId: string;
-  /** Scopes separated by spaces; empty for a customer. */
+  /** Scopes separated by spaces. */
   scope: string;
-  /** The lineage of the family's tokens. `gen` is the owner's generation when access was granted. */
-  lineage: TokenLineage;
+  /** The generation of the agent when access was granted. */
+  generation: number;
 }
 
 export const FAMILY_COLUMNS = columnsOf(RefreshFamily);
@@ -28,35 +28,29 @@ export const FAMILY_COLUMNS = columnsOf(RefreshFamily);
 export type StoredFamily = EntityRow<RefreshFamily, ColumnOf<RefreshFamily>>;
 
 export function contentOf(row: StoredFamily): RefreshContent {
-  const { client_id: clientId, organization_id: organizationId, scope, agent_id, customer_id, generation } = row;
-  const owner =
-    customer_id === null
-      ? ({ kind: 'agent', id: agent_id as string } as const)
-      : ({ kind: 'customer', id: customer_id } as const);
-  const lineage = { ...(JSON.parse(row.lineage) as Omit<TokenLineage, 'gen'>), gen: generation };
-  return { owner, clientId, organizationId, scope, lineage };
+  const { client_id: clientId, organization_id: organizationId, scope, agent_id: agentId, generation } = row;
+  return { agentId, clientId, organizationId, scope, generation };
 }
 
-/** The family as claims that the denylist can check, because a family ends with its owner, client and ancestors. */
-export function claimsOfFamily(row: StoredFamily): RevocableClaims & { aud: Audience } {
-  const { owner, clientId: client_id, lineage } = contentOf(row);
-  const iat = timeOf(row.begun_at) / 1000;
-  return { jti: row.id, sub: owner.id, client_id, iat, aud: audienceOf(owner), ...lineage };
-}
-
-/** The API that the tokens of a family are for. */
-export function audienceOf({ kind }: RefreshContent['owner']): Audience {
-  return kind === 'customer' ? 'customer-api' : 'agent-api';
+/** The family as claims whose ending can be checked, because a family ends with its agent and client. */
+export function claimsOfFamily({
+  id: jti,
+  agent_id: sub,
+  client_id,
+  begun_at,
+  generation: gen,
+}: StoredFamily): RevocableClaims {
+  return { jti, sub, client_id, iat: timeOf(begun_at) / 1000, aud: 'agent-api', gen };
 }
 
 /** The audit event of a refresh token. */
 export function refreshEvent(
   action: 'issued' | 'redeemed' | 'replayed',
   family: string,
-  { owner: subject, clientId, organizationId }: RefreshContent,
+  { agentId, clientId, organizationId }: RefreshContent,
 ): AuditEvent {
   const outcome = action === 'replayed' ? 'failure' : 'success';
-  const actor = party('client', clientId);
+  const [actor, subject] = [party('client', clientId), party('agent', agentId)];
   return { event: `refresh_token.${action}`, outcome, actor, subject, organizationId, clientId, details: { family } };
 }
 

@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/entity-checks.js';
 
 /**
- * A chain of refresh tokens, of which one at a time is current. Each token is `F.R`. F names the family in all of its
+ * A chain of refresh tokens of an agent, of which one at a time is current. Each token is `F.R`. F names the family in all of its
  * tokens. R is a secret, and the secret of a successor is derived from that of its predecessor and `successorNonce`.
  */
 @Expires()
@@ -20,18 +20,9 @@ export class RefreshFamily {
   @Column('varchar', { name: 'client_id', length: 128 })
   clientId!: string;
 
-  /** The agent that granted access, or the agent of this service that transferred the customer. */
-  @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
-  agentId!: string | null;
-
-  /** The generation of the agent at that time. */
-  @Column('integer', { name: 'agent_generation', nullable: true })
-  agentGeneration!: number | null;
-
-  /** The customer that stays on a device; `null` in a family of an agent. */
-  @Index('refresh_family_customer_id')
-  @Column('varchar', { name: 'customer_id', length: 36, nullable: true })
-  customerId!: string | null;
+  /** The agent that granted access. */
+  @Column('varchar', { name: 'agent_id', length: 36 })
+  agentId!: string;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId!: string;
@@ -39,15 +30,7 @@ export class RefreshFamily {
   @Column('varchar', { length: 1000 })
   scope!: string;
 
-  /** A `TokenLineage` without `gen` as JSON: the lineage of the family's access tokens. */
-  @Column('text')
-  lineage!: string;
-
-  /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
-  @Column('varchar', { length: 128, nullable: true })
-  root!: string | null;
-
-  /** The generation of the agent, or of the customer's transfer. */
+  /** The generation of the agent when it granted access. */
   @Column('integer')
   generation!: number;
 
@@ -89,19 +72,4 @@ export class RefreshFamily {
   @Index('refresh_family_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt!: Date;
-}
-
-/**
- * A token or refresh family with which a customer's family ends (protocol §3.10). The purge deletes the family before
- * it deletes the revocation of the ancestor. Requests read `RefreshFamily.lineage` instead.
- */
-@Entity('refresh_family_ancestor')
-export class RefreshFamilyAncestor {
-  @PrimaryColumn('varchar', { name: 'family_id', length: 36 })
-  familyId!: string;
-
-  /** A `jti` or the id of a refresh family. */
-  @Index('refresh_family_ancestor_ancestor_id')
-  @PrimaryColumn('varchar', { name: 'ancestor_id', length: 128 })
-  ancestorId!: string;
 }

@@ -1,11 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { CallerNetworks, isSameNetwork } from '../access-token/caller-networks.js';
-import { Denylist } from '../access-token/denylist.js';
-import { agentOf } from '../access-token/ended-statement.js';
-import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
-import { type Audience, rootOf } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
@@ -13,8 +8,10 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
+import { CallerNetworks, isSameNetwork } from '../session/caller-networks.js';
+import { Endings } from '../session/endings.js';
+import { TokenValidity } from '../session/token-validity.js';
 import {
-  audienceOf,
   claimsOfFamily,
   contentOf,
   END_FAMILY,
@@ -25,7 +22,7 @@ import {
   ROTATE,
   refreshEvent,
 } from './family-statements.js';
-import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
+import { RefreshFamily } from './refresh-family.entity.js';
 
 /** A client that lost the response may retry for this time after a rotation, from any network (protocol §3.9). */
 const RETRY_FROM_ANY_NETWORK_MS = 30_000;
@@ -42,31 +39,23 @@ interface TokenParts {
   secret: string;
 }
 
-/** The client that presents a refresh token, and the endpoint that it presents the token to. */
+/** The client that presents a refresh token. */
 interface RefreshingClient {
   clientId: string;
   isAuthenticated: boolean;
-  /** The API of the endpoint's tokens. The token of a family of the other API is rejected and ends nothing. */
-  audience: Audience;
-}
-
-/** A refresh family, and the API of the tokens that end with it. */
-interface FamilyToEnd {
-  id: string;
-  audience: Audience;
 }
 
 /** Long ago, so that the hour of the rotations begins with the first one. */
 const NOT_COUNTED = new Date(0);
 
-/** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
+/** Refresh tokens of agents: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
 @Injectable()
 export class RefreshTokens {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly denylist: Denylist,
-    private readonly revocationLimit: RevocationLimit,
+    private readonly endings: Endings,
+    private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
     private readonly networks: CallerNetworks,
@@ -80,20 +69,15 @@ export class RefreshTokens {
   async beginIn(
     manager: EntityManager,
     id: string,
-    { owner, clientId, organizationId, scope, lineage: { gen, ...lineage } }: RefreshContent,
-    grantedAt = this.clock.now(),
+    { agentId, clientId, organizationId, scope, generation }: RefreshContent,
+    grantedAt: number,
   ): Promise<string> {
-    const agent = agentOf({ ...lineage, gen, sub: owner.id, aud: audienceOf(owner) });
     const [familyKey, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
     await manager.insert(RefreshFamily, {
-      ...{ id, familyHash: sha256(familyKey), currentHash: sha256(secret), clientId, organizationId, scope },
-      ...{ agentId: agent?.sub ?? null, agentGeneration: agent?.gen ?? null },
-      ...(owner.kind === 'customer' && { customerId: owner.id, root: rootOf(lineage) ?? null }),
-      ...{ lineage: JSON.stringify(lineage), generation: gen, begunAt: new Date(grantedAt) },
+      ...{ id, familyHash: sha256(familyKey), currentHash: sha256(secret), agentId, clientId, organizationId, scope },
+      ...{ generation, begunAt: new Date(grantedAt) },
       ...{ rotatedAt: new Date(this.clock.now()), countedSince: NOT_COUNTED, rotations: 0, expiresAt: this.expiry() },
     });
-    const ancestors = [...new Set(lineage.ancestors)].map((ancestorId) => ({ familyId: id, ancestorId }));
-    await manager.insert(RefreshFamilyAncestor, ancestors);
     return this.tokenOf(familyKey, secret);
   }
 
@@ -123,11 +107,10 @@ export class RefreshTokens {
   }
 
   /** Finds the family of a refresh token. With `clientId` only a family of this client is found. */
-  async familyOf(refreshToken: string, clientId?: string): Promise<FamilyToEnd | undefined> {
+  async familyOf(refreshToken: string, clientId?: string): Promise<string | undefined> {
     const token = this.partsOf(refreshToken);
     const row = token && (await this.find(token));
-    if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
-    return { id: row.id, audience: claimsOfFamily(row).aud };
+    return row && (clientId === undefined || row.client_id === clientId) ? row.id : undefined;
   }
 
   /** Describes a refresh token for the operator; `undefined` if no family of such a token is stored. */
@@ -135,22 +118,18 @@ export class RefreshTokens {
     const token = this.partsOf(refreshToken);
     const row = token && (await this.find(token));
     if (!row) return undefined;
-    const { owner, clientId, organizationId } = contentOf(row);
+    const { agentId: subject, clientId, organizationId } = contentOf(row);
     const inactiveReason = await this.inactiveReasonOf(row, sha256(token.secret));
     return {
       kind: 'refresh token',
-      ...{ family: row.id, clientId, subject: owner.id, organizationId, expiresAt: timeOf(row.expires_at) },
+      ...{ session: row.id, clientId, subject, organizationId, expiresAt: timeOf(row.expires_at) },
       ...(inactiveReason && { inactiveReason }),
     };
   }
 
-  /**
-   * Ends a family with all its tokens and their descendants.
-   *
-   * @param isInFeed whether resource servers that follow the feed learn of it
-   */
-  async end({ id, audience }: FamilyToEnd, isInFeed = true): Promise<void> {
-    await this.denylist.revokeFamily(id, audience, isInFeed);
+  /** Ends a family with all its tokens, and what they were used for. */
+  async end(id: string): Promise<void> {
+    await this.endings.endFamily(id);
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
@@ -160,30 +139,22 @@ export class RefreshTokens {
   }
 
   private async inactiveReasonOf(row: FamilyRow, hash: string): Promise<InactiveReason | undefined> {
-    const endedReason = await this.denylist.endedReason(claimsOfFamily(row));
+    const endedReason = await this.validity.endedReason(claimsOfFamily(row));
     if (endedReason) return endedReason;
     if (row.ended_at !== null) return 'family_revoked';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     return row.current_hash === hash ? undefined : 'already_used';
   }
 
-  private async findUsable(token: TokenParts, { clientId, audience }: RefreshingClient): Promise<FamilyRow> {
+  private async findUsable(token: TokenParts, { clientId }: RefreshingClient): Promise<FamilyRow> {
     const row = await this.find(token);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
-    if (claimsOfFamily(row).aud !== audience) throw OAuthError.invalidGrant('refresh token: of another endpoint');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
-    if (row.ended_at !== null) return this.rejectEnded(row.id, audience);
+    if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
-    if (await this.denylist.hasEnded(claimsOfFamily(row)))
+    if (await this.validity.hasEnded(claimsOfFamily(row)))
       throw OAuthError.invalidGrant('refresh token: its family has ended');
     return row;
-  }
-
-  /** Adds the feed entry if the family ended beyond the limit. Otherwise the use takes nothing from the limit. */
-  private async rejectEnded(id: string, audience: Audience): Promise<never> {
-    if ((await this.denylist.isKeptOutOfFeed(id)) && this.revocationLimit.admits())
-      await this.denylist.revokeFamily(id, audience);
-    throw OAuthError.invalidGrant('refresh token: its family has ended');
   }
 
   /** A parallel use of the same token gets the same successor. */
@@ -209,8 +180,7 @@ export class RefreshTokens {
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
-    const audience = claimsOfFamily(row).aud;
-    await this.end({ id: row.id, audience }, audience === 'agent-api' || this.revocationLimit.admits());
+    await this.end(row.id);
     this.audit.record(refreshEvent('replayed', row.id, contentOf(row)));
     throw OAuthError.invalidGrant('refresh token: used again');
   }

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import type { TokenLineage } from '../access-token/token-lineage.js';
+import type { SessionClaims } from '../access-token/token-claims.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { Text } from '../oauth/parameters.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
@@ -80,13 +80,12 @@ export interface GrantResult {
    * token then descends from the bearer token of this caller (protocol §10.7).
    */
   descent?: string;
-  /** The lineage of the token. By default, that of the customer or of the calling agent. @internal */
-  lineage?: TokenLineage;
+  /** The session of the token. By default, the token has none. @internal */
+  session?: SessionClaims | undefined;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
   refreshToken?: string;
   /**
-   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token. If a one-time code is used
-   * again, the token with this `jti` is revoked.
+   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token.
    */
   attempt?: string;
   /** Values of the claims that `claims` declares. They are in this token only, and in no token that descends from it. */

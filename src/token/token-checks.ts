@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, assertAgent } from '../bearer/principal.js';
-import { GROUP_ID, GROUP_ID_RULE } from '../identity/customer.js';
+import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { readBody } from '../oauth/request-body.js';
 import { requestContext } from '../platform/request-context/request-context.js';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit, party } from '../audit/audit.js';
 import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
 import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
@@ -15,7 +14,7 @@ import { Registry } from '../registry/registry.js';
 import type { Browser } from '../routes/client-request.js';
 import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
-import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
+import { type CustomerClaims, CustomerClaimsSource } from './customer-claims.js';
 import { claimsOfResult } from './declared-claims.js';
 import type { GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
 import { GrantRegistry } from './grant-registry.js';
@@ -31,23 +30,20 @@ export class TokenEndpoint implements TokenServices {
     readonly registry: Registry,
     readonly limits: RateLimits,
     private readonly tokens: AccessTokens,
-    private readonly recorded: RecordedValues,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
-    private readonly lineages: CustomerLineages,
+    private readonly claims: CustomerClaimsSource,
     private readonly attempts: AttemptLimits,
   ) {}
 
   async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
     const request = new TokenRequest(context, route);
     await runChecks(TOKEN_CHECKS, request, this);
-    // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
-    if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    const lineage = await this.lineages.of(granted, request);
+    const customerClaims = await this.claims.of(granted, request, ttlSeconds);
     if (!request.organization) this.registry.organizationAdmitting(request.client, granted.organizationId);
-    return this.issue(request, granted, lineage, ttlSeconds);
+    return this.issue(request, granted, customerClaims, ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
@@ -65,14 +61,14 @@ export class TokenEndpoint implements TokenServices {
   private issue(
     request: TokenRequest,
     granted: GrantResult,
-    lineage: CustomerClaims,
+    customerClaims: CustomerClaims,
     ttlSeconds: number,
   ): TokenResponse {
     const { grant, client, caller: agent } = request;
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const { name: gty } = grant;
     const clientId = client.clientId;
-    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...lineage } as const;
+    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...customerClaims } as const;
     const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     const actor = agent ? agentActor(agent) : party('customer');

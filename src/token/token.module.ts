@@ -1,18 +1,20 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { CustomerModule } from '../customer/customer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
+import { SessionModule } from '../session/session.module.js';
 import { AttemptLimits } from './attempt-limits.js';
-import { CustomerLineages } from './customer-lineages.js';
+import { CustomerClaimsSource } from './customer-claims.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
 
 /** The token endpoint. It finds the grants among the providers of all modules. */
 @Module({
-  imports: [DiscoveryModule, AccessTokenModule, IdentityModule],
+  imports: [DiscoveryModule, AccessTokenModule, CustomerModule, IdentityModule, SessionModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, GrantRegistry, CustomerLineages, AttemptLimits],
+  providers: [TokenEndpoint, GrantRegistry, CustomerClaimsSource, AttemptLimits],
   exports: [TokenEndpoint, GrantRegistry],
 })
 export class TokenModule {}

@@ -1,6 +1,6 @@
 import { IsIn, Matches } from 'class-validator';
 import { IsUuid, Optional, Text } from '../oauth/parameters.js';
-import { CODE_CHALLENGE } from '../one-time-code/code-proof.js';
+import { CODE_CHALLENGE } from '../oauth/pkce.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 

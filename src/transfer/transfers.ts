@@ -1,18 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import { lineageByTransfer } from '../access-token/token-lineage.js';
-import { CUSTOMERS_OWN, ownId, type Principal } from '../bearer/principal.js';
+import { actorOf } from '../access-token/token-claims.js';
+import {
+  type AgentPrincipal,
+  CUSTOMERS_OWN,
+  type CustomerPrincipal,
+  ownId,
+  type Principal,
+} from '../bearer/principal.js';
+import { Customers } from '../customer/customers.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
-import type { CodeProof } from '../one-time-code/code-proof.js';
-import { OneTimeCodes, type RedeemedCode, type RedemptionSteps } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
-import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
+import { Sessions } from '../session/sessions.js';
+import { TokenValidity } from '../session/token-validity.js';
+import { TransferCodes } from '../session/transfer-codes.js';
 import type { TransferBody } from './transfer.body.js';
 
 /** The response of an identity transfer (protocol §4.4). */
@@ -24,26 +30,29 @@ export class TransferResponse {
   expires_in!: number;
 }
 
-/** The result of redeeming a transfer token. */
-type TransferredIdentity = Pick<RedeemedCode, 'organizationId' | 'groupId' | 'attempt' | 'lineage'> & {
-  entityId: string;
-};
+/** The client that may redeem a transfer token, and its challenge. */
+interface CodeContent {
+  clientId: string;
+  codeChallenge: string | undefined;
+}
 
-/** Lets another device get an access token of the same customer (protocol §4.4 and §4.5). */
+/** Creates transfer tokens, with which another device gets an access token of the same customer (protocol §4.4). */
 @Injectable()
 export class Transfers {
   constructor(
     private readonly registry: Registry,
     private readonly identities: Identities,
-    private readonly codes: OneTimeCodes,
+    private readonly customers: Customers,
+    private readonly sessions: Sessions,
+    private readonly codes: TransferCodes,
+    private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
     private readonly limits: RateLimits,
-    private readonly denylist: Denylist,
   ) {}
 
   /**
    * @throws OAuthError `invalid_request`; `invalid_grant` if the chain of transfers is too long;
-   * `temporarily_unavailable` if a rate limit is exceeded
+   * `temporarily_unavailable` if a rate limit is exceeded, or the customer has too many transfer tokens
    */
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
@@ -54,56 +63,42 @@ export class Transfers {
     if (!this.registry.organization(organizationId)?.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
     const { clientId } = client;
     this.limits.take('tokens', clientId);
-    const { subject, generation } = await this.subjectOf(principal, body.customer_id);
-    // After the lookup, so that made-up customer ids take no counters in memory.
-    this.limits.take('transfers', subject);
-    const lineage = lineageByTransfer(principal.claims, generation);
-    const codeFields = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
-    const content = { ...codeFields, bearer: principal.claims, lineage };
-    const ttlSeconds = this.configuration.TRANSFER_TOKEN_TTL;
-    return { identity_transfer_token: await this.codes.issue('transfer', content, ttlSeconds), expires_in: ttlSeconds };
+    const content = { clientId, codeChallenge: body.code_challenge };
+    const code =
+      principal.kind === 'customer'
+        ? await this.ofCustomer(principal, ownId(principal, body.customer_id), content)
+        : await this.ofAgent(principal, body.customer_id, content);
+    return { identity_transfer_token: code, expires_in: this.configuration.TRANSFER_TOKEN_TTL };
   }
 
-  /**
-   * Redeems a transfer token. The new token carries the customer's generation of the time of the transfer. So it has
-   * ended already if the customer was erased since.
-   *
-   * @param steps what the redemption gives in addition to the token
-   * @throws OAuthError `invalid_request` if the customer's organization does not admit the client, so that the transfer
-   * token stays usable; `invalid_grant` if the transfer token is unknown, expired or redeemed, if client or verifier do
-   * not match, or if the bearer that created it has ended
-   */
-  async redeem(
-    client: ClientApplication,
-    { code, codeVerifier }: Pick<CodeProof, 'codeVerifier'> & { code: string },
-    steps?: RedemptionSteps,
-  ): Promise<TransferredIdentity> {
-    const proof = { clientId: client.clientId, codeVerifier };
-    const redeemed = await this.codes.redeem('transfer', code, proof, {
-      ...steps,
-      prepare: async (redeemable) => {
-        this.registry.organizationAdmitting(client, redeemable.organizationId);
-        await steps?.prepare?.(redeemable);
-      },
+  private async ofCustomer(principal: CustomerPrincipal, entityId: string, content: CodeContent): Promise<string> {
+    this.limits.take('transfers', entityId);
+    const { claims, organizationId } = principal;
+    const code = await this.customers.change({ entityId, generation: claims.gen ?? 0 }, async (manager) => {
+      if (await this.validity.hasEnded(claims, manager)) throw inactiveToken('revoked');
+      const all = await this.sessions.allOf(manager, entityId);
+      const origin = await this.sessions.childOf(manager, claims, all);
+      return this.codes.issueIn(manager, all, origin, content);
     });
-    const { subject: entityId, organizationId, groupId, attempt, lineage } = redeemed;
-    return { entityId, organizationId, groupId, attempt, lineage };
+    if (code === undefined) throw inactiveToken('customer_generation');
+    this.codes.record({ entityId, organizationId, clientId: content.clientId }, 'issued');
+    return code;
   }
 
-  /**
-   * The customer to transfer. An agent's token does not carry the customer's generation, so it is read for an agent.
-   */
-  private async subjectOf(
-    principal: Principal,
-    customerId: string | undefined,
-  ): Promise<{ subject: string; generation?: number }> {
-    if (principal.kind === 'customer') return { subject: ownId(principal, customerId) };
+  private async ofAgent(agent: AgentPrincipal, customerId: string | undefined, content: CodeContent): Promise<string> {
     if (customerId === undefined) throw REQUEST_ERRORS.customerRequired();
-    const customer = await this.identities.find(customerId, principal.organizationId);
-    if (!customer) throw REQUEST_ERRORS.customerUnknown();
-    // after the generation was read: an agent whose token ended before the sessions of the customer transfers nothing
-    if (await this.denylist.hasEnded(principal.claims)) throw inactiveToken('revoked');
-    return { subject: customerId, generation: customer.generation };
+    const { organizationId } = agent;
+    if (!(await this.identities.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
+    // After the lookup, so that made-up customer ids take no counters in memory.
+    this.limits.take('transfers', customerId);
+    const origin = { customerId, depth: 1, act: JSON.stringify(actorOf(agent.claims)) };
+    const code = await this.customers.change({ entityId: customerId }, async (manager) => {
+      if (await this.validity.hasEnded(agent.claims, manager)) throw inactiveToken('revoked');
+      return this.codes.issueIn(manager, await this.sessions.allOf(manager, customerId), origin, content);
+    });
+    if (code === undefined) throw REQUEST_ERRORS.customerUnknown();
+    this.codes.record({ entityId: customerId, organizationId, clientId: content.clientId }, 'issued');
+    return code;
   }
 }
 

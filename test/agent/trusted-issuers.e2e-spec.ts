@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT } from 'jose';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { Ended } from '../../src/session/ended.entity.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -225,10 +225,10 @@ describe('DELETE /v2/token', () => {
 
   it('ends a trusted issuer’s token for the rest of its lifetime', async () => {
     const exp = service.clock.seconds() + YEAR_SECONDS;
-    const revocations = () => service.rowsOf(Revocation).find();
-    const before = await revocations();
+    const endings = () => service.rowsOf(Ended).find();
+    const before = await endings();
     await service.send('DELETE', '/v2/token', bearer(await token({ exp, sub: 'agent-9' })));
-    const [entry] = (await revocations()).filter(({ value }) => !before.some((old) => old.value === value));
+    const [entry] = (await endings()).filter(({ value }) => !before.some((old) => old.value === value));
     expect((entry?.expiresAt.getTime() ?? 0) / 1000).toBeGreaterThanOrEqual(exp);
   });
 });

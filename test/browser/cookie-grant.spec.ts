@@ -101,7 +101,7 @@ describe.each(CASES)(
       const page = await browser.goTo(ACME_PAGE);
       const { body } = await askFrom(page, ofAcme);
       expect((await askFrom(page, ofAcme)).body.entity_id).toBe(body.entity_id);
-      const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{96}$/);
+      const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{112}$/);
       const request = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
       expect(front.seen).toEqual([
         { ...request, cookie: undefined },

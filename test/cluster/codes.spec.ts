@@ -27,19 +27,19 @@ async function countOf(rows: string): Promise<number> {
   return Number(row.count);
 }
 
-/** The first device of a customer, and the one that the transfer gives. */
-const LINK_COUNT = 2;
+/** The browser that created the customer, and the one that the transfer gives. */
+const BROWSER_COUNT = 2;
 
 describe('protocol §3.6, on three nodes', () => {
   it(`each of ${TRANSFER_CODE_COUNT} transfer tokens, raced by ${REQUESTS_PER_CODE} requests on all nodes, gives a token`, async () => {
     const { pods } = cluster;
-    const { access_token } = await newCustomer(pods[0]);
     const before = await conflictsOf(pods);
     const longest = new LongestWait();
     let winners = 0;
     for (let done = 0; done < TRANSFER_CODE_COUNT; done += CONCURRENT_CODE_COUNT) {
       await times(CONCURRENT_CODE_COUNT, async (index) => {
-        const code = await transferToken(pods[index % 3] ?? pods[0], access_token);
+        const pod = pods[index % 3] ?? pods[0];
+        const code = await transferToken(pod, (await newCustomer(pod)).access_token);
         const responses = await longest.of(race(pods, TOKEN, JSON.stringify(redeemBody(code)), REQUESTS_PER_CODE));
         const token = winnerOf(responses).body.access_token;
         winners++;
@@ -74,7 +74,7 @@ describe('protocol §5.6, on three nodes', () => {
       expect(winner.body.entity_id).toBe(entity_id);
       expect(responses.filter(({ cookies }) => cookies.length > 0)).toEqual([winner]);
       if (unavailable.length === 0)
-        expect(await countOf(`browser_customer WHERE entity_id = '${entity_id}'`)).toBe(LINK_COUNT);
+        expect(await countOf(`session WHERE customer_id = '${entity_id}'`)).toBe(BROWSER_COUNT);
       unavailableCount += unavailable.length;
       if (wait.milliseconds >= DUPLICATE_WINDOW_MS) {
         slowRaceCount++;
@@ -91,8 +91,8 @@ describe('protocol §5.6, on three nodes', () => {
       `  ${unavailableCount} of ${CODE_COUNT * REQUESTS_PER_RACE} exchanges got 503 and gave nothing; ${slowRaceCount} races took 2 s`,
     );
     expect(slowRaceCount).toBeLessThan(CODE_COUNT);
-    const links = 'SELECT 1 FROM codes.browser_customer link WHERE link.browser_id = browser.browser_id';
-    expect(await countOf(`browser WHERE NOT EXISTS (${links})`), 'browsers of failed exchanges').toBe(0);
+    const sessions = 'SELECT 1 FROM codes.session WHERE session.browser_id = browser.browser_id';
+    expect(await countOf(`browser WHERE NOT EXISTS (${sessions})`), 'browsers of failed exchanges').toBe(0);
     figure(`statements repeated after a conflict: ${(await conflictsOf(pods)) - before}`);
     figure(`longest wait for an exchange: ${longest.milliseconds - RACE_START_MS} ms`);
   });

@@ -25,7 +25,7 @@ async function endTokens(pod: ClusterPod, ended: Map<string, number>, stopping: 
     try {
       const { access_token } = await newCustomer(pod);
       const { status } = await pod.send('DELETE', TOKEN, bearer(access_token));
-      if (status === 200) ended.set(claimsOf(access_token).jti as string, performance.now());
+      if (status === 200) ended.set(claimsOf(access_token).sid as string, performance.now());
     } catch {
       await sleep(50); // the node of the pod is unavailable
     }
@@ -79,13 +79,13 @@ describe('the revocation feed with writers and a consumer on each of three nodes
     }
     writing.abort();
     await Promise.all(writes);
-    const missing = () => followers.map(({ seen }) => [...ended.keys()].filter((jti) => !seen.has(jti)).length);
+    const missing = () => followers.map(({ seen }) => [...ended.keys()].filter((sid) => !seen.has(sid)).length);
     const startedAt = performance.now();
     while (missing().some((count) => count > 0) && performance.now() - startedAt < CATCH_UP_TIMEOUT_MS)
       await sleep(100);
     following.abort();
     await Promise.all(follows);
-    const lags = followers.flatMap(({ seen }) => [...ended].map(([jti, at]) => (seen.get(jti) ?? Infinity) - at));
+    const lags = followers.flatMap(({ seen }) => [...ended].map(([sid, at]) => (seen.get(sid) ?? Infinity) - at));
     lags.sort((one, other) => one - other);
     const lag = (part: number) => Math.round(lags[Math.floor(part * (lags.length - 1))] ?? 0);
     figure(

@@ -5,7 +5,7 @@ import { findViolations } from '../../scripts/check-migrations.js';
 const text = (name: string, more: object = {}) => ({ name, type: 'varchar', length: '36', ...more });
 
 /** The tables of 1.0.0 in these tests. */
-class First1795000000000 implements MigrationInterface {
+class First1796000000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     const columns = [text('id', { isPrimary: true }), text('name'), text('note', { isNullable: true })];
     const indices = [{ name: 'note', columnNames: ['note'] }];
@@ -22,7 +22,7 @@ const violationsOf = (up: (runner: QueryRunner) => Promise<unknown>, unusedSince
     }
     async down(): Promise<void> {}
   }
-  return findViolations([First1795000000000, Later1796000000000 as never], '1.4.0');
+  return findViolations([First1796000000000, Later1796000000000 as never], '1.4.0');
 };
 const column = (name: string, more: object = {}) => new TableColumn(text(name, more));
 const unique = new TableIndex({ columnNames: ['name'], isUnique: true });

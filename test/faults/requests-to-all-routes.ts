@@ -92,7 +92,7 @@ async function requestsOfAgents({ service }: Target): Promise<Record<string, Sen
 function requestsOfOperators({ service, adminToken }: Target): Record<string, Send> {
   const admin = (method: string, path: string, body?: object) => () =>
     manage(service, method, `/admin/${path}`, bearer(adminToken), body);
-  const identity = `identities/${ACME}`;
+  const customer = `customers/${ACME}`;
   const newEntries = {
     organizations: { id: 'c3e4f2b5-4a68-4d2d-8b64-3a1b9a5c0f44', name: 'New' },
     clients: { client_id: 'new', name: 'New', client_type: 'native', redirect_uris: ['new.app:/callback'] },
@@ -100,16 +100,16 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
     'resource-servers': { id: 'new', secret: 'x'.repeat(40), audiences: ['customer-api'] },
   };
   const requests: Record<string, Send> = {
-    'GET /admin/identities/{entity_id}': admin('GET', identity),
-    'DELETE /admin/identities/{entity_id}': admin('DELETE', identity),
-    'GET /admin/identities': admin('GET', `identities?organization_id=${ACME}&external_id=any`),
-    'GET /admin/identities/{entity_id}/browsers': admin('GET', `${identity}/browsers`),
-    'DELETE /admin/identities/{entity_id}/browsers/{browser_id}': admin('DELETE', `${identity}/browsers/${ACME}`),
-    'GET /admin/identities/{entity_id}/export': admin('GET', `${identity}/export`),
-    'POST /admin/identities/{entity_id}/end_sessions': admin('POST', `${identity}/end_sessions`, {}),
-    'DELETE /admin/identities/{entity_id}/refresh-families/{family_id}': admin(
+    'GET /admin/customers/{entity_id}': admin('GET', customer),
+    'DELETE /admin/customers/{entity_id}': admin('DELETE', customer),
+    'GET /admin/customers': admin('GET', `customers?organization_id=${ACME}&external_id=any`),
+    'GET /admin/customers/{entity_id}/browsers': admin('GET', `${customer}/browsers`),
+    'DELETE /admin/customers/{entity_id}/browsers/{browser_id}': admin('DELETE', `${customer}/browsers/${ACME}`),
+    'GET /admin/customers/{entity_id}/export': admin('GET', `${customer}/export`),
+    'POST /admin/customers/{entity_id}/end_sessions': admin('POST', `${customer}/end_sessions`, {}),
+    'DELETE /admin/customers/{entity_id}/refresh-families/{family_id}': admin(
       'DELETE',
-      `${identity}/refresh-families/${ACME}`,
+      `${customer}/refresh-families/${ACME}`,
     ),
     'POST /admin/clients/{client_id}/secret': admin('POST', `clients/${ACME_BACKEND}/secret`, {}),
   };

@@ -151,13 +151,14 @@ function mutateAuthorization(request: FuzzRequest, world: World, random: Random)
 
 /** Sends mutated or foreign identity cookies. Returns a note about the mutation. */
 function mutateCookies(request: FuzzRequest, world: World, random: Random): string {
-  const own = world.pairs.pick(random) ?? { id: '01890000-0000-7000-8000-000000000000', secret: '0'.repeat(96) };
+  const own = world.pairs.pick(random) ?? { id: '01890000-0000-7000-8000-000000000000', secret: '0'.repeat(112) };
   const other = world.pairs.pick(random) ?? own;
   const line = ({ id, secret }: CookiePair) => `__svc_cid=${id}; __svc_cst=${secret}`;
   const flippedText = (text: string) => flippedBit(Buffer.from(text), random).toString('latin1');
   const mutations: Record<string, () => string> = {
     "another's id": () => line({ id: other.id, secret: own.secret }),
     'id flipped': () => line({ id: flippedText(own.id), secret: own.secret }),
+    "another's end": () => line({ id: own.id, secret: `${own.secret.slice(0, 96)}${other.secret.slice(96)}` }),
     'secret flipped': () => line({ id: own.id, secret: flippedText(own.secret) }),
     'in upper case': () => line({ id: own.id.toUpperCase(), secret: own.secret.toUpperCase() }),
     'id alone': () => `__svc_cid=${own.id}`,

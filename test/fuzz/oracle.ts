@@ -122,9 +122,12 @@ function secretsOf(request: FuzzRequest | undefined): string[] {
   return [...SECRETS, bearer, cookie].filter((secret) => secret.length > 20);
 }
 
+/** The id and the secret of the browser, with which the cookie begins. The rest belongs to the customer's id. */
+const browserIn = (secret: string): string => secret.slice(0, 96);
+
 interface Owner {
-  /** The secret of the browser. `undefined` for customers that agents have created. */
-  secret: string | undefined;
+  /** The browser. `undefined` for customers that agents have created. */
+  browser: string | undefined;
   identityScope: string;
 }
 
@@ -140,13 +143,13 @@ class Ownership {
     const cookies = cookiesOf(response);
     if (!cookies) return this.violationOfOrganization(id, organization);
     if (cookies.id !== id) return `the cookie names another customer, ${cookies.id}`;
+    const browser = browserIn(cookies.secret);
     const identityScope = group === undefined ? organization : `${organization} ${decodeURIComponent(group)}`;
     const owner = this.owners.get(id);
-    this.owners.set(id, owner ?? { secret: cookies.secret, identityScope });
+    this.owners.set(id, owner ?? { browser, identityScope });
     if (!owner) return undefined;
-    if (owner.secret !== cookies.secret) return `a customer of another browser, ${id}`;
-    if (!headerOf(request, 'cookie')?.includes(cookies.secret))
-      return `a customer without its secret in the request, ${id}`;
+    if (owner.browser !== browser) return `a customer of another browser, ${id}`;
+    if (!headerOf(request, 'cookie')?.includes(browser)) return `a customer without its secret in the request, ${id}`;
     return owner.identityScope === identityScope || !identityScope.includes(' ')
       ? this.violationOfOrganization(id, organization)
       : `a customer of another group, ${id}`;
@@ -154,7 +157,7 @@ class Ownership {
 
   private violationOfOrganization(id: string, organization: string): string | undefined {
     const owner = this.owners.get(id);
-    if (!owner) this.owners.set(id, { secret: undefined, identityScope: organization });
+    if (!owner) this.owners.set(id, { browser: undefined, identityScope: organization });
     if (!owner || owner.identityScope.startsWith(organization)) return undefined;
     return `a customer of another organization, ${id}`;
   }

@@ -61,7 +61,7 @@ describe('backend/user-data.js', () => {
   it('gets a new agent token if the service rejects the first, and fails with the hint of other errors', async () => {
     await tokenOf('user-4');
     const session = { token: async (rejected?: string) => (rejected === undefined ? 'dev:x' : agent) };
-    expect(Object.keys(await exportUser({ url: service.url, session }, 'user-4'))).toContain('organization_user');
+    expect(Object.keys(await exportUser({ url: service.url, session }, 'user-4'))).toContain('session');
     const failure = { status: 400, hint: expect.stringMatching(/^external_id: must be 1 to 255/) };
     await expect(signOutEverywhere(options(), 'a\nb')).rejects.toMatchObject(failure);
     await expect(signOutEverywhere(options(), undefined)).rejects.toMatchObject({ error: 'no_user_id' });

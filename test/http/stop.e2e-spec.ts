@@ -49,9 +49,9 @@ it('a service that stops publishes the revocation of a request under way', async
   const stopped = service.stop();
   await sleep(100); // until it closes its ports
   expect((await ending.send('\r\n').response()).status).toBe(200);
-  const findPublished = 'SELECT value FROM revocation WHERE position IS NOT NULL';
+  const findPublished = 'SELECT value FROM ended WHERE position IS NOT NULL';
   await expect.poll(() => service.application.get(DataSource).query(findPublished)).toHaveLength(1);
   const { body } = await reading.send('\r\n').response();
-  expect(body.revocations).toMatchObject([{ kind: 'jti', value: claimsOf(access_token).jti }]);
+  expect(body.revocations).toMatchObject([{ kind: 'session', value: claimsOf(access_token).sid, epoch: 1 }]);
   await stopped;
 });

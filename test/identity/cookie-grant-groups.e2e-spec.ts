@@ -1,8 +1,15 @@
+import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { Session } from '../../src/session/session.entity.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { cookieValue, expectNoCustomerCreated, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
+import {
+  browserPartOf,
+  cookieValue,
+  expectNoCustomerCreated,
+  identitiesOf,
+  sessionsOfBrowser,
+} from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { delaySelects, statementsOf } from '../support/statements.js';
 import {
@@ -15,7 +22,7 @@ import {
   SHARED,
   UNKNOWN_CUSTOMER,
 } from '../support/test-registry.js';
-import { type TestResponse, type TestService } from '../support/test-service.js';
+import type { TestResponse, TestService } from '../support/test-service.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
 /** An organization or group in which a browser has an identity of its own. */
@@ -111,30 +118,65 @@ it('protocol §5.3: a browser has one cookie pair for all organizations and grou
         expect(response.status).toBe(200);
         expect(entityOf(response)).toBe(known.get(key) ?? entityOf(response));
         expect(cookieValue(response.cookies[0])).toBe(entityOf(response));
-        expect(secretOf(response)).toBe(earlier?.secret ?? secretOf(response));
+        expect(browserPartOf(response)).toBe(earlier?.secret ?? browserPartOf(response));
         known.set(key, entityOf(response));
         expect(new Set(known.values()).size).toBe(known.size);
-        responses.push({ browser, cookie: cookieHeader(response), secret: secretOf(response) });
+        responses.push({ browser, cookie: cookieHeader(response), secret: browserPartOf(response) });
       }
     }),
     { numRuns: 20 },
   );
 });
 
-it('protocol §5.3: a browser with 500 links gets a new browser for a further customer, also if some of the links lead nowhere any more', async () => {
-  const first = await visit(A);
-  const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
-  const forgotten = Array.from({ length: 498 }, (_, index) => {
-    return { ...link, entityId: `forgotten-${index}`, organizationId: null, groupId: null };
+describe('protocol §5.3: a further customer of a browser', () => {
+  /** A browser that leads to this many further customers of other organizations, or of groups of this one. */
+  async function browserWith(count: number, organizationOf: (index: number) => string): Promise<TestResponse> {
+    const first = await visit(A);
+    const [session] = (await sessionsOfBrowser(service, first)) as [Session];
+    const sessions = Array.from({ length: count }, (_, index) => ({
+      ...session,
+      ...{ id: `${session.id}-${index}`, organizationId: organizationOf(index), groupId: `group-${index}` },
+      seenDay: (session.seenDay ?? 0) - 2,
+    }));
+    for (let at = 0; at < count; at += 100) await service.rowsOf(Session).insert(sessions.slice(at, at + 100));
+    return first;
+  }
+
+  it('gets a new browser if the browser leads to 500 customers', async () => {
+    const first = await browserWith(498, (index) => `organization-${index}`);
+    const cookie = cookieHeader(first);
+    const last = await visit({ organization: ACME, group: 'the-500th' }, cookie);
+    expect(browserPartOf(last)).toBe(browserPartOf(first));
+    const further = await visit({ organization: ACME, group: 'the-501st' }, cookie);
+    expect(browserPartOf(further)).not.toBe(browserPartOf(first));
+    expect(await sessionsOfBrowser(service, first)).toHaveLength(500);
+    expect(entityOf(await visit(A, cookie)), 'the others stay').toBe(entityOf(first));
   });
-  const links = service.rowsOf(BrowserLink);
-  for (let at = 0; at < forgotten.length; at += 100) await links.insert(forgotten.slice(at, at + 100));
-  const cookie = cookieHeader(first);
-  const [last] = await visitAll([{ organization: ACME, group: 'the-500th' }], cookie);
-  expect(secretOf(last as TestResponse)).toBe(secretOf(first));
-  const [further] = await visitAll([{ organization: ACME, group: 'the-501st' }], cookie);
-  expect(secretOf(further as TestResponse)).not.toBe(secretOf(first));
-  expect(await linksOfBrowser(service, first)).toHaveLength(500);
+
+  it('replaces the one of 50 customers of the organization that was used longest ago, and none of another', async () => {
+    const first = await browserWith(48, () => ACME);
+    const cookie = cookieHeader(first);
+    const [oldest, other] = [groupNumber(7), groupNumber(8)];
+    const ofRival = entityOf(await visit(B, cookie));
+    await service.rowsOf(Session).update({ id: await sessionIdIn(first, oldest) }, { seenDay: 1 });
+    const fiftieth = await visit({ organization: ACME, group: 'the-50th' }, cookie);
+    const kept = await idsOf(first);
+    expect(kept).toHaveLength(51);
+    const further = await visit({ organization: ACME, group: 'the-51st' }, cookie);
+    expect(browserPartOf(further)).toBe(browserPartOf(first));
+    const later = await idsOf(first);
+    expect(later).toHaveLength(51);
+    expect(later.filter((id) => !kept.includes(id))).toHaveLength(1);
+    const groups = (await sessionsOfBrowser(service, first)).map(({ groupId }) => groupId);
+    expect([groups.includes(oldest), groups.includes(other)]).toEqual([false, true]);
+    expect(entityOf(await visit(B, cookie))).toBe(ofRival);
+    expect(entityOf(await visit({ organization: ACME, group: 'the-50th' }, cookie))).toBe(entityOf(fiftieth));
+  });
+
+  const groupNumber = (index: number) => `group-${index}`;
+  const idsOf = async (response: TestResponse) => (await sessionsOfBrowser(service, response)).map(({ id }) => id);
+  const sessionIdIn = async (response: TestResponse, group: string) =>
+    (await sessionsOfBrowser(service, response)).find(({ groupId }) => groupId === group)?.id as string;
 });
 
 it('protocol §5.3: parallel first requests for several groups, to two processes, create one identity for each group', async () => {
@@ -147,8 +189,8 @@ it('protocol §5.3: parallel first requests for several groups, to two processes
   const responses = await Promise.all(visits);
   expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
   expect(new Set(responses.map(entityOf)).size).toBe(3);
-  expect(new Set(responses.map(secretOf))).toEqual(new Set([secretOf(first)]));
-  expect(await linksOfBrowser(service, first)).toHaveLength(4);
+  expect(new Set(responses.map(browserPartOf))).toEqual(new Set([browserPartOf(first)]));
+  expect(await sessionsOfBrowser(service, first)).toHaveLength(4);
 });
 
 describe('protocol §5.5: the database statements of a request', () => {
@@ -183,21 +225,26 @@ describe('protocol §5.5: the database statements of a request', () => {
       expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT', 'UPDATE']);
       expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT']);
     }
-    const days = (await linksOfBrowser(service, first)).map(({ seenDay }) => seenDay);
+    const days = (await sessionsOfBrowser(service, first)).map(({ seenDay }) => seenDay);
     expect(days).toEqual(Array(2).fill(Date.UTC(2097, 0, 5) / 86_400_000));
   });
 
   it('are one transaction for the first request to a further organization or group', async () => {
     const cookie = cookieHeader(await visit(A));
-    const transaction = ['SELECT', 'UPDATE', 'SELECT', 'SELECT', 'INSERT', 'INSERT'];
+    const transaction = ['SELECT', 'UPDATE', 'SELECT', 'UPDATE', 'INSERT', 'INSERT'];
     expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(transaction);
   });
 
   it.each([
     ['malformed cookies: three INSERTs', '__svc_cid=x; __svc_cst=y', ['INSERT', 'INSERT', 'INSERT']],
     [
-      'an unknown id: one SELECT and three INSERTs',
-      `__svc_cid=${UNKNOWN_CUSTOMER}; __svc_cst=${'0'.repeat(96)}`,
+      'a pair that was not set together: three INSERTs',
+      `__svc_cid=${UNKNOWN_CUSTOMER}; __svc_cst=${'0'.repeat(112)}`,
+      ['INSERT', 'INSERT', 'INSERT'],
+    ],
+    [
+      'an unknown browser: one SELECT and three INSERTs',
+      `__svc_cid=${UNKNOWN_CUSTOMER}; __svc_cst=${'0'.repeat(96)}${tagOf('0'.repeat(64), UNKNOWN_CUSTOMER)}`,
       ['SELECT', 'INSERT', 'INSERT', 'INSERT'],
     ],
   ])('are these for invalid cookies: %s', async (_, cookie, expected) => {
@@ -213,6 +260,11 @@ describe('protocol §5.5: the database statements of a request', () => {
   });
 });
 
+/** The end of the second cookie, which ties it to the first one (protocol §5.2). */
+function tagOf(secret: string, entityId: string): string {
+  return createHmac('sha256', secret).update(entityId).digest('hex').slice(0, 16);
+}
+
 function groupPath(organization: string, group: string): string {
   return `/v2/customer/${organization}/${group}/token`;
 }
@@ -225,10 +277,6 @@ function visit(
   const path = group === undefined ? TOKEN : groupPath(organization, group);
   const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
   return at.post(path, body, cookie === undefined ? {} : { cookie });
-}
-
-function visitAll(scopes: IdentityScope[], cookie: string, at: TestService = service): Promise<TestResponse[]> {
-  return Promise.all(scopes.map((scope) => visit(scope, cookie, at)));
 }
 
 function entityOf({ body }: TestResponse): string {

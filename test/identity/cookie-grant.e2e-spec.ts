@@ -1,17 +1,19 @@
+import { createHmac } from 'node:crypto';
 import { describeGrant } from 'conformance-kit';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
-import { partsOf, secretCookieOf } from '../../src/identity/identity-cookies.js';
 import { randomSecret, sha256 } from '../../src/platform/secret.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import {
+  browserIdOf,
   browserOf,
+  browserPartOf,
   cookieValue,
   expectNoCustomerCreated,
   identitiesOf,
-  linksOfBrowser,
   secretOf,
+  sessionsOfBrowser,
 } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { statementsOf, statementTextsOf } from '../support/statements.js';
@@ -78,8 +80,8 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     const first = await browser.visit();
     const row = () => identitiesOf(service).findOneBy({ entityId: first.body.entity_id });
     const before = await row();
-    const [link] = await linksOfBrowser(service, first);
-    expect(before).toMatchObject({ organizationId: ACME, groupId: '', generation: 0 });
+    const [session] = await sessionsOfBrowser(service, first);
+    expect(before).toMatchObject({ organizationId: ACME, groupId: '', generation: Date.UTC(2097, 0, 2, 12) });
     clock.mockReturnValue(Date.UTC(2097, 0, 2, 13));
     const rows = await identitiesOf(service).count();
     await browser.visit({ client_id: PUBLIC_SITE });
@@ -89,15 +91,17 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     clock.mockReturnValue(Date.UTC(2097, 0, 5, 0));
     await browser.visit();
     expect(await row()).toEqual(before);
-    expect(await linksOfBrowser(service, first), 'only the day').toEqual([
-      { ...link, seenDay: (link?.seenDay ?? 0) + 3 },
+    const expiresAt = new Date((session?.expiresAt.getTime() ?? 0) + 3 * DAY_SECONDS * 1000);
+    expect(await sessionsOfBrowser(service, first), 'only the day, and the end').toEqual([
+      { ...session, seenDay: (session?.seenDay ?? 0) + 3, expiresAt },
     ]);
   });
 
   it('stores the secret only as its hash', async () => {
     const response = await service.post(TOKEN, cookieBody());
-    const { browserId, secret } = partsOf(secretOf(response));
-    expect(await browserOf(service, response)).toMatchObject({ browserId, secretHash: sha256(secret) });
+    const secret = secretOf(response).slice(32, 96);
+    const row = { browserId: browserIdOf(secretOf(response)), secretHash: sha256(secret) };
+    expect(await browserOf(service, response)).toMatchObject(row);
     expect(await everythingIn(service)).not.toContain(secret);
   });
 
@@ -113,7 +117,9 @@ describe('protocol §5.2: the identity cookies', () => {
     const { cookies, body } = await service.post(TOKEN, cookieBody());
     expect(cookies.map((line) => line.split('=')[0])).toEqual(['__svc_cid', '__svc_cst']);
     expect(cookieValue(cookies[0])).toBe(body.entity_id);
-    expect(cookieValue(cookies[1])).toMatch(/^[0-9a-f]{96}$/);
+    expect(cookieValue(cookies[1])).toMatch(/^[0-9a-f]{112}$/);
+    const [secret = '', tag] = [cookieValue(cookies[1]).slice(32, 96), cookieValue(cookies[1]).slice(96)];
+    expect(createHmac('sha256', secret).update(body.entity_id).digest('hex').slice(0, 16)).toBe(tag);
     for (const line of cookies) expect(attributesOf(line)).toEqual(['Partitioned', ...EXPECTED_ATTRIBUTES].sort());
   });
 
@@ -176,14 +182,19 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
     ['the id alone', (id) => `__svc_cid=${id}`],
     ['an unknown id', (_, secret) => pairWith(UNKNOWN_CUSTOMER, secret)],
     ['a secret with its last digit changed', (id, secret) => pairWith(id, flipped(secret))],
+    ['another secret that fits the id', (id, secret) => fittingPair(id, flipped(secret.slice(0, 96)))],
+    [
+      'the id of an unknown browser with a secret that fits',
+      (id, secret) => fittingPair(id, `${uuidv7(Date.now()).replaceAll('-', '')}${secret.slice(32, 96)}`),
+    ],
     ['the victim’s id with the own secret', (id) => pairWith(id, secretOf(own))],
     ['the own id with the victim’s secret', (_, secret) => pairWith(own.body.entity_id, secret)],
     ['SQL', (id, secret) => pairWith(`${id}'--`, secret)],
     [
       'the hash in the database as the secret',
       async (id) => {
-        const { browserId, secretHash } = await browserOf(service, planted);
-        return pairWith(id, secretCookieOf(browserId, secretHash));
+        const { secretHash } = await browserOf(service, planted);
+        return fittingPair(id, `${secretOf(planted).slice(0, 32)}${secretHash}`);
       },
     ],
   ])('%s', async (_, header) => {
@@ -263,7 +274,7 @@ describe('protocol §5.4: a request with several identity cookies', () => {
       expect(response.cookies.map(cookieValue)).toEqual(newer.cookies.map(cookieValue));
     }
     const ofRival = await service.visit(`${last}; ${first}`, AT_RIVAL);
-    expect(secretOf(ofRival), 'a further customer').toBe(secretOf(newer));
+    expect(browserPartOf(ofRival), 'a further customer').toBe(browserPartOf(newer));
     expectOwn(await visit(first));
     const group = await service.visit(first, {}, `/v2/customer/${ACME}/late/token`);
     expect(group.body.entity_id > newer.body.entity_id).toBe(true);
@@ -277,7 +288,7 @@ describe('protocol §5.4: a request with several identity cookies', () => {
     expect((await service.erase(own.body.entity_id)).status).toBe(200);
     for (const cookie of [cookieHeader(own), `${junkPair()}; ${cookieHeader(own)}`]) {
       const response = await service.visit(cookie, {}, group);
-      expect([response.body.entity_id, secretOf(response)]).toEqual([ofGroup, secretOf(own)]);
+      expect([response.body.entity_id, browserPartOf(response)]).toEqual([ofGroup, browserPartOf(own)]);
     }
     const [id] = cookieHeader(own).split('; ');
     expect(await service.idOf(`${id}; ${cookieHeader(planted)}`)).toBe(planted.body.entity_id);
@@ -303,7 +314,7 @@ describe('protocol §5.4: a request with several identity cookies', () => {
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT', 'UPDATE']);
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT']);
     clock.mockRestore();
-    const [[ofPlanted], [ofOwn]] = [await linksOfBrowser(service, planted), await linksOfBrowser(service, own)];
+    const [[ofPlanted], [ofOwn]] = [await sessionsOfBrowser(service, planted), await sessionsOfBrowser(service, own)];
     expect(ofPlanted?.seenDay).toBe((ofOwn?.seenDay as number) + 1);
   });
 });
@@ -368,10 +379,10 @@ function expectOwn(response: TestResponse): void {
   expect(response.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
 }
 
-/** A well-formed pair that belongs to no browser. */
-const junkPair = () => `${junkId()}; ${junkSecret()}`;
+/** A pair that fits together and belongs to no browser. */
+const junkPair = () => fittingPair(uuidv7(Date.now()), randomSecret('hex', 48));
 const junkId = () => `__svc_cid=${uuidv7(Date.now())}`;
-const junkSecret = () => `__svc_cst=${randomSecret('hex', 48)}`;
+const junkSecret = () => `__svc_cst=${randomSecret('hex', 56)}`;
 
 function attributesOf(line: string): string[] {
   return line.split('; ').slice(1).sort();
@@ -383,6 +394,12 @@ function expiresOf(line: string): number {
 
 function pairWith(id: string, secret: string): string {
   return `__svc_cid=${id}; __svc_cst=${secret}`;
+}
+
+/** A pair that looks as if it had been set together. */
+function fittingPair(id: string, browserIdAndSecret: string): string {
+  const tag = createHmac('sha256', browserIdAndSecret.slice(32)).update(id).digest('hex').slice(0, 16);
+  return pairWith(id, `${browserIdAndSecret}${tag}`);
 }
 
 function flipped(secret: string): string {

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IdentityCookies } from '../../src/identity/identity-cookies.js';
@@ -9,21 +10,23 @@ import { randomRuns } from '../nightly.js';
 
 const ORIGIN = 'https://acme.example';
 const cookies = cookiesWith();
-const { entityId: ID, secret: CST } = credentials();
+const own = credentials();
+const { entityId: ID, cst: CST } = own;
 const other = credentials();
-const pair = pairOf({ entityId: ID, secret: CST });
-const OWN = { entityIds: [ID], secrets: [CST] };
+const pair = headerOf(own);
+const OWN = { pairs: [pairOf(own)] };
 
 /** RFC 6265 §4.1.1: `token` without `=`, and `cookie-octet`. */
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/).filter((name) => !/^__svc_c(id|st)$/.test(name));
 const uuid = fc.uuid();
 const hex = fc.stringMatching(/^[0-9a-f]{96}$/);
+const anyCst = fc.stringMatching(/^[0-9a-f]{112}$/);
 const octets = fc.stringMatching(/^[!#-+\--:<-[\]-~]{0,40}$/);
 
 /** Text that a header parser could mistake for an identity cookie. */
 const bait = fc
   .tuple(fc.constantFrom(' ', '\t', ',', ', ', '"', '" ', '=', '', "'"), fc.constantFrom('cid', 'cst'))
-  .map(([separator, name]) => `${separator}__svc_${name}=${name === 'cid' ? other.entityId : other.secret}`);
+  .map(([separator, name]) => `${separator}__svc_${name}=${name === 'cid' ? other.entityId : other.cst}`);
 
 /** Any other cookie whose value contains text that looks like an identity cookie. */
 const baited = fc
@@ -39,14 +42,8 @@ describe('reading the identity cookies', () => {
     ['in quotes', `__svc_cid="${ID}"; __svc_cst="${CST}"`],
     ['among pieces without a name or without =', `; =; =x; __svc_cid; ${pair}; ;`],
     ['twice, with the same values', `${pair}; ${pair}`],
-    [
-      'next to cookies whose names end like theirs',
-      `x__svc_cid=${other.entityId}; ${pair}; x__svc_cst=${other.secret}`,
-    ],
-    [
-      'next to cookies whose names begin like theirs',
-      `__svc_cid2=${other.entityId}; ${pair}; __svc_cst2=${other.secret}`,
-    ],
+    ['next to cookies whose names end like theirs', `x__svc_cid=${other.entityId}; ${pair}; x__svc_cst=${other.cst}`],
+    ['next to cookies whose names begin like theirs', `__svc_cid2=${other.entityId}; ${pair}; __svc_cst2=${other.cst}`],
     ['after a malformed pair', `__svc_cid=x; __svc_cst=y; ${pair}`],
     ['after an empty pair', `__svc_cid=; __svc_cst=; ${pair}`],
   ])('finds them %s', (_, header) => {
@@ -59,9 +56,15 @@ describe('reading the identity cookies', () => {
     ['the id alone', `__svc_cid=${ID}`],
     ['the secret alone', `__svc_cst=${CST}`],
     ['an id in upper case', `__svc_cid=${ID.toUpperCase()}; __svc_cst=${CST}`],
-    ['a secret in upper case', `__svc_cid=${ID}; __svc_cst=${'A'.repeat(96)}`],
+    ['the id of one response with the secret of another', `__svc_cid=${ID}; __svc_cst=${other.cst}`],
+    [
+      'a secret of the browser that was set with another customer',
+      `__svc_cid=${ID}; __svc_cst=${cstOf({ ...own, entityId: other.entityId })}`,
+    ],
+    ['a secret with another last digit', `__svc_cid=${ID}; __svc_cst=${flipped(CST)}`],
+    ['a secret in upper case', `__svc_cid=${ID}; __svc_cst=${CST.toUpperCase()}`],
     ['an id that is no UUID', `__svc_cid=1; __svc_cst=${CST}`],
-    ['a secret of 63 digits', `__svc_cid=${ID}; __svc_cst=${CST.slice(1)}`],
+    ['a secret of 111 digits', `__svc_cid=${ID}; __svc_cst=${CST.slice(1)}`],
     ['JSON cookies', `__svc_cid=j:{"$ne":null}; __svc_cst=j:{"$ne":null}`],
     ['signed cookies', `__svc_cid=s:${ID}; __svc_cst=s:${CST}`],
     ['names in upper case', pair.toUpperCase()],
@@ -94,24 +97,28 @@ describe('reading the identity cookies', () => {
       new RegExp(`(?<![^;])[ \\t]*${name}[ \\t]*=[ \\t]*(?:"(${value})"|(${value}))[ \\t]*(?![^;])`, 'g');
     const [ids, secrets] = [
       whole('__svc_cid', '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
-      whole('__svc_cst', '[0-9a-f]{96}'),
+      whole('__svc_cst', '[0-9a-f]{112}'),
     ];
     const valuesOf = (text: string, pattern: RegExp) => {
       const distinct = [...new Set(Array.from(text.matchAll(pattern), ([, quoted, plain]) => quoted ?? plain))];
       return distinct.length > 4 ? [distinct[0], ...distinct.slice(-3)] : distinct;
     };
-    const random = fc.tuple(uuid, hex).map(([entityId, secret]) => pairOf({ entityId, secret }));
+    const random = fc.tuple(uuid, hex).map(([entityId, secret]) => headerOf(withCst({ entityId, secret })));
+    const unfitting = fc.tuple(uuid, anyCst).map(([entityId, cst]) => headerOf({ entityId, cst }));
     const pieces = fc.constantFrom(
       ...['__svc_cid=', '__svc_cst=', ID, CST, ';', ';', '; ', ',', ' ', '\t', '"', '=', '\0', 'ÿ'],
     );
     const text = fc
-      .array(fc.oneof(pieces, pieces, random, fc.string({ unit: 'binary' })))
+      .array(fc.oneof(pieces, pieces, random, unfitting, fc.string({ unit: 'binary' })))
       .map((parts) => parts.join(''));
     fc.assert(
       fc.property(text, (header) => {
-        const [entityIds, found] = [valuesOf(header, ids), valuesOf(header, secrets)];
-        const expected = entityIds.length > 0 && found.length > 0 ? { entityIds, secrets: found } : undefined;
-        expect(cookies.read(header, ORIGIN)).toEqual(expected);
+        const found = valuesOf(header, secrets).flatMap((cst = '') =>
+          valuesOf(header, ids)
+            .map((entityId = '') => withCst({ entityId, secret: cst.slice(0, 96) }))
+            .filter((each) => each.cst === cst),
+        );
+        expect(cookies.read(header, ORIGIN)).toEqual(found.length === 0 ? undefined : { pairs: found.map(pairOf) });
         expect(() => cookies.read(header, undefined)).not.toThrow();
       }),
       randomRuns(3_000),
@@ -138,18 +145,23 @@ describe('reading the identity cookies', () => {
   });
 });
 
-it('reading several pairs of identity cookies returns at most four ids and four secrets: the first and the last three', () => {
+it('reading several pairs of identity cookies returns at most four pairs: the first and the last three', () => {
   const all = Array.from({ length: 100 }, credentials);
-  const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
-  const firstAndLastThree = (values: string[]) => [values[0], ...values.slice(-3)];
-  expect(cookies.read(all.map(pairOf).join('; '), ORIGIN)).toEqual({
-    entityIds: firstAndLastThree(entityIds),
-    secrets: firstAndLastThree(secrets),
-  });
+  const firstAndLastThree = [...all.slice(0, 1), ...all.slice(-3)];
+  expect(cookies.read(all.map(headerOf).join('; '), ORIGIN)).toEqual({ pairs: firstAndLastThree.map(pairOf) });
+});
+
+it('the identity cookies of a response are read again as the pair that was set', () => {
+  const header = cookies
+    .setCookieLines(own)
+    .map((line) => line.split(';')[0])
+    .join('; ');
+  expect(header).toBe(pair);
+  expect(cookies.read(header, ORIGIN)).toEqual(OWN);
 });
 
 describe('a Cookie header that a program made from Set-Cookie lines', () => {
-  const lines = cookies.setCookieLines({ entityId: ID, secret: CST });
+  const lines = cookies.setCookieLines(own);
 
   it.each([
     ['whole lines joined by a comma', lines.join(', ')],
@@ -175,10 +187,36 @@ function cookiesWith(environment: Record<string, string> = {}): IdentityCookies 
   return new IdentityCookies(loadConfiguration({ AUTH_URL: 'https://auth.example', ...environment }), new Clock());
 }
 
-function credentials() {
-  return { entityId: uuidv7(Date.now()), secret: randomSecret('hex', 48) };
+/** What the two cookies of a browser are made of, and the value of the second one (protocol §5.2). */
+interface Credentials {
+  entityId: string;
+  /** The browser's id without hyphens, and its secret. */
+  secret: string;
+  cst: string;
 }
 
-function pairOf({ entityId, secret }: { entityId: string; secret: string }): string {
-  return `__svc_cid=${entityId}; __svc_cst=${secret}`;
+function credentials(): Credentials {
+  return withCst({ entityId: uuidv7(Date.now()), secret: randomSecret('hex', 48) });
+}
+
+function withCst(known: Omit<Credentials, 'cst'>): Credentials {
+  return { ...known, cst: cstOf(known) };
+}
+
+function cstOf({ entityId, secret }: Omit<Credentials, 'cst'>): string {
+  return secret + createHmac('sha256', secret.slice(32)).update(entityId).digest('hex').slice(0, 16);
+}
+
+function headerOf({ entityId, cst }: Pick<Credentials, 'entityId' | 'cst'>): string {
+  return `__svc_cid=${entityId}; __svc_cst=${cst}`;
+}
+
+/** The pair as it is read. */
+function pairOf({ entityId, secret }: Credentials) {
+  const browserId = [0, 8, 12, 16, 20].map((at, index, all) => secret.slice(at, all[index + 1] ?? 32)).join('-');
+  return { entityId, browserId, secret: secret.slice(32), cookie: secret };
+}
+
+function flipped(text: string): string {
+  return text.slice(0, -1) + (text.endsWith('0') ? '1' : '0');
 }

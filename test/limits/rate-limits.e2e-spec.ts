@@ -4,7 +4,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectLimited } from '../support/expect-error.js';
-import { identitiesOf, linksOfBrowser } from '../support/identities.js';
+import { identitiesOf, sessionsOfBrowser } from '../support/identities.js';
 import { beginWindow, untilConnected, untilExchanged } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -12,7 +12,7 @@ import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { delaySelects } from '../support/statements.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
 import type { TestService } from '../support/test-service.js';
-import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
+import { newCustomer as madeCustomer, redeem, sessionsIn, TRANSFER, transferBody } from '../support/transfers.js';
 import { serviceOfTest, type UsedService } from '../support/use-service.js';
 
 async function limited(RATE_LIMIT: string, environment: Record<string, string> = {}): Promise<UsedService> {
@@ -63,10 +63,10 @@ describe('protocol §2.14: the limit of new identities by network', () => {
     expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
     expect((await newCustomer(service)).status).toBe(200);
     expectLimited(await newCustomer(service));
-    const before = await Promise.all([identitiesOf(service).count(), linksOfBrowser(service, first)]);
+    const before = await Promise.all([identitiesOf(service).count(), sessionsOfBrowser(service, first)]);
     const support = `/v2/customer/${ACME}/support/token`;
     expectLimited(await newCustomer(service, { cookie: cookieHeader(first) }, support));
-    expect(await Promise.all([identitiesOf(service).count(), linksOfBrowser(service, first)])).toEqual(before);
+    expect(await Promise.all([identitiesOf(service).count(), sessionsOfBrowser(service, first)])).toEqual(before);
   });
 
   it.each([
@@ -145,7 +145,7 @@ describe('identity_transfer', () => {
     const responses = [await transfer(service, access_token), await transfer(service, access_token)];
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
     expectLimited(await transfer(service, access_token), 3_600);
-    expect(await codesOf(service).count()).toBe(2);
+    expect(await sessionsIn(service).countBy({ kind: 'code' })).toBe(2);
     expect((await transfer(service, access_token, { client_id: PUBLIC_SITE })).status).toBe(200);
     expect(await metricOf(service, 'cas_rate_limited_total{limit="tokens"}')).toBe(1);
   });
@@ -161,7 +161,7 @@ describe('identity_transfer', () => {
     const rejected = await transfer(service, access_token);
     expectLimited(rejected, 3_600);
     expectLimited(await transfer(service, agent, byAgent), 3_600);
-    expect(await codesOf(service).count()).toBe(2);
+    expect(await sessionsIn(service).countBy({ kind: 'code' })).toBe(2);
     expect(await metricOf(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(2);
     const other = await madeCustomer(service);
     expect((await transfer(service, other.access_token)).status).toBe(200);

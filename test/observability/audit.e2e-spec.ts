@@ -5,10 +5,11 @@ import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/test-registry.js';
 import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, useService } from '../support/use-service.js';
 
 describe('the audit log', () => {
   const service = useService();
@@ -82,11 +83,27 @@ describe('the audit log', () => {
     const redeemed = await redeem(service, code);
     await ageRedemption(service, code, 3);
     await redeem(service, code);
-    const { jti } = claimsOf(redeemed.body.access_token);
+    const { sid: session } = claimsOf(redeemed.body.access_token);
+    const details = { session };
     const about = { actor: { kind: 'client', id: ACME_SITE }, subject: customer(entity_id), organizationId: ACME };
     expect(onlyEvent('transfer_token.issued')).toMatchObject({ outcome: 'success', ...about });
-    expect(onlyEvent('transfer_token.redeemed')).toMatchObject({ outcome: 'success', ...about, details: { jti } });
-    expect(onlyEvent('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details: { jti } });
+    expect(onlyEvent('transfer_token.redeemed')).toMatchObject({ outcome: 'success', ...about, details });
+    expect(onlyEvent('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details });
+    for (const event of ['redeemed', 'replayed']) expect(onlyEvent(`transfer_token.${event}`).details).toEqual(details);
+  });
+
+  it('records that a customer’s refresh token was issued, used and used again, with the id of its session', async () => {
+    const refreshing = await serviceOfTest({ registry: refreshingRegistry() });
+    const { entity_id, access_token, refresh_token } = await stayOf(refreshing);
+    const next = (await refreshCustomer(refreshing, refresh_token)).body.refresh_token;
+    await refreshCustomer(refreshing, next);
+    await refreshCustomer(refreshing, refresh_token);
+    const found = refreshing.audit.filter(({ event }) => event.startsWith('refresh_token.'));
+    expect(found.map(({ event }) => event.split('.')[1])).toEqual(['issued', 'redeemed', 'redeemed', 'replayed']);
+    const about = { actor: { kind: 'client', id: ACME_SITE }, subject: customer(entity_id), organizationId: ACME };
+    for (const entry of found)
+      expect(entry).toMatchObject({ ...about, details: { session: claimsOf(access_token).sid } });
+    expect(found.map(({ outcome }) => outcome)).toEqual(['success', 'success', 'success', 'failure']);
   });
 
   it('records an agent’s sign-in, consent, code, tokens, refresh, refresh token reuse and sign-out', async () => {

@@ -2,15 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, stay } from '../support/customer-refresh.js';
+import { expectLimited } from '../support/expect-error.js';
 import { times } from '../support/races.js';
-import { moveOf, remember } from '../support/remember.js';
+import { type Move, moveOf, remember } from '../support/remember.js';
 import { FROM_PAGE, LINK } from '../support/sign-in-services.js';
 import { ACME, ACME_SITE, AT_RIVAL, PUBLIC_SITE } from '../support/test-registry.js';
 import type { HttpClient, TestResponse } from '../support/test-service.js';
-import { newCustomer } from '../support/transfers.js';
-import { newRacedCustomer, newUser, visit } from './makings.js';
+import { newCustomer, redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+import { agentsTransferOf, newRacedCustomer, newUser, type RacedCustomer, visit } from './makings.js';
 import { inRounds } from './rounds.js';
 import { available, MORE_ORGANIZATIONS, patient, type RacePod, type RaceWorld } from './world.js';
 
@@ -216,42 +218,85 @@ export function describeBrowserRaces(world: RaceWorld): void {
 }
 
 const REQUEST_COUNT = 40;
-/** Protocol §3.10: the live refresh families and browser links that descend from one root. */
-const MAX_DEVICE_COUNT = 10;
-/** Protocol §5.3: the customers of a browser. */
+/** Protocol §3.10: the devices of a customer by transfer, its unredeemed transfer tokens, and its sessions by transfer. */
+const MAX_DEVICE_COUNT = 20;
+const MAX_CODE_COUNT = 60;
+const MAX_IN_FORCE_COUNT = 200;
+/** Protocol §5.3: the customers of a browser, and those of one organization. */
 const MAX_CUSTOMER_COUNT = 500;
+const MAX_CUSTOMER_OF_ORGANIZATION_COUNT = 50;
 const CUSTOMERS_BEFORE_COUNT = 490;
 /** A browser has at most this number of customers of one organization before the requests at the bound. */
 const GROUPS_PER_ORGANIZATION_COUNT = 49;
+/** How many of a customer's things there are before the requests at a bound. */
+const FEWER_COUNT = 10;
 
 /** 40 requests at the same time do not exceed a bound. */
 export function describeBoundRaces(world: RaceWorld): void {
   const podOf = (index: number) => patient(world.pods[index % world.pods.length] as RacePod);
+  /** A request for a transfer token, by the customer or by an agent in turn. */
+  const transfer = (pod: RacePod, index: number, { entityId, token }: RacedCustomer) =>
+    index % 4 < 2 ? pod.post(TRANSFER, transferBody(), bearer(token)) : agentsTransferOf(pod, world.agent, entityId);
 
-  it(`${REQUEST_COUNT} transfers of one token at once leave at most ${MAX_DEVICE_COUNT} devices`, async () => {
+  /** Checks that some requests were successful and all others were limited. */
+  function expectSuccessful(responses: TestResponse[], count: number): TestResponse[] {
+    const successful = responses.filter(({ status }) => status === 200);
+    expect(successful.length).toBe(count);
+    for (const response of responses.filter(({ status }) => status !== 200)) expectLimited(response);
+    return successful;
+  }
+
+  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_CODE_COUNT}, and none is replaced`, async () => {
+    const customer = await newRacedCustomer(world.patient);
+    const ask = (index: number) => transfer(podOf(index), index, customer);
+    const before = await times(MAX_CODE_COUNT - FEWER_COUNT, ask);
+    const made = expectSuccessful(await times(REQUEST_COUNT, ask), FEWER_COUNT);
+    const codes = [...before, ...made].map(({ body }) => body.identity_transfer_token);
+    const redeemed = await times(MAX_CODE_COUNT, (index) => redeem(podOf(index), codes[index]));
+    expect(redeemed.map(entityOf)).toEqual(Array(MAX_CODE_COUNT).fill(customer.entityId));
+  });
+
+  it(`${REQUEST_COUNT} requests for transfer tokens at once leave ${MAX_IN_FORCE_COUNT} sessions by transfer`, async () => {
+    const customer = await newRacedCustomer(world.patient);
+    for (let made = 0; made < MAX_IN_FORCE_COUNT - FEWER_COUNT; made += FEWER_COUNT) {
+      const codes = await times(FEWER_COUNT, (index) => transferToken(podOf(index), customer.token));
+      const redeemed = await times(FEWER_COUNT, (index) => redeem(podOf(index), codes[index]));
+      expect(redeemed.map(entityOf)).toEqual(Array(FEWER_COUNT).fill(customer.entityId));
+    }
+    expectSuccessful(await times(REQUEST_COUNT, (index) => transfer(podOf(index), index, customer)), FEWER_COUNT);
+  });
+
+  it(`${REQUEST_COUNT} transfers of one customer at once leave ${MAX_DEVICE_COUNT} devices, and the other codes stay usable`, async () => {
     const { entityId, token } = await newRacedCustomer(world.patient);
     const moves = await times(REQUEST_COUNT, () => moveOf(world.patient, token));
     const responses = await times(REQUEST_COUNT, (index) => {
-      const move = moves[index] as (typeof moves)[number];
+      const move = moves[index] as Move;
       return index % 4 < 2 ? stay(podOf(index), move) : remember(podOf(index), move);
     });
     const devices = responses.filter(({ status }) => status === 200);
-    expect(devices.length).toBeGreaterThanOrEqual(MAX_DEVICE_COUNT);
+    expect(devices.length).toBe(MAX_DEVICE_COUNT);
     const uses = devices.map(async (device) => {
       const { refresh_token } = device.body;
       if (!refresh_token) return entityOf(await visit(world.patient, cookieHeader(device)));
       return (await refreshCustomer(world.patient, refresh_token)).body.entity_id;
     });
-    const alive = (await Promise.all(uses)).filter((id) => id === entityId);
-    expect(alive.length).toBeLessThanOrEqual(MAX_DEVICE_COUNT);
-    expect(alive.length).toBeGreaterThan(0);
+    expect(await Promise.all(uses)).toEqual(Array(MAX_DEVICE_COUNT).fill(entityId));
+    const refused = responses.flatMap(({ status }, index) => (status === 200 ? [] : [index]));
+    for (const index of refused) {
+      expect(responses[index]).toMatchObject({ status: 429, body: { error: 'temporarily_unavailable' } });
+      const { code, verifier } = moves[index] as Move;
+      expect(entityOf(await redeem(world.patient, code, { code_verifier: verifier }))).toBe(entityId);
+    }
   });
 
+  const visitGroup = (pod: HttpClient, organization: string, cookie?: string) => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
+    return pod.post(`/v2/customer/${organization}/${randomUUID()}/token`, body, cookie ? { cookie } : {});
+  };
+  /** The browser's id and secret, which all its pairs have. */
+  const secretIn = (pair: string) => /__svc_cst=(\w{96})/.exec(pair)?.[1];
+
   it(`${REQUEST_COUNT} visits of groups at once leave at most ${MAX_CUSTOMER_COUNT} customers in a browser`, async () => {
-    const visitGroup = (pod: HttpClient, organization: string, cookie?: string) => {
-      const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
-      return pod.post(`/v2/customer/${organization}/${randomUUID()}/token`, body, cookie ? { cookie } : {});
-    };
     const [first = '', ...organizations] = MORE_ORGANIZATIONS;
     const cookie = cookieHeader(await visitGroup(world.patient, first));
     const earlier = Array.from(
@@ -264,11 +309,25 @@ export function describeBoundRaces(world: RaceWorld): void {
     }
     const last = MORE_ORGANIZATIONS.at(-1) as string;
     const responses = await times(REQUEST_COUNT, (index) => visitGroup(podOf(index), last, cookie));
-    const secretOf = (pair: string) => /__svc_cst=(\w+)/.exec(pair)?.[1];
     const visited = responses.filter(({ status }) => status === 200);
-    const inBrowser = visited.filter((response) => secretOf(cookieHeader(response)) === secretOf(cookie));
+    const inBrowser = visited.filter((response) => secretIn(cookieHeader(response)) === secretIn(cookie));
     expect(inBrowser.length).toBeGreaterThan(0);
     expect(inBrowser.length).toBeLessThanOrEqual(MAX_CUSTOMER_COUNT - CUSTOMERS_BEFORE_COUNT);
     expect(visited.length).toBeGreaterThan(inBrowser.length);
+  });
+
+  it(`${REQUEST_COUNT} visits of groups at once leave ${MAX_CUSTOMER_OF_ORGANIZATION_COUNT} customers of one organization in a browser`, async () => {
+    const [organization = ''] = MORE_ORGANIZATIONS;
+    const visits = [await visitGroup(world.patient, organization)];
+    const cookie = cookieHeader(visits[0] as TestResponse);
+    for (let made = 1; made < REQUEST_COUNT; made++) visits.push(await visitGroup(world.patient, organization, cookie));
+    visits.push(...(await times(REQUEST_COUNT, (index) => visitGroup(podOf(index), organization, cookie))));
+    for (const visited of visits) {
+      expect(visited.status).toBe(200);
+      expect(secretIn(cookieHeader(visited))).toBe(secretIn(cookie));
+    }
+    const leading = await Promise.all(visits.map((visited) => world.browserCountOf(entityOf(visited))));
+    expect(leading.filter((count) => count === 1)).toHaveLength(MAX_CUSTOMER_OF_ORGANIZATION_COUNT);
+    expect(leading.filter((count) => count > 1)).toEqual([]);
   });
 }

@@ -207,7 +207,7 @@ export function describeEndingRaces(world: RaceWorld): void {
     ];
 
     it.each(ENDS)('by %s ends what its access token makes at the same time', (name, acknowledged, end) =>
-      raceEnd(world, `${name} / of the family’s token`, async (pod, number) => {
+      raceEnd(world, `${name} / of the token of the refresh token`, async (pod, number) => {
         const device = await deviceOf(pod);
         const making = MAKING_NAMES[number % MAKING_NAMES.length] as keyof typeof MAKINGS;
         const tokens = [device.first.access_token, device.third.access_token];

@@ -20,6 +20,7 @@ import { buildDeviceApproval } from './device-approval.js';
 import { RACE_TIMEOUT_MS } from './rounds.js';
 
 const RESOURCE_SERVER = 'race-server';
+const OPERATOR_TOKEN = 'operator-of-the-races-0123456789-0123456789';
 const RESOURCE_SERVER_SECRET = 'a-secret-of-the-resource-server-0123456789';
 /** The time within which a verifier must know what has ended. Each process serves a new entry within 2 s. */
 const FEED_TIMEOUT_MS = 20_000;
@@ -53,7 +54,10 @@ export class RaceWorld {
     const users = await SignInSystem.start();
     const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'), registryOf(users));
     // TRUST_PROXY lets each request name its own IP address
-    const environment = { ...PRODUCTION, REGISTRY_FILE, MIGRATE_ON_START: 'true', TRUST_PROXY: '1' };
+    const environment = {
+      ...PRODUCTION,
+      ...{ REGISTRY_FILE, MIGRATE_ON_START: 'true', TRUST_PROXY: '1', ADMIN_TOKEN: OPERATOR_TOKEN },
+    };
     const start = async (url: string): Promise<RacePod> => {
       const database = environmentOf({ url, folder, remove: async () => undefined });
       const pod = await startServiceProcess({ ...database, ...environment }, '/', program);
@@ -100,6 +104,14 @@ export class RaceWorld {
   /** Whether an access token is active in each of the processes. */
   async isActive(token: string): Promise<boolean[]> {
     return Promise.all(this.pods.map((pod) => isActiveAt(pod, token)));
+  }
+
+  /** The number of browsers that lead to a customer. */
+  async browserCountOf(entityId: string): Promise<number> {
+    const path = `/admin/customers/${entityId}/browsers`;
+    const { status, body } = await available(() => manage(this.pods[0], 'GET', path, bearer(OPERATOR_TOKEN)));
+    expect(status).toBe(200);
+    return body.browsers.length;
   }
 
   /**

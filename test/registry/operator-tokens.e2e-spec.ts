@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { partsOf } from '../../src/identity/identity-cookies.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidToken } from '../support/expect-error.js';
-import { secretOf } from '../support/identities.js';
+import { browserIdOf, secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { times } from '../support/races.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
@@ -42,10 +41,10 @@ it('a named admin token is the actor of each change in the audit, and a token wi
     const { body } = response;
     await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: body.access_token });
     expectActor('token.revoked');
-    const { browserId } = partsOf(secretOf(response));
-    await admin('DELETE', `identities/${body.entity_id}/browsers/${browserId}`);
+    const browserId = browserIdOf(secretOf(response));
+    await admin('DELETE', `customers/${body.entity_id}/browsers/${browserId}`);
     expectActor('browser.ended');
-    await admin('DELETE', `identities/${body.entity_id}`);
+    await admin('DELETE', `customers/${body.entity_id}`);
     expectActor('identity.erased');
     expect(JSON.stringify(service.audit)).not.toContain(token);
   }
@@ -71,7 +70,7 @@ describe('a failed authentication of the operator', () => {
     ['two tokens in one header', '192.0.2.14', bearer(`${ALICE} ${WRONG}`), 'no bearer token'],
   ])('with %s is audited with the IP address, the route and the reason, and no credentials', async (...parameters) => {
     const [, ip, sent, reason] = parameters;
-    const response = await fail(ip, '/admin/identities/MARKED-id?MARKED=1', sent);
+    const response = await fail(ip, '/admin/customers/MARKED-id?MARKED=1', sent);
     expectInvalidToken(response);
     expect(service.audit).toEqual([
       {
@@ -79,7 +78,7 @@ describe('a failed authentication of the operator', () => {
         outcome: 'failure',
         actor: { kind: 'operator' },
         reason,
-        details: { ip, route: '/admin/identities/:entity_id', attempts: 1 },
+        details: { ip, route: '/admin/customers/:entity_id', attempts: 1 },
         requestId: response.headers.get('x-request-id'),
       },
     ]);

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MAX_ENTRIES, MAX_WAITING_ENTRIES } from '../../src/access-token/feed/feed-entries.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
 import { keysOfSite } from '../../src/platform/network.js';
+import { MAX_ENTRIES, MAX_WAITING_ENTRIES } from '../../src/session/feed/feed-entries.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8');
 const section = page.split('\n### Mass revocation\n')[1]?.split('\n### ')[0] as string;
-/** A day is the longest lifetime. Each entry stays for 120 s longer than the longest lifetime of customers' tokens. */
-const ENTRY_SECONDS = [28_800 + 120, 86_400 + 120];
+/** A day is the longest lifetime of a token. Each entry stays for 120 s longer. */
+const ENTRY_SECONDS = 86_400 + 120;
 
 const text = (value: number) => value.toLocaleString('en-US');
 
@@ -20,12 +20,10 @@ function entriesOfNetwork(entrySeconds: number): number {
 
 describe('the numbers of docs/security.md about mass revocation', () => {
   it('follow from the limit of one network', () => {
-    const [of8Hours = 0, of24Hours = 0] = ENTRY_SECONDS.map((seconds) => entriesOfNetwork(seconds));
-    expect(section).toContain(
-      `| ${text(of8Hours)} with a token lifetime of 8 h (the default), ${text(of24Hours)} with 24 h |`,
-    );
+    const ofNetwork = entriesOfNetwork(ENTRY_SECONDS);
+    expect(section).toContain(`| one IPv4 address or IPv6 /56 | ${text(ofNetwork)}; `);
     expect(section).toContain(`| ${keysOfSite('2001:db8::1').at(-1)?.factor} times as many |`);
-    expect(section.replaceAll(/\s+/g, ' ')).toContain(`with ${Math.ceil(MAX_ENTRIES / of8Hours)} or more addresses`);
+    expect(section.replaceAll(/\s+/g, ' ')).toContain(`with ${Math.ceil(MAX_ENTRIES / ofNetwork)} or more addresses`);
   });
 
   it('have the minutes after which one agent reaches the alert and the default of each verifier', () => {

@@ -157,12 +157,12 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   [
     'the customer is erased',
     CUSTOMER_REQUESTS,
-    ({ customerId }) => service.admin('DELETE', `/admin/identities/${customerId}`),
+    ({ customerId }) => service.admin('DELETE', `/admin/customers/${customerId}`),
   ],
   [
     'all sessions of the customer are ended',
     REQUESTS_WITH_EARLIER_GENERATION,
-    ({ customerId }) => service.admin('POST', `/admin/identities/${customerId}/end_sessions`, { browsers: true }),
+    ({ customerId }) => service.admin('POST', `/admin/customers/${customerId}/end_sessions`, { browsers: true }),
   ],
   ['the agent is deleted', AGENT_REQUESTS, ({ agentId }) => service.admin('DELETE', `/admin/agents/${agentId}`)],
   [

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
+import { Ended } from '../../src/session/ended.entity.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import {
@@ -77,12 +77,13 @@ describe('a request for the revocation feed', () => {
 
   it('gets everything in force in pages whose entries each arrive once', async () => {
     const rows = Array.from({ length: 5_300 }, (_, index) => ({
-      kind: 'jti' as const,
+      kind: 'token' as const,
       value: `page-test-${index}`,
+      reason: 'revoked',
       issuedBefore: new Date('9999-12-31T00:00:00Z'),
       expiresAt: new Date(service.clock.now() + 90_000_000),
     }));
-    const table = service.rowsOf(Revocation);
+    const table = service.rowsOf(Ended);
     for (let first = 0; first < rows.length; first += 100) await table.insert(rows.slice(first, first + 100));
     const follower = await currentConsumer();
     await follower.find({ value: 'page-test-5299' });
@@ -100,19 +101,19 @@ describe('a request for the revocation feed', () => {
   });
 
   it('with a cursor that is higher than any position, or of other audiences, gets everything in force again', async () => {
-    const jti = await endNewToken(service);
-    await (await currentConsumer()).find({ value: jti });
+    const sid = await endNewToken(service);
+    await (await currentConsumer()).find({ value: sid });
     const current = await currentConsumer();
     const [version, history] = Buffer.from(`${current.cursor}`, 'base64url').toString().split(' ');
     const other = new FeedConsumer([service], basic('agent-server', FEED_SECRET));
     await other.catchUp();
-    expect(other.has({ value: jti })).toBe(false);
+    expect(other.has({ value: sid })).toBe(false);
     // the second one as if the registry then gave the resource server the audience customer-api
     for (const cursor of [cursorOf(`${version} ${history} 999999999999999 customer-api`), other.cursor]) {
       const consumer = new FeedConsumer([service]);
       consumer.cursor = cursor;
       await consumer.catchUp();
-      expect(consumer.has({ value: jti })).toBe(true);
+      expect(consumer.has({ value: sid })).toBe(true);
     }
   });
 
@@ -121,8 +122,8 @@ describe('a request for the revocation feed', () => {
     const reading = consumer.read(25);
     await untilWaiting(1);
     if (clientOf(service).usage) expect(clientOf(service).usage?.()).toMatchObject({ waiting: 0 });
-    const jti = await endNewToken(service);
-    expect((await reading).revocations).toMatchObject([{ kind: 'jti', value: jti }]);
+    const sid = await endNewToken(service);
+    expect((await reading).revocations).toMatchObject([{ kind: 'session', value: sid, epoch: 1 }]);
     await untilWaiting(0);
     const { cursor } = consumer;
     expect(await consumer.read(1), 'without a new entry').toEqual({ revocations: [], complete: true, cursor });
@@ -133,10 +134,10 @@ describe('a request for the revocation feed', () => {
     const waiting = Array.from({ length: 50 }, () => readFeed(service, `?after=${cursor}&wait=25`));
     await untilWaiting(50);
     const pages = vi.spyOn(service.application.get(Database), 'select');
-    const jti = await endNewToken(service);
-    for (const { body } of await Promise.all(waiting)) expect(body.revocations).toMatchObject([{ value: jti }]);
+    const sid = await endNewToken(service);
+    for (const { body } of await Promise.all(waiting)) expect(body.revocations).toMatchObject([{ value: sid }]);
     const reads = pages.mock.calls.filter(([statement]) =>
-      statement.text({} as never).includes('FROM revocation WHERE position'),
+      statement.text({} as never).includes('FROM ended WHERE position'),
     );
     pages.mockRestore();
     expect(reads.length).toBeLessThan(10);
@@ -166,8 +167,8 @@ describe('a request for the revocation feed', () => {
     expect(await statuses[0]).toBe(200);
     await untilWaiting(MAX_WAITING_REQUESTS);
     expect((await fetch(`${service.managementUrl}/health/live`)).status).toBe(200);
-    const jti = await endNewToken(service);
-    expect((await more).body.revocations).toMatchObject([{ value: jti }]);
+    const sid = await endNewToken(service);
+    expect((await more).body.revocations).toMatchObject([{ value: sid }]);
     expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   });
 

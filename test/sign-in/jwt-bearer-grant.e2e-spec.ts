@@ -1,9 +1,9 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { describeGrant } from 'conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
+import { CustomerKey } from '../../src/customer/customer-key.entity.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertions.js';
-import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import {
   AUTH_URL,
   JWT_BEARER,
@@ -297,10 +297,7 @@ describe('the single use of an assertion', () => {
     const user = newUser();
     const assertion = await assert({ sub: user, jti: `jti-of-${user}` });
     await signIn(service, assertion);
-    const rows = JSON.stringify([
-      await service.rowsOf(UsedAssertion).find(),
-      await service.rowsOf(OrganizationUser).find(),
-    ]);
+    const rows = JSON.stringify([await service.rowsOf(UsedAssertion).find(), await service.rowsOf(CustomerKey).find()]);
     expect(rows).not.toContain(user);
   });
 });

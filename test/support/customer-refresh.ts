@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
 import { expect } from 'vitest';
-import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
+import { Session } from '../../src/session/session.entity.js';
 import { TOKEN } from './cookie-grant.js';
 import { type Move, moveOf } from './remember.js';
 import { ACME_NATIVE, ACME_SITE, changed, testRegistry } from './test-registry.js';
@@ -54,23 +54,14 @@ export function refreshCustomer(
   );
 }
 
-export function familiesOf({ application }: TestService, customerId: string): Promise<RefreshFamily[]> {
-  return application.get(DataSource).getRepository(RefreshFamily).findBy({ customerId });
+/** The sessions with a refresh token of a customer. */
+export function refreshSessionsOf({ application }: TestService, customerId: string): Promise<Session[]> {
+  return application.get(DataSource).getRepository(Session).findBy({ customerId, kind: 'refresh' });
 }
 
-/** The rows that are stored about a family. */
-export async function rowsOf({ application }: TestService, familyId: string): Promise<number> {
-  const dataSource = application.get(DataSource);
-  const counts = await Promise.all([
-    dataSource.getRepository(RefreshFamily).countBy({ id: familyId }),
-    dataSource.getRepository(RefreshFamilyAncestor).countBy({ familyId }),
-  ]);
-  return counts.reduce((total, count) => total + count);
-}
-
-/** The tokens that are the current one of a family. */
+/** The tokens that are the current one of a session. */
 export async function currentOf({ application }: TestService, tokens: string[]): Promise<string[]> {
-  const families = await application.get(DataSource).getRepository(RefreshFamily).find();
-  const current = families.map(({ currentHash }) => currentHash);
+  const sessions = await application.get(DataSource).getRepository(Session).find();
+  const current = sessions.map(({ currentHash }) => currentHash);
   return tokens.filter((token) => current.includes(hashesOf(token).tokenHash));
 }

@@ -40,23 +40,6 @@ export function atNextTransaction(
   });
 }
 
-/** Calls `act` before the next transaction of a service changes the row of a browser. Not on SQLite, where `act` waits. */
-export function atLockOfBrowser(service: TestService, act: () => Promise<unknown>): void {
-  let acts = true;
-  interceptTransactions(
-    service,
-    async (sql, send) => {
-      const isLock = /^UPDATE\W+browser\W+SET/.test(sql);
-      if (acts && isLock) {
-        acts = false;
-        await act();
-      }
-      return send();
-    },
-    'next',
-  );
-}
-
 function intercepted(manager: EntityManager, act: Act): EntityManager {
   const runner = manager.queryRunner as QueryRunner;
   const query = (...all: Parameters<QueryRunner['query']>) => act(all[0], () => runner.query(...all));

@@ -21,5 +21,5 @@ export function endSessionsAsOperator(
   entityId: string,
   body?: object,
 ): Promise<TestResponse> {
-  return manage(service, 'POST', `/admin/identities/${entityId}/end_sessions`, bearer(adminToken), body);
+  return manage(service, 'POST', `/admin/customers/${entityId}/end_sessions`, bearer(adminToken), body);
 }

@@ -1,8 +1,8 @@
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
-import { BrowserLink, KnownBrowser } from '../../src/identity/browser-link.entity.js';
-import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
-import { partsOf } from '../../src/identity/identity-cookies.js';
+import { CustomerIdentity } from '../../src/customer/customer.entity.js';
+import { Browser } from '../../src/session/browser.entity.js';
+import { Session } from '../../src/session/session.entity.js';
 import { expectError, MALFORMED } from './expect-error.js';
 import type { TestResponse, TestService } from './test-service.js';
 
@@ -27,38 +27,33 @@ export async function expectNoCustomerCreated(
   return response;
 }
 
-/** The links of the browser that got a response, ended ones too. */
-export async function linksOfBrowser({ application }: TestService, response: TestResponse): Promise<BrowserLink[]> {
-  const links = application.get(DataSource).getRepository(BrowserLink);
-  return links.findBy({ browserId: partsOf(secretOf(response)).browserId });
+/** The sessions of the browser that got a response, expired ones too. */
+export async function sessionsOfBrowser({ application }: TestService, response: TestResponse): Promise<Session[]> {
+  const sessions = application.get(DataSource).getRepository(Session);
+  return sessions.findBy({ browserId: browserIdOf(secretOf(response)) });
 }
 
 /** The browser that got a response. */
-export function browserOf({ application }: TestService, response: TestResponse): Promise<KnownBrowser> {
-  const browsers = application.get(DataSource).getRepository(KnownBrowser);
-  return browsers.findOneByOrFail({ browserId: partsOf(secretOf(response)).browserId });
+export function browserOf({ application }: TestService, response: TestResponse): Promise<Browser> {
+  const browsers = application.get(DataSource).getRepository(Browser);
+  return browsers.findOneByOrFail({ browserId: browserIdOf(secretOf(response)) });
 }
 
-/** Checks that each row about a customer or browser belongs to one, and that none of an erased customer remains. */
+/** The id of the browser with which the value of the cookie with the secret begins. */
+export function browserIdOf(secret: string): string {
+  return secret.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** Checks that each browser has a session, and that nothing remains of an erased customer. */
 export async function expectNoOrphans({ application }: TestService): Promise<void> {
   const none = async (rows: string) =>
     expect(await application.get(DataSource).query(`SELECT * FROM ${rows}`)).toEqual([]);
-  const ofCustomer = (row: string) =>
-    `SELECT 1 FROM customer WHERE customer.entity_id = ${row} AND customer.erased_at IS NULL`;
+  await none('customer WHERE erased_at IS NOT NULL');
+  await none('browser WHERE NOT EXISTS (SELECT 1 FROM session WHERE session.browser_id = browser.browser_id)');
+  await none(`session WHERE NOT EXISTS (SELECT 1 FROM customer WHERE customer.entity_id = session.customer_id)`);
   await none(
-    `browser_customer link WHERE organization_id IS NOT NULL AND NOT EXISTS (${ofCustomer('link.entity_id')})`,
+    `customer_key WHERE NOT EXISTS (SELECT 1 FROM customer WHERE customer.entity_id = customer_key.entity_id)`,
   );
-  await none(`browser_customer link WHERE NOT EXISTS (SELECT 1 FROM browser
-    WHERE browser.browser_id = link.browser_id AND (browser.secret_hash <> '' OR link.organization_id IS NULL))`);
-  await none(`link_ancestor ancestor WHERE NOT EXISTS (SELECT 1 FROM browser_customer link
-    WHERE link.browser_id = ancestor.browser_id AND link.entity_id = ancestor.entity_id AND link.lineage IS NOT NULL)`);
-  await none(`organization_user user_row WHERE NOT EXISTS (${ofCustomer('user_row.customer_id')})`);
-  await none(
-    `refresh_family family WHERE customer_id IS NOT NULL AND NOT EXISTS (${ofCustomer('family.customer_id')})`,
-  );
-  await none(`refresh_family_ancestor ancestor WHERE NOT EXISTS (SELECT 1 FROM refresh_family family
-    WHERE family.id = ancestor.family_id)`);
-  await none('unfinished_erasure');
 }
 
 /** The value of the cookie in a `Set-Cookie` line. */
@@ -69,4 +64,9 @@ export function cookieValue(line = ''): string {
 /** The secret of the browser in a response of the cookie grant. */
 export function secretOf({ cookies }: TestResponse): string {
   return cookieValue(cookies[1]);
+}
+
+/** The id and the secret of the browser in a response, without the part that ties them to one customer. */
+export function browserPartOf(response: TestResponse): string {
+  return secretOf(response).slice(0, 96);
 }

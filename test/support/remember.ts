@@ -1,5 +1,5 @@
 import { DataSource, IsNull, Not } from 'typeorm';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { Session } from '../../src/session/session.entity.js';
 import { pkce } from './agent-tokens.js';
 import { cookieHeader, TOKEN } from './cookie-grant.js';
 import { ACME_ORIGIN, ACME_SITE, changed, testRegistry } from './test-registry.js';
@@ -40,8 +40,8 @@ export async function rememberedPair(service: HttpClient, token: string, cookie?
   return cookieHeader(await remember(service, await moveOf(service, token), { cookie }));
 }
 
-/** The links from transfers that lead to a customer. */
-export function linksOf({ application }: TestService, entityId: string): Promise<BrowserLink[]> {
-  const links = application.get(DataSource).getRepository(BrowserLink);
-  return links.findBy({ entityId, origin: 'transfer', organizationId: Not(IsNull()) });
+/** The sessions of browsers that lead to a customer by a transfer. */
+export function transferredSessionsOf({ application }: TestService, customerId: string): Promise<Session[]> {
+  const sessions = application.get(DataSource).getRepository(Session);
+  return sessions.findBy({ customerId, kind: 'transferred', browserId: Not(IsNull()) });
 }

@@ -21,6 +21,7 @@ export const FEED_SERVERS = [
 export interface FeedEntry {
   kind: string;
   value: string;
+  epoch?: number;
   generation?: number;
   issued_before?: string;
   expires_at: string;
@@ -36,12 +37,12 @@ export function readFeed(
   return manage(service as never, 'GET', `/oauth2/revocations${query}`, headers);
 }
 
-/** Ends a token of a new customer. Returns its `jti`. */
+/** Ends a token of a new customer. Returns the value of the entry: the `sid`. */
 export async function endNewToken(service: HttpClient): Promise<string> {
   const { access_token } = await newCustomer(service);
   // a caller repeats a request that a busy database could not serve in time
   await expect.poll(async () => (await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-  return claimsOf(access_token).jti as string;
+  return claimsOf(access_token).sid as string;
 }
 
 /** A resource server that follows the feed, as a consumer of the documents would. */

@@ -55,7 +55,7 @@ export const assert = (claims: object = {}, header: object = {}, key?: TestIssue
   acme.assert(service.clock.now(), claims, header, key);
 export const signInAs = async (sub: string, more: object = {}, headers = {}, at: TestService = service) =>
   signIn(at, await assert({ sub }), more, headers);
-/** The audit events of the first service about links. */
+/** The audit events of the first service about linked customers. */
 export const linkedEvents = () => service.audit.filter(({ event }) => event === 'identity.linked');
 /** Checks that a request gets `invalid_grant` and creates no customer. */
 export async function expectInvalidGrantWithoutCustomer(send: () => Promise<TestResponse>): Promise<void> {

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { Session } from '../../src/session/session.entity.js';
 import { exchangeCode } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
 import { AgentBrowser, codeOf } from './authorization-page.js';
@@ -55,12 +56,22 @@ export async function infoStatus(service: HttpClient, token: string): Promise<nu
   return (await service.send('GET', INFO, bearer(token))).status;
 }
 
-/** Makes the redemption of a code older, as if time had passed on the clock of the database. */
+/** Makes the redemption of a transfer token or code older, as if time had passed on the clock of the database. */
 export async function ageRedemption(service: TestService, code: string, seconds: number): Promise<void> {
-  const codes = codesOf(service);
-  const row = await codes.findOneByOrFail({ hash: sha256(code) });
-  const consumedAt = new Date((row.consumedAt as Date).getTime() - seconds * 1000);
-  await codes.update({ hash: row.hash }, { consumedAt });
+  const earlier = (time: Date | null) => new Date((time as Date).getTime() - seconds * 1000);
+  const sessions = sessionsIn(service);
+  const session = await sessions.findOneBy({ codeHash: sha256(code) });
+  if (session) await sessions.update({ id: session.id }, { redeemedAt: earlier(session.redeemedAt) });
+  else {
+    const codes = codesOf(service);
+    const { hash, consumedAt } = await codes.findOneByOrFail({ hash: sha256(code) });
+    await codes.update({ hash }, { consumedAt: earlier(consumedAt) });
+  }
+}
+
+/** The sessions of customers, transfer tokens included. */
+export function sessionsIn({ application }: TestService): Repository<Session> {
+  return application.get(DataSource).getRepository(Session);
 }
 
 /** The hashes by which the database finds the family of a refresh token `REGION:F.R`, and the token. */
@@ -69,7 +80,7 @@ export function hashesOf(refreshToken: string) {
   return { familyHash: sha256(family), tokenHash: sha256(secret) };
 }
 
-/** Makes the last rotation in the refresh family of a token older. */
+/** Makes the last rotation in the refresh family of an agent's token older. */
 export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
   const families = application.get(DataSource).getRepository(RefreshFamily);
   const { id, rotatedAt, countedSince } = await families.findOneByOrFail({

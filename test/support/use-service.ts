@@ -67,7 +67,7 @@ function requestsTo(service: TestService): Omit<UsedService, keyof TestService> 
     service.post(path, cookieBody(body), cookie === undefined ? {} : { cookie });
   return {
     admin,
-    erase: (entityId) => admin('DELETE', `/admin/identities/${entityId}`),
+    erase: (entityId) => admin('DELETE', `/admin/customers/${entityId}`),
     visit,
     idOf: async (cookie, body, path) => (await visit(cookie, body, path)).body.entity_id,
     rowsOf: (entity) => service.application.get(DataSource).getRepository(entity),

@@ -1,10 +1,10 @@
 import { HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { AccessTokenModule } from '../../src/access-token/access-token.module.js';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { BearerModule } from '../../src/bearer/bearer.module.js';
 import { BearerAuthGuard } from '../../src/bearer/bearer.strategy.js';
 import { AnyOrigin, ApiRoute, PublicController } from '../../src/public/grant.js';
+import { SessionModule } from '../../src/session/session.module.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -33,7 +33,7 @@ class GuardedController {
   }
 }
 
-@Module({ imports: [AccessTokenModule, BearerModule], controllers: [GuardedController] })
+@Module({ imports: [SessionModule, BearerModule], controllers: [GuardedController] })
 class GuardedModule {}
 
 const service = useService({ modules: [GuardedModule] });
@@ -67,9 +67,9 @@ describe('protocol §3.1: the two kinds of token', () => {
   it.each(['agent-api', 'admin-api', ['customer-api'], undefined])(
     'differ by the audience alone: a token for a customer’s subject is invalid with the audience %j',
     async (aud) => {
-      const { sub } = claimsOf(customerToken);
-      expect((await asCustomer(issue({ sub, scope: undefined, aud: 'customer-api' }))).status).toBe(200);
-      expectInvalidToken(await asCustomer(issue({ sub, scope: undefined, aud })));
+      const { sub, gen } = claimsOf(customerToken);
+      expect((await asCustomer(issue({ sub, gen, scope: undefined, aud: 'customer-api' }))).status).toBe(200);
+      expectInvalidToken(await asCustomer(issue({ sub, gen, scope: undefined, aud })));
     },
   );
 });

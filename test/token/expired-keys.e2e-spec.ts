@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { generateKey } from '../../src/access-token/key-set.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { passwordFingerprint } from '../../src/registry/agent-password.js';
+import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, FOR_TOKEN, formOf, redirected } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -59,18 +60,19 @@ async function agentTokenOf(browser: AgentBrowser): Promise<string | undefined> 
 }
 
 /** A descent of a proof, as if the customer had created the proof. */
-function forgedDescent(service: UsedService, key: Jwk, entityId: string): string {
+function forgedDescent(service: UsedService, key: Jwk, accessToken: string): string {
   const at = service.clock.seconds();
-  const bearer = { jti: randomUUID(), sub: entityId, client_id: 'x', iat: at, aud: 'customer-api', gen: 0 };
-  const content = JSON.stringify({ bearer, organizationId: ACME, entityId, generation: 0, at });
+  const bearer = claimsOf(accessToken);
+  const { sub: entityId, gen: generation } = bearer;
+  const content = JSON.stringify({ bearer, organizationId: ACME, entityId, generation, at });
   const code = createHmac('sha256', secretOf(key, 'descent of a proof')).update(content).digest('base64url');
   return `${code}.${content}`;
 }
 
 async function redeemForged(service: UsedService, key: Jwk) {
-  const { access_token, entity_id } = (await service.post(TOKEN, cookieBody())).body;
+  const { access_token } = (await service.post(TOKEN, cookieBody())).body;
   const { code } = (await service.post(PROOF, {}, bearer(access_token))).body;
-  const forged = { code, result_descent: forgedDescent(service, key, entity_id) };
+  const forged = { code, result_descent: forgedDescent(service, key, access_token) };
   return service.post(TOKEN, cookieBody({ grant_type: 'test_proof', ...forged }));
 }
 

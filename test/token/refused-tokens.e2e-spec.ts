@@ -5,6 +5,7 @@ import { importJWK, type JWK, SignJWT } from 'jose';
 import { pino } from 'pino';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type InactiveReason } from '../../src/access-token/inactive-reason.js';
+import { Ended } from '../../src/session/ended.entity.js';
 import { agentTokenBody, claimsOf, newAgent } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -89,9 +90,15 @@ const SIGNED: Partial<Record<InactiveReason, () => Promise<string>>> = {
   },
   ancestor_revoked: async () => {
     const token = await customerToken();
-    const descendant = await redeem(service, await transferToken(service, token));
+    const moved = await redeem(service, await transferToken(service, token));
     await service.send('DELETE', TOKEN, bearer(token));
-    return descendant.body.access_token;
+    return moved.body.access_token;
+  },
+  session_ended: async () => {
+    const token = await customerToken();
+    await service.send('DELETE', TOKEN, bearer(token));
+    await service.rowsOf(Ended).delete({ value: claimsOf(token).sid as string });
+    return token;
   },
   client_revoked: async () => {
     const client = { client_id: randomUUID(), name: 'New', client_type: 'web', organization_id: ACME };
@@ -102,7 +109,7 @@ const SIGNED: Partial<Record<InactiveReason, () => Promise<string>>> = {
   },
   customer_generation: async () => {
     const { access_token, entity_id } = await newCustomer(service);
-    await admin('DELETE', `identities/${entity_id}`);
+    await admin('DELETE', `customers/${entity_id}`);
     return access_token;
   },
   agent_generation: async () => {

@@ -6,7 +6,8 @@ import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
 import { type PrivateJwk } from '../../src/access-token/key-set.js';
 import { agentTokenBody, claimsOf, newAgent } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
-import { TOKEN } from '../support/cookie-grant.js';
+import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { endSessionsAsOperator } from '../support/end-sessions.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SECRET, FEED_SERVERS } from '../support/revocation-feed.js';
@@ -15,7 +16,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { testRegistry } from '../support/test-registry.js';
 import { FILE_CHECK_PAUSE_MS, shortenPauses } from '../support/timers.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
 const service = useService({ registry: { ...testRegistry(), resource_servers: FEED_SERVERS } });
 
@@ -61,7 +62,7 @@ async function isActive(token: string): Promise<boolean> {
   return response.body.active;
 }
 
-const descendantOf = async (token: string): Promise<string> =>
+const movedOf = async (token: string): Promise<string> =>
   (await redeem(service, await transferToken(service, token))).body.access_token;
 const customerTokenOf = async (agentToken: string): Promise<string> =>
   (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).body.access_token;
@@ -75,14 +76,34 @@ interface Case {
 }
 
 const CASES: Record<string, () => Promise<Case>> = {
-  'an agent’s token ends, from which it descends': async () => {
+  'the agent’s token ends with which it was obtained': async () => {
     const agentToken = await issueAgentToken(service);
     const ofAgent = await customerTokenOf(agentToken);
     return {
-      ended: [agentToken, ofAgent, await descendantOf(ofAgent)],
+      ended: [agentToken, ofAgent, await movedOf(ofAgent)],
       valid: [await issueAgentToken(service), (await newCustomer(service)).access_token],
       event: () => service.send('DELETE', '/v2/token', bearer(agentToken)),
       reasons: ['revoked', 'ancestor_revoked', 'ancestor_revoked'],
+    };
+  },
+  'a token of its session ends, or the token with which its own session was made': async () => {
+    const first = await service.visit();
+    const next = (await service.visit(cookieHeader(first))).body.access_token;
+    const moved = await movedOf(next);
+    return {
+      ended: [first.body.access_token, next, moved, await movedOf(moved)],
+      valid: [(await newCustomer(service)).access_token],
+      event: () => service.send('DELETE', TOKEN, bearer(first.body.access_token)),
+      reasons: ['revoked', 'revoked', 'revoked', 'revoked'],
+    };
+  },
+  'all sessions of its customer end': async () => {
+    const { access_token, entity_id } = await newCustomer(service);
+    return {
+      ended: [access_token, await movedOf(access_token)],
+      valid: [(await newCustomer(service)).access_token],
+      event: () => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id),
+      reasons: ['customer_generation', 'customer_generation'],
     };
   },
   'it is ended, also with the second valid signature of ECDSA': async () => {
@@ -99,7 +120,7 @@ const CASES: Record<string, () => Promise<Case>> = {
     const agentToken = await issueAgentToken(service, { email });
     const ofAgent = await customerTokenOf(agentToken);
     return {
-      ended: [agentToken, ofAgent, await descendantOf(ofAgent)],
+      ended: [agentToken, ofAgent, await movedOf(ofAgent)],
       valid: [(await newCustomer(service)).access_token],
       event: () => service.admin('PATCH', path, { password: 'a new password of the agent' }),
       reasons: ['agent_generation', 'agent_generation', 'agent_generation'],

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
-import { pkce } from '../support/agent-tokens.js';
+import { claimsOf, pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
@@ -22,17 +22,18 @@ import {
 } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import {
-  codesOf,
   everythingIn,
   expectSameResponse,
   newCustomer,
   redeem,
+  sessionsIn,
   TRANSFER,
   transferBody,
 } from '../support/transfers.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
-const CHALLENGE = pkce().asked.code_challenge;
+const { verifier, asked } = pkce();
+const CHALLENGE = asked.code_challenge;
 
 const service = useService();
 let customer: { entity_id: string; access_token: string };
@@ -51,11 +52,14 @@ const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
   });
 const KINDS = { customer: asCustomer, agent: asAgent };
 
+/** The stored transfer tokens that nobody has redeemed. */
+const unredeemed = () => sessionsIn(service).findBy({ kind: 'code' });
+
 /** Checks that a request is refused with a hint about the parameter, and that nothing is stored. */
 async function expectErrorWithoutCode(send: () => Promise<TestResponse>, hint: RegExp): Promise<void> {
-  const before = await codesOf(service).count();
+  const before = await unredeemed();
   expectInvalidRequest(await send(), hint);
-  expect(await codesOf(service).count()).toBe(before);
+  expect(await unredeemed()).toEqual(before);
 }
 
 describe.each(Object.entries(KINDS))('protocol §4.4: a transfer token for a %s', (kind, requestTransfer) => {
@@ -67,25 +71,26 @@ describe.each(Object.entries(KINDS))('protocol §4.4: a transfer token for a %s'
   });
 
   it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
-    const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
+    const before = new Set((await unredeemed()).map(({ id }) => id));
     const { body } = await requestTransfer({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
     const token: string = body.identity_transfer_token;
-    const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
+    const [row, ...others] = (await unredeemed()).filter(({ id }) => !before.has(id));
     expect(others).toEqual([]);
     expect(row).toMatchObject({
-      hash: createHash('sha256').update(token).digest('hex'),
-      kind: 'transfer',
+      codeHash: createHash('sha256').update(token).digest('hex'),
       clientId: PUBLIC_SITE,
-      subject: customer.entity_id,
-      organizationId: ACME,
+      customerId: customer.entity_id,
       codeChallenge: CHALLENGE,
-      consumedAt: null,
-      consumedBy: null,
+      redeemedAt: null,
+      redeemedNetwork: null,
     });
     const all = await everythingIn(service);
-    expect(all).toContain(row?.hash);
+    expect(all).toContain(row?.codeHash);
     for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
       expect(all).not.toContain(secret);
+    const given = (await redeem(service, token, { client_id: PUBLIC_SITE, code_verifier: verifier })).body;
+    const granted = { sub: customer.entity_id, organization_id: ACME, client_id: PUBLIC_SITE };
+    expect(claimsOf(given.access_token)).toMatchObject(granted);
   });
 
   it.each<[object, RegExp]>([
@@ -126,11 +131,11 @@ describe.each(Object.entries(KINDS))('protocol §4.4: a transfer token for a %s'
   });
 
   it('is refused with 401 for a bearer_type that is not the kind of the token', async () => {
-    const before = await codesOf(service).count();
+    const before = await unredeemed();
     const bearer_type = kind === 'agent' ? 'customer' : 'agent';
     for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
       expectInvalidToken(await requestTransfer({ ...body, bearer_type }));
-    expect(await codesOf(service).count()).toBe(before);
+    expect(await unredeemed()).toEqual(before);
   });
 });
 
@@ -140,24 +145,24 @@ describe('protocol §4.4: authorized with an agent token', () => {
 
   it('gives the same response for a customer of another organization and for an unknown one', async () => {
     const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
-    const before = await codesOf(service).count();
+    const before = await unredeemed();
     const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
     await expectSameResponse(name(UNKNOWN_CUSTOMER), name(ofRival.body.entity_id));
     expectInvalidRequest(await asAgent({ customer_id: ofRival.body.entity_id }), 'customer_id: unknown');
-    expect(await codesOf(service).count()).toBe(before);
+    expect(await unredeemed()).toEqual(before);
   });
 
   it.each(['agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
     'responds with 403 without the scope customers:own: %j',
     async (scope) => {
-      const before = await codesOf(service).count();
+      const before = await unredeemed();
       const response = await asAgent(
         {},
         bearer(await signAgentToken(service, { email: ACME_AGENT.email, clientId: ACME_SITE, scope })),
       );
       expectError(response, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
       expect(response.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
-      expect(await codesOf(service).count()).toBe(before);
+      expect(await unredeemed()).toEqual(before);
     },
   );
 });

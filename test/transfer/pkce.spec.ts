@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CODE_CHALLENGE, CODE_VERIFIER, isPkceSatisfied } from '../../src/one-time-code/code-proof.js';
+import { CODE_CHALLENGE, CODE_VERIFIER, isPkceSatisfied } from '../../src/oauth/pkce.js';
 
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url');
 const UNRESERVED = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~'.split('');

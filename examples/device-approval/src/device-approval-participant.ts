@@ -4,7 +4,7 @@ import {
   CustomerDataParticipants,
   Database,
   type EntityRow,
-  type ExportPage,
+  type ExportedRows,
   selectStatement,
   writeStatement,
 } from 'customer-authorization-service/grant';
@@ -39,7 +39,7 @@ export class DeviceApprovalParticipant implements CustomerDataParticipant {
     return [];
   }
 
-  async exportRows(entityId: string): Promise<ExportPage> {
-    return { tables: { device_approval: await this.database.select(FIND_OF_CUSTOMER, [entityId]) } };
+  async exportRows(entityId: string): Promise<ExportedRows> {
+    return { device_approval: await this.database.select(FIND_OF_CUSTOMER, [entityId]) };
   }
 }

@@ -152,13 +152,13 @@ describe('the rows of a customer', () => {
     const [customer, { user_code }] = [await newCustomer(), await newDevice()];
     await decide(customer.token, user_code);
     const headers = { Authorization: `Bearer ${environment.ADMIN_TOKEN}` };
-    const url = `${service.managementUrl}/admin/identities/${customer.entityId}`;
+    const url = `${service.managementUrl}/admin/customers/${customer.entityId}`;
     const exported = await (await fetch(`${url}/export`, { headers })).text();
     expect(JSON.parse(exported).tables.device_approval).toHaveLength(1);
     expect(exported).not.toContain(user_code);
     expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(200);
     expect(await service.application.get(DeviceApprovalParticipant).exportRows(customer.entityId)).toEqual({
-      tables: { device_approval: [] },
+      device_approval: [],
     });
   });
 });

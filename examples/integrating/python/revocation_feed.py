@@ -15,7 +15,14 @@ PURGE_INTERVAL_SECONDS = 60
 EXPIRY_MARGIN_SECONDS = 60  # how long entries stay after their end, because the clock may be set back
 MAX_ENTRIES = 5_000_000  # more than the service lets customers cause; in Python an entry takes about 300 bytes
 NO_CACHE = {'Cache-Control': 'no-cache'}
-LIMITS = {'jti': 'issued_before', 'family': 'issued_before', 'client': 'issued_before', 'subject': 'generation'}
+# For each kind the field that limits which tokens an entry ends: those with a lower epoch, generation or issue time
+LIMITS = {
+    'session': 'epoch',
+    'subject': 'generation',
+    'client': 'issued_before',
+    'token': 'issued_before',
+    'family': 'issued_before',
+}
 
 
 def seconds():
@@ -29,6 +36,10 @@ def age_of(response):
     return int(text) if text.isdecimal() else 0
 
 
+def time_of(text):
+    return datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
+
+
 class RevocationFeed:
     """Create one in each process, after a fork."""
 
@@ -36,7 +47,7 @@ class RevocationFeed:
         self.url = url
         self.credentials = (quote_plus(resource_server_id), quote_plus(secret))  # RFC 6749 §2.3.1
         self.max_age_seconds = max_age_seconds
-        self._ended = {}  # (kind, value) → (time or generation, expiry)
+        self._ended = {}  # (kind, value) → (limit, expiry)
         self._cursor = None
         self._is_caught_up = False
         self._synced_at = float('-inf')
@@ -60,15 +71,20 @@ class RevocationFeed:
         return is_complete and seconds() - self._synced_at <= self.max_age_seconds
 
     def has_ended(self, claims):
-        """Whether an entry ends a token: its own id, family, client or generation, those of its agent, or an ancestor."""
-        ids = [claims['jti'], claims['jti'].split('.')[0], *claims.get('ancestors', [])]
-        if any(('id', value) in self._ended for value in ids):
-            return True
-        if claims['iat'] <= self._ended.get(('client', claims['client_id']), (-1, 0))[0]:
-            return True
-        act = claims.get('act', {})  # an agent of a trusted issuer has no generation here
-        speakers = [(claims['sub'], claims.get('gen', 0))] + ([(act['sub'], act['gen'])] if 'gen' in act else [])
-        return any(generation < self._ended.get(('subject', sub), (0, 0))[0] for sub, generation in speakers)
+        """Whether an entry ends a token: the token itself, its session, client or subject, or those of its agent."""
+        checks = [  # entries of the kinds `token` and `family` end tokens of any age, so 0 is compared with their limit
+            ('token', claims['jti'], 0),
+            ('family', claims['jti'].split('.')[0], 0),
+            ('session', claims.get('sid'), claims.get('ep', 0)),
+            ('client', claims['client_id'], claims['iat']),
+            ('subject', claims['sub'], claims.get('gen', 0)),
+        ]
+        act = claims.get('act')  # the agent that obtained the token, and the agent's own token
+        if act:
+            checks += [('token', act['sid'], 0), ('family', act['sid'].split('.')[0], 0)]
+        if act and 'iss' not in act:  # an agent of a trusted issuer has no generation here
+            checks.append(('subject', act['sub'], act.get('gen', 0)))
+        return any(number < self._ended.get((kind, value), (0, 0))[0] for kind, value, number in checks)
 
     def _follow(self):
         failures = 0
@@ -113,16 +129,16 @@ class RevocationFeed:
         return MIN_INTERVAL_SECONDS if has_advanced or response.elapsed.total_seconds() > wait / 2 else 1
 
     def _add(self, entry):
-        expires_at = datetime.fromisoformat(entry['expires_at'].replace('Z', '+00:00')).timestamp()
+        expires_at = time_of(entry['expires_at'])
         limit = LIMITS.get(entry['kind'])
-        key = (entry['kind'] if entry['kind'] in ('client', 'subject') else 'id', entry['value'])
+        key = (entry['kind'], entry['value'])
         is_full = len(self._ended) >= MAX_ENTRIES and key not in self._ended
         if set(entry) != {'kind', 'value', 'expires_at', limit} or is_full:  # what it ends is not known, or not stored
             self._incomplete_until = max(self._incomplete_until, expires_at)
             return
         value = entry[limit]
-        if limit == 'issued_before':
-            value = datetime.fromisoformat(value.replace('Z', '+00:00')).timestamp()
+        if limit == 'issued_before':  # ends the tokens of this second too
+            value = int(time_of(value)) + 1
         known = self._ended.get(key, (0, 0))
         self._ended[key] = (max(known[0], value), max(known[1], expires_at))
 

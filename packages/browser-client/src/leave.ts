@@ -27,7 +27,10 @@ export async function logOutMovedDevices(tokens: TokenClient): Promise<void> {
   tokens.discard();
 }
 
-/** Ends a token, which may have expired, and what other devices have received with it. */
+/**
+ * Ends the access tokens of this page's browser, and what other devices have received with this token, which may have
+ * expired. The browser keeps the customer: the pages get new tokens.
+ */
 export async function endToken(tokens: Pick<TokenSource, 'url' | 'discard'>, bearer: string): Promise<void> {
   await request(`${tokens.url}/v2/customer/token`, { method: 'DELETE', bearer });
   tokens.discard?.(bearer);

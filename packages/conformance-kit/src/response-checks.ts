@@ -16,8 +16,8 @@ export interface TokenRequestContext {
 
 const FIELDS = ['access_token', 'entity_id', 'expires_in', 'token_type'];
 const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'gty', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
-/** Claims that only some tokens have: from an agent, from an identity transfer, or of a customer of a group. */
-const OPTIONAL_CLAIMS = ['act', 'ancestors', 'transfers', 'group_id'];
+/** Claims that only some tokens have: from an agent, of a session, or of a customer of a group. */
+const OPTIONAL_CLAIMS = ['act', 'sid', 'ep', 'group_id'];
 const AUTH_URL = 'https://auth.example';
 
 /** Checks that apply to each response, in every rule. */
@@ -75,8 +75,8 @@ export class ResponseChecks {
     const ownClaims = this.context.declared.claims ? declaredProperties(this.context.declared.claims) : [];
     const names = Object.keys(claims).filter((name) => ![...OPTIONAL_CLAIMS, ...ownClaims].includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
-    const isDescendant = claims.transfers !== undefined; // perhaps of the token of an agent
-    if ((claims.act !== undefined) !== (this.context.declared.agentScope !== undefined) && !isDescendant)
+    const hasSession = claims.sid !== undefined; // perhaps of a proof that an agent created
+    if ((claims.act !== undefined) !== (this.context.declared.agentScope !== undefined) && !hasSession)
       return 'act is not the agent that sent the request';
     if (claims.gty !== this.context.declared.name) return `gty is ${claims.gty}, not the name of the grant`;
     if (sub !== entityId) return 'a token for another customer than entity_id';

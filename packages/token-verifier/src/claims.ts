@@ -4,6 +4,8 @@ import { TokenVerifierError } from './errors.js';
 export interface Actor {
   /** The agent's id. */
   readonly sub: string;
+  /** The agent's token, with which the customer token ends. */
+  readonly sid: string;
   /** The client of the agent's token. */
   readonly client_id: string;
   /** The agent's generation; absent for an agent of a trusted issuer. */
@@ -32,8 +34,10 @@ export interface AccessTokenClaims {
   readonly group_id?: string;
   /** The generation of the customer or agent; 0 if absent. */
   readonly gen?: number;
-  /** The `jti` and family ids of the tokens that this one descends from. */
-  readonly ancestors?: readonly string[];
+  /** Only in customer tokens of a session: the session. */
+  readonly sid?: string;
+  /** The epoch of the session; 0 if absent. */
+  readonly ep?: number;
   readonly act?: Actor;
   readonly [claim: string]: unknown;
 }
@@ -68,18 +72,22 @@ export function assertTimes({ exp, iat, nbf = iat }: AccessTokenClaims, now: num
 /** Checks the types of the claims that decide whether a token is valid. */
 function isAccessTokenClaims(claims: unknown): claims is AccessTokenClaims {
   if (!isObject(claims)) return false;
-  const { iss, sub, aud, client_id, jti, iat, exp, nbf, gen, ancestors, act } = claims;
+  const { iss, sub, aud, client_id, jti, iat, exp, nbf, gen, sid, ep, act } = claims;
   return (
     [iss, sub, aud, client_id, jti].every((claim) => typeof claim === 'string') &&
     [iat, exp].every(Number.isFinite) &&
     (nbf === undefined || Number.isFinite(nbf)) &&
-    isOptionalGeneration(gen) &&
-    (ancestors === undefined || (Array.isArray(ancestors) && ancestors.every((id) => typeof id === 'string'))) &&
-    (act === undefined || (isObject(act) && typeof act.sub === 'string' && isOptionalGeneration(act.gen)))
+    (sid === undefined || typeof sid === 'string') &&
+    [gen, ep].every(isOptionalCount) &&
+    (act === undefined || isActor(act))
   );
 }
 
-function isOptionalGeneration(value: unknown): boolean {
+function isActor(value: unknown): boolean {
+  return isObject(value) && [value.sub, value.sid].every((id) => typeof id === 'string') && isOptionalCount(value.gen);
+}
+
+function isOptionalCount(value: unknown): boolean {
   return value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0);
 }
 

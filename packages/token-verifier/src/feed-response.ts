@@ -1,17 +1,12 @@
 import { MalformedResponseError } from './fetch-json.js';
 
-const KINDS = ['jti', 'family', 'client', 'subject'] as const;
-export type RevocationKind = (typeof KINDS)[number];
-
-/** An entry of the feed. Times are in milliseconds since 1970. */
+/** An entry of the feed. */
 export interface FeedEntry {
-  /** `undefined` if the verifier does not know the kind or a field, or not what an entry of this kind revokes. */
-  kind: RevocationKind | undefined;
+  kind: string;
   value: string;
-  /** Of the kind `client`: ends the tokens that were issued up to this time. Otherwise not used. */
-  issuedBefore: number;
-  /** Of the kind `subject`: ends the tokens that carry a lower generation. Otherwise not used. */
-  generation: number;
+  /** Ends the tokens whose number is lower. `undefined` if the verifier does not know the kind or a field. */
+  limit: number | undefined;
+  /** Milliseconds since 1970. */
   expiresAt: number;
 }
 
@@ -22,7 +17,17 @@ export interface FeedPage {
   complete: boolean;
 }
 
-const FIELDS = new Set(['kind', 'value', 'generation', 'issued_before', 'expires_at']);
+/**
+ * For each kind, the only field that an entry may have in addition to `kind`, `value` and `expires_at`, and the limit that
+ * follows from this field. The number of a token is its `ep`, `gen` or `iat`, or 0 for the kinds that end all tokens.
+ */
+const LIMITS = new Map<string, [field: string, limitOf: (value: unknown) => number | undefined]>([
+  ['session', ['epoch', countOf]],
+  ['subject', ['generation', countOf]],
+  ['client', ['issued_before', secondAfter]],
+  ['token', ['issued_before', () => 1]],
+  ['family', ['issued_before', () => 1]],
+]);
 const MAX_CURSOR_CHARACTERS = 4_096;
 /** RFC 3339 with any number of decimals. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
@@ -38,35 +43,26 @@ export function readFeedPage(body: unknown): FeedPage {
 }
 
 function readEntry(body: unknown): FeedEntry {
-  const entry = objectOf(body);
-  const { kind, value, generation, issued_before, expires_at } = entry;
+  const { kind, value, expires_at, ...fields } = objectOf(body);
   const expiresAt = timeOf(expires_at);
-  const issuedBefore = timeOf(issued_before);
   if (typeof kind !== 'string' || typeof value !== 'string' || expiresAt === undefined)
     throw new MalformedResponseError('an entry has no kind, value or expires_at');
-  return {
-    kind: isUnderstood(entry, issuedBefore) ? (kind as RevocationKind) : undefined,
-    value,
-    generation: isGeneration(generation) ? generation : 0,
-    issuedBefore: issuedBefore ?? 0,
-    expiresAt,
-  };
+  return { kind, value, limit: readLimit(kind, fields), expiresAt };
 }
 
-/**
- * An unknown field may change the meaning of an entry. An entry of the kind `client` or `subject` must have the limit of
- * its kind, which says which tokens it ends, and no other. The other kinds end tokens of any age.
- */
-function isUnderstood(entry: Record<string, unknown>, issuedBefore: number | undefined): boolean {
-  const { kind, generation, issued_before } = entry;
-  if (!Object.keys(entry).every((field) => FIELDS.has(field))) return false;
-  if (kind === 'client') return generation === undefined && issuedBefore !== undefined;
-  if (kind === 'subject') return issued_before === undefined && isGeneration(generation);
-  return (KINDS as readonly unknown[]).includes(kind);
+/** An unknown field may change the meaning of an entry. */
+function readLimit(kind: string, fields: Record<string, unknown>): number | undefined {
+  const [field = '', limitOf] = LIMITS.get(kind) ?? [];
+  return Object.keys(fields).every((name) => name === field) ? limitOf?.(fields[field]) : undefined;
 }
 
-function isGeneration(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
+}
+
+function secondAfter(value: unknown): number | undefined {
+  const time = timeOf(value);
+  return time === undefined ? undefined : Math.floor(time / 1000) + 1;
 }
 
 function timeOf(value: unknown): number | undefined {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { AccessTokenClaims } from './claims.js';
 import type { TokenErrorCode } from './errors.js';
-import type { FeedEntry, RevocationKind } from './feed-response.js';
+import type { FeedEntry } from './feed-response.js';
 import { RevocationTable } from './revocation-table.js';
 
 /**
@@ -14,15 +14,9 @@ const PURGE_INTERVAL_MS = 60_000;
 /** Why some entry of the feed is not applied. */
 export type SkippedReason = 'unknown_entry' | 'too_many_entries';
 
-/** The integers of the kinds `jti` and `family`, which have one entry for the same value. */
-const [FAMILY, JTI] = [1, 2];
-
 /** The revocations that are in force. */
 export class RevocationList {
-  /**
-   * The keys are `id`, `client` or `subject`, and a value of the feed. The integers are `FAMILY` or `JTI`, a time in
-   * seconds, and a generation.
-   */
+  /** The texts are a kind and a value of the feed, and the integers are the limits. */
   private readonly table: RevocationTable;
   private purgedAt = Number.NEGATIVE_INFINITY;
   private skipped: { reason: SkippedReason; until: number } | undefined;
@@ -37,9 +31,10 @@ export class RevocationList {
 
   /** Adds entries. An entry that is known already becomes at least as strict as before. */
   add(entries: readonly FeedEntry[]): void {
-    for (const entry of entries) {
-      if (entry.kind === undefined) this.skip(entry, 'unknown_entry');
-      else if (!this.addRevocation(entry.kind, entry)) this.skip(entry, 'too_many_entries');
+    for (const { kind, value, limit, expiresAt } of entries) {
+      if (limit === undefined) this.skip(expiresAt, 'unknown_entry');
+      else if (!this.table.raise(`${kind} ${value}`, limit, Math.ceil(expiresAt / 1000)))
+        this.skip(expiresAt, 'too_many_entries');
     }
   }
 
@@ -69,39 +64,28 @@ export class RevocationList {
   }
 
   /** Why a token has ended, by the rule of the service; `undefined` if the token has not ended. */
-  endedReason(claims: AccessTokenClaims): TokenErrorCode | undefined {
-    const { jti, sub, gen = 0, client_id, iat, ancestors = [], act } = claims;
-    const family = jti.split('.', 1)[0] as string;
-    const isListed = (id: string) => this.table.get(`id ${id}`) !== undefined;
-
-    const ownEntry = this.table.get(`id ${jti}`);
-    if (ownEntry !== undefined) return ownEntry === JTI ? 'revoked' : 'family_revoked';
-    if (family !== jti && isListed(family)) return 'family_revoked';
-    if (ancestors.some(isListed)) return 'ancestor_revoked';
-    const clientEndedUntil = this.table.get(`client ${client_id}`);
-    if (clientEndedUntil !== undefined && Math.floor(iat) <= clientEndedUntil) return 'client_revoked';
-    if (this.hasHigherGeneration(sub, gen))
-      return claims.aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
+  endedReason({ jti, sid, ep, sub, gen, aud, client_id, iat, act }: AccessTokenClaims): TokenErrorCode | undefined {
+    if (this.ends('token', jti) || (sid !== undefined && this.ends('session', sid, ep))) return 'revoked';
+    if (this.ends('family', familyOf(jti))) return 'family_revoked';
+    if (act && (this.ends('token', act.sid) || this.ends('family', familyOf(act.sid)))) return 'ancestor_revoked';
+    if (this.ends('client', client_id, iat)) return 'client_revoked';
+    if (this.ends('subject', sub, gen)) return aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
     // An agent of a trusted issuer has no generation in the service.
-    if (act?.gen !== undefined && this.hasHigherGeneration(act.sub, act.gen)) return 'agent_generation';
+    if (act && act.iss === undefined && this.ends('subject', act.sub, act.gen)) return 'agent_generation';
     return undefined;
   }
 
-  private hasHigherGeneration(sub: string, gen: number): boolean {
-    return gen < (this.table.get(`subject ${sub}`) ?? 0);
+  /** Whether an entry ends the tokens with this number. */
+  private ends(kind: string, value: string, number = 0): boolean {
+    return number < (this.table.get(`${kind} ${value}`) ?? 0);
   }
 
-  /** Returns false if the list is full. */
-  private addRevocation(kind: RevocationKind, { value, issuedBefore, generation, expiresAt }: FeedEntry): boolean {
-    const raise = (key: string, integer: number) =>
-      this.table.raise(`${key} ${value}`, integer, Math.ceil(expiresAt / 1000));
-    if (kind === 'jti') return raise('id', JTI);
-    if (kind === 'family') return raise('id', FAMILY);
-    if (kind === 'subject') return raise('subject', generation);
-    return raise('client', Math.floor(issuedBefore / 1000));
-  }
-
-  private skip({ expiresAt }: FeedEntry, reason: SkippedReason): void {
+  private skip(expiresAt: number, reason: SkippedReason): void {
     this.skipped = { reason, until: Math.max(expiresAt, this.skipped?.until ?? 0) };
   }
+}
+
+/** The tokens of an agent's refresh family have the id of the family before the first dot of their `jti`. */
+function familyOf(jti: string): string {
+  return jti.split('.', 1)[0] as string;
 }

@@ -3,15 +3,15 @@ import { type Hash, keyedHash } from './keyed-hash.js';
 
 /** Parts of the table. Only one part at a time is copied, so a copy needs little memory and little time. */
 const SEGMENT_COUNT = 256;
-/** A part of the key is any unsigned integer of 32 bits. */
-const KEY_PART_COUNT = 2 ** 32;
+/** The count of unsigned integers of 32 bits. */
+const INTEGER_COUNT = 2 ** 32;
 
 /**
- * For each text an integer and the moment at which it expires. The table has hashes of 64 bits instead of the texts. Two
+ * For each text a safe integer and the moment at which it expires. The table has hashes of 64 bits instead of the texts. Two
  * texts with the same hash share one entry, which has the higher integer and the later moment of both.
  */
 export class RevocationTable {
-  private readonly key = [randomInt(KEY_PART_COUNT), randomInt(KEY_PART_COUNT)] as const;
+  private readonly key = [randomInt(INTEGER_COUNT), randomInt(INTEGER_COUNT)] as const;
   private readonly segments = Array.from({ length: SEGMENT_COUNT }, () => new Segment());
   /** The number of entries. */
   size = 0;
@@ -23,7 +23,7 @@ export class RevocationTable {
     return this.segments.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The integer of a text; `undefined` if the table does not have the text. */
+  /** The integer of a text, 0 or higher; `undefined` if the table does not have the text. */
   get(text: string): number | undefined {
     if (this.size === 0) return undefined;
     const hash = keyedHash(this.key, text);
@@ -60,8 +60,8 @@ export class RevocationTable {
 }
 
 /** The integers of a slot. `expiresAt` of an empty slot is 0. */
-const [LOW, HIGH, VALUE, EXPIRES_AT] = [0, 1, 2, 3];
-const SLOT_INTEGER_COUNT = 4;
+const [LOW, HIGH, VALUE_LOW, VALUE_HIGH, EXPIRES_AT] = [0, 1, 2, 3, 4];
+const SLOT_INTEGER_COUNT = 5;
 const MIN_SLOT_COUNT = 16;
 /** Shares of the slots that are used: before the segment grows, and after it was copied. */
 const MAX_USED_RATIO = 0.75;
@@ -78,7 +78,7 @@ class Segment {
 
   get(hash: Hash): number | undefined {
     const slot = this.find(hash);
-    return this.slots[slot + EXPIRES_AT] === 0 ? undefined : this.slots[slot + VALUE];
+    return this.slots[slot + EXPIRES_AT] === 0 ? undefined : this.valueAt(slot);
   }
 
   raise(hash: Hash, value: number, expiresAt: number): void {
@@ -92,8 +92,11 @@ class Segment {
       this.slots[slot + HIGH] = hash.high;
       this.size += 1;
     }
-    this.slots[slot + VALUE] = Math.max(this.slots[slot + VALUE] as number, toInteger(value));
-    this.slots[slot + EXPIRES_AT] = Math.max(this.slots[slot + EXPIRES_AT] as number, toInteger(expiresAt), 1);
+    const raisedValue = Math.max(this.valueAt(slot), value);
+    this.slots[slot + VALUE_LOW] = raisedValue; // the array stores the lower 32 bits
+    this.slots[slot + VALUE_HIGH] = raisedValue / INTEGER_COUNT;
+    const latest = Math.max(this.slots[slot + EXPIRES_AT] as number, expiresAt, 1);
+    this.slots[slot + EXPIRES_AT] = Math.min(latest, INTEGER_COUNT - 1);
   }
 
   /** Returns the number of deleted entries. */
@@ -124,20 +127,19 @@ class Segment {
     }
   }
 
+  private valueAt(slot: number): number {
+    return (this.slots[slot + VALUE_HIGH] as number) * INTEGER_COUNT + (this.slots[slot + VALUE_LOW] as number);
+  }
+
   /** The slot of a hash, or the empty slot for it. */
   private find({ low, high }: Hash): number {
     const { slots } = this;
     const slotCount = slots.length / SLOT_INTEGER_COUNT;
-    let slot = Math.floor((low / 2 ** 32) * slotCount) * SLOT_INTEGER_COUNT;
+    let slot = Math.floor((low / INTEGER_COUNT) * slotCount) * SLOT_INTEGER_COUNT;
     while (slots[slot + EXPIRES_AT] !== 0 && (slots[slot + LOW] !== low || slots[slot + HIGH] !== high)) {
       slot += SLOT_INTEGER_COUNT;
       if (slot === slots.length) slot = 0;
     }
     return slot;
   }
-}
-
-/** The nearest unsigned integer of 32 bits. */
-function toInteger(value: number): number {
-  return Math.min(Math.max(value, 0), 2 ** 32 - 1);
 }

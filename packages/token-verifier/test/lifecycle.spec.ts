@@ -4,7 +4,7 @@ import { TokenVerifier } from '../src/token-verifier.js';
 import { eventually, VerifierTest } from './support/started-verifier.js';
 
 const test = new VerifierTest();
-const revoked = (value: string) => ({ kind: 'jti', value });
+const revoked = (value: string) => ({ kind: 'token', value });
 
 it('close ends the requests, rejects ready, and lets no token be accepted', async () => {
   const verifier = await test.start();

@@ -4,7 +4,7 @@ import { deferred, eventually, VerifierTest } from './support/started-verifier.j
 import { RESOURCE_SERVER } from './support/test-issuer.js';
 
 const test = new VerifierTest();
-const revoked = (value: string, changes: object = {}) => ({ kind: 'jti', value, ...changes });
+const revoked = (value: string, changes: object = {}) => ({ kind: 'token', value, ...changes });
 const STALE = { code: 'revocations_stale', statusCode: 503 };
 const json =
   (body: unknown): RequestListener =>
@@ -160,9 +160,9 @@ describe('the revocation feed', () => {
     ['with a long cursor', { revocations: [], cursor: 'x'.repeat(4_097), complete: true }],
     ['without complete', { revocations: [], cursor: 'x' }],
     ['with an entry that is null', page(null)],
-    ['with an entry without a value', page({ kind: 'jti', ...EXPIRES })],
-    ['with an entry without an end', page({ kind: 'jti', value: 'x' })],
-    ['with an entry whose end is no time', page({ kind: 'jti', value: 'x', expires_at: 'tomorrow' })],
+    ['with an entry without a value', page({ kind: 'token', ...EXPIRES })],
+    ['with an entry without an end', page({ kind: 'token', value: 'x' })],
+    ['with an entry whose end is no time', page({ kind: 'token', value: 'x', expires_at: 'tomorrow' })],
   ])('is stale at once if its response is malformed: %s', async (_, body) => {
     const verifier = await test.start();
     test.issuer.feed.handler = json(body);
@@ -184,7 +184,12 @@ describe('the revocation feed', () => {
       'of a subject with a generation and a time',
       { kind: 'subject', generation: 1, issued_before: EXPIRES.expires_at },
     ],
-    ['with an unknown field', { kind: 'jti', audience: 'customer-api' }],
+    ['with an unknown field', { kind: 'token', audience: 'customer-api' }],
+    ['of a token with a generation', { kind: 'token', generation: 1 }],
+    ['of a family with an epoch', { kind: 'family', epoch: 1 }],
+    ['of a session without an epoch', { kind: 'session' }],
+    ['of a session with a negative epoch', { kind: 'session', epoch: -1 }],
+    ['of a session with a generation and an epoch', { kind: 'session', epoch: 1, generation: 1 }],
     ['of a subject with a time', { kind: 'subject', issued_before: EXPIRES.expires_at }],
     ['of a subject without a generation', { kind: 'subject' }],
     ['of a subject with an invalid generation', { kind: 'subject', generation: -1 }],

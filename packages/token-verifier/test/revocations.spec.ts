@@ -4,69 +4,103 @@ import { VerifierTest } from './support/started-verifier.js';
 const test = new VerifierTest();
 const LATER = '9999-12-31T00:00:00.000Z';
 const at = (seconds: number) => new Date(seconds * 1000).toISOString();
+/** The second in which `test.token` issues tokens, and a generation, which is a time in milliseconds. */
+const [ISSUED_AT, GENERATION] = [1_800_000_000, 1_800_000_000_123];
 
 /** Resolves to `undefined` for a valid token, and to the code of the error otherwise. */
 async function codeWith(entry: object, claims: object): Promise<string | undefined> {
   test.issuer.feed.add(entry);
-  return codeOf(await test.start(), claims);
+  return codeOf(await test.start({ audience: ['customer-api', 'agent-api'] }), claims);
 }
 
 async function codeOf(verifier: { verify(token: string): Promise<unknown> }, claims: object) {
-  return verifier.verify(await test.token(claims)).then(
+  return verifier.verify(await test.token({ gen: GENERATION, ...claims })).then(
     () => undefined,
     ({ code }) => code,
   );
 }
 
-const act = (changes: object = {}) => ({ act: { sub: 'agent-1', client_id: 'crm', gen: 3, ...changes } });
-const jti = (value: string) => ({ kind: 'jti', value, issued_before: LATER });
+const token = (value: string) => ({ kind: 'token', value, issued_before: LATER });
 const family = (value: string) => ({ kind: 'family', value, issued_before: LATER });
+const session = (value: string, epoch: number) => ({ kind: 'session', value, epoch });
+const subject = (value: string, generation: number) => ({ kind: 'subject', value, generation });
+const client = (value: string, issued_before: string) => ({ kind: 'client', value, issued_before });
+
+const ofSession = { sid: 'session-1', ep: 3 };
+const ofFamily = { jti: 'family-1.token-1', aud: 'agent-api' };
+const act = (changes: object = {}) => ({
+  act: { sub: 'agent-1', sid: 'family-1.token-1', client_id: 'crm', gen: GENERATION, ...changes },
+});
+const ofTrustedIssuer = { sid: 'hash-of-a-token', gen: undefined, iss: 'https://agents.example' };
 
 describe('a token has ended (protocol §3.13)', () => {
   it.each<[string, object, object, string]>([
-    ['its jti, of an older issue time', { ...jti('token-1'), issued_before: at(0) }, {}, 'revoked'],
-    ['its jti as a family', family('token-1'), {}, 'family_revoked'],
-    ['its family', family('family-1'), { jti: 'family-1.token-1' }, 'family_revoked'],
-    ['the id of its family as a jti', jti('family-1'), { jti: 'family-1.token-1' }, 'family_revoked'],
-    ['an ancestor’s family', family('family-0'), { ancestors: ['family-0', 'family-0.token'] }, 'ancestor_revoked'],
+    ['its jti', token('token-1'), {}, 'revoked'],
+    ['its jti, without a time', { kind: 'token', value: 'token-1' }, {}, 'revoked'],
+    ['its jti, of an older issue time', { ...token('token-1'), issued_before: at(0) }, {}, 'revoked'],
+    ['its session with a higher epoch', session('session-1', 4), ofSession, 'revoked'],
+    ['its session, and it has no epoch', session('session-1', 1), { sid: 'session-1' }, 'revoked'],
+    ['its family', family('family-1'), ofFamily, 'family_revoked'],
+    ['its jti as a family', family('token-1'), { aud: 'agent-api' }, 'family_revoked'],
+    ['the token of its agent', token('family-1.token-1'), act(), 'ancestor_revoked'],
+    ['the family of its agent’s token', family('family-1'), act(), 'ancestor_revoked'],
+    ['its agent’s token as a family', family('token-0'), act({ sid: 'token-0' }), 'ancestor_revoked'],
+    ['the token of a trusted issuer', token('hash-of-a-token'), act(ofTrustedIssuer), 'ancestor_revoked'],
+    ['its client, in the second of its iat', client('site', at(ISSUED_AT)), {}, 'client_revoked'],
+    ['its customer with a higher generation', subject('customer-1', GENERATION + 1), {}, 'customer_generation'],
+    ['its customer, and it has no generation', subject('customer-1', 1), { gen: undefined }, 'customer_generation'],
     [
-      'its customer, without gen',
-      { kind: 'subject', value: 'customer-1', generation: 1 },
-      { gen: undefined },
-      'customer_generation',
+      'the agent that it belongs to',
+      subject('agent-1', GENERATION + 1),
+      { sub: 'agent-1', aud: 'agent-api' },
+      'agent_generation',
     ],
+    ['its agent with a higher generation', subject('agent-1', GENERATION + 1), act(), 'agent_generation'],
+    ['its agent, which has no generation', subject('agent-1', 1), act({ gen: undefined }), 'agent_generation'],
   ])('if a revocation names %s', async (_, entry, claims, code) => {
     expect(await codeWith(entry, claims)).toBe(code);
   });
 
   it.each<[string, object, object]>([
-    ['another token', jti('token-2'), {}],
-    ['another token of its family', jti('family-1.token-2'), { jti: 'family-1.token-1' }],
-    ['a token with the name of its customer', jti('customer-1'), {}],
-    ['its client, before it was issued', { kind: 'client', value: 'site', issued_before: at(1_799_999_999) }, {}],
-    ['the client of its agent', { kind: 'client', value: 'crm', issued_before: at(1_900_000_000) }, act()],
-    ['a client with the name of its customer', { kind: 'client', value: 'customer-1', issued_before: LATER }, {}],
-    ['its customer with its generation', { kind: 'subject', value: 'customer-1', generation: 1 }, {}],
-    ['its customer with a lower generation', { kind: 'subject', value: 'customer-1', generation: 0 }, {}],
-    ['its agent with its generation', { kind: 'subject', value: 'agent-1', generation: 3 }, act()],
-    [
-      'an agent of this service, but its agent is of a trusted issuer',
-      { kind: 'subject', value: 'agent-1', generation: 9 },
-      act({ gen: undefined, iss: 'https://agents.example' }),
-    ],
+    ['another token', token('token-2'), {}],
+    ['a token with the id of its session', token('session-1'), ofSession],
+    ['a token with the id of its customer', token('customer-1'), {}],
+    ['another token of its family', token('family-1.token-2'), ofFamily],
+    ['a token with the id of its family', token('family-1'), ofFamily],
+    ['another token of its agent', token('family-1.token-2'), act()],
+    ['a token with the id of its agent', token('agent-1'), act()],
+    ['another session', session('session-2', 9), ofSession],
+    ['its session with its epoch', session('session-1', 3), ofSession],
+    ['its session with a lower epoch', session('session-1', 2), ofSession],
+    ['a session, but it has none', session('token-1', 9), {}],
+    ['a session with the id of its agent’s token', session('family-1.token-1', 9), act()],
+    ['a family with a part of the id of its family', family('family'), ofFamily],
+    ['a family with the id of its session', family('session-1'), ofSession],
+    ['its client, before it was issued', client('site', at(ISSUED_AT - 0.001)), {}],
+    ['the client of its agent', client('crm', LATER), act()],
+    ['a client with the id of its customer', client('customer-1', LATER), {}],
+    ['its customer with its generation', subject('customer-1', GENERATION), {}],
+    ['its customer with a lower generation', subject('customer-1', GENERATION - 1), {}],
+    ['its agent with its generation', subject('agent-1', GENERATION), act()],
+    ['its agent with a lower generation', subject('agent-1', GENERATION - 1), act()],
+    ['an agent of this service, but its agent is of a trusted issuer', subject('agent-1', 9), act(ofTrustedIssuer)],
   ])('but not if a revocation names %s', async (_, entry, claims) => {
     expect(await codeWith(entry, claims)).toBeUndefined();
   });
 
   it('by the strictest of several entries for the same value, in any order', async () => {
-    const generations = [2, 7, 3].map((generation) => ({ kind: 'subject', value: 'customer-1', generation }));
-    const times = [100, 300, 200].map((seconds) => ({ kind: 'client', value: 'site', issued_before: at(seconds) }));
-    test.issuer.feed.add(...generations, ...times);
+    const generations = [2, 7, 3].map((more) => subject('customer-1', GENERATION + more));
+    const epochs = [2, 7, 3].map((epoch) => session('session-1', epoch));
+    const times = [100, 300, 200].map((seconds) => client('site', at(seconds)));
+    test.issuer.feed.add(...generations, ...epochs, ...times);
     const verifier = await test.start();
-    expect(await codeOf(verifier, { gen: 6 })).toBe('customer_generation');
-    expect(await codeOf(verifier, { gen: 7 })).toBeUndefined();
-    expect(await codeOf(verifier, { gen: 7, iat: 300 })).toBe('client_revoked');
-    expect(await codeOf(verifier, { gen: 7, iat: 301 })).toBeUndefined();
-    expect(verifier.state.entries).toBe(2);
+    const gen = GENERATION + 7;
+    expect(await codeOf(verifier, { gen: gen - 1 })).toBe('customer_generation');
+    expect(await codeOf(verifier, { gen })).toBeUndefined();
+    expect(await codeOf(verifier, { gen, sid: 'session-1', ep: 6 })).toBe('revoked');
+    expect(await codeOf(verifier, { gen, sid: 'session-1', ep: 7 })).toBeUndefined();
+    expect(await codeOf(verifier, { gen, iat: 300 })).toBe('client_revoked');
+    expect(await codeOf(verifier, { gen, iat: 301 })).toBeUndefined();
+    expect(verifier.state.entries).toBe(3);
   });
 });

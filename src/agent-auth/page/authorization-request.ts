@@ -1,7 +1,7 @@
 import { decodeForm } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText, Text } from '../../oauth/parameters.js';
-import { CODE_CHALLENGE } from '../../one-time-code/code-proof.js';
+import { CODE_CHALLENGE } from '../../oauth/pkce.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { declaredProperties } from '../../platform/validation.js';

@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
-import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -20,7 +18,6 @@ export class Authorizer {
     private readonly codes: OneTimeCodes,
     private readonly tokens: AgentTokenIssuer,
     private readonly consents: Consents,
-    private readonly clock: Clock,
     private readonly configuration: Configuration,
   ) {}
 
@@ -61,12 +58,8 @@ export class Authorizer {
       const token = this.tokens.issue({ agentId, organizationId, clientId, scope, generation });
       return { ...token, expires_in: String(token.expires_in) };
     }
-    const iat = this.clock.now() / 1000;
-    const ttl = this.configuration.AUTHORIZATION_CODE_TTL;
-    const bearer = { jti: randomUUID(), sub: agentId, client_id: clientId, iat };
-    const about = { clientId, subject: agentId, organizationId, scope, redirectUri, codeChallenge };
-    const content = { ...about, bearer, lineage: { gen: generation } };
-    return { code: await this.codes.issue('authorization', content, ttl) };
+    const content = { clientId, agentId, organizationId, scope, redirectUri, codeChallenge, generation };
+    return { code: await this.codes.issue(content, this.configuration.AUTHORIZATION_CODE_TTL) };
   }
 }
 

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { Denylist } from '../../access-token/denylist.js';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { equalInConstantTime } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
+import { Endings } from '../../session/endings.js';
+import { TokenValidity } from '../../session/token-validity.js';
 import { SignedCookies } from './signed-cookies.js';
 
 const COOKIE_NAME = 'agent_session';
@@ -30,7 +31,8 @@ export class AgentSessions {
   constructor(
     private readonly cookies: SignedCookies,
     private readonly agents: Agents,
-    private readonly denylist: Denylist,
+    private readonly endings: Endings,
+    private readonly validity: TokenValidity,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -51,7 +53,7 @@ export class AgentSessions {
     if (!agent || !equalInConstantTime(passwordFingerprint(agent), session.fingerprint)) return undefined;
     const { id: jti, agentId: sub, expires, generation: gen } = session;
     const iat = expires / 1000 - LIFETIME_SECONDS;
-    const hasEnded = await this.denylist.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
+    const hasEnded = await this.validity.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
     return hasEnded ? undefined : agent;
   }
 
@@ -67,7 +69,7 @@ export class AgentSessions {
 
   private async revoke(session: Session | undefined): Promise<void> {
     if (!session || session.expires <= this.clock.now()) return;
-    await this.denylist.revokeToken({ jti: session.id, exp: session.expires / 1000, aud: 'none' });
+    await this.endings.endSignIn(session.id);
   }
 
   private read(request: Request): Session | undefined {

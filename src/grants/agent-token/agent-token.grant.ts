@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
@@ -96,7 +95,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   /** Finds or creates the customer of the organization's user (protocol §5.7). */
   private async ofUser(userId: string, entityId: string | undefined, organizationId: string): Promise<GrantResult> {
     if (entityId !== undefined) throw ERRORS.bothIds();
-    const user = { organizationId, userId, attempt: randomUUID(), creator: 'agent' } as const;
+    const user = { organizationId, userId, creator: 'agent' } as const;
     const { created, ...customer } = await this.users.customerOf(user);
     return { ...customer, response: { created } };
   }

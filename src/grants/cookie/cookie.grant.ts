@@ -41,8 +41,8 @@ export class CookieGrant implements Grant<CookieBody> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
-    const { entityId, generation, lineage = { gen: generation } } = customer;
-    return { entityId, organizationId, groupId, lineage };
+    const { entityId, session } = customer;
+    return { entityId, organizationId, groupId, session };
   }
 }
 

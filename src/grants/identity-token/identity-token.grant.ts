@@ -1,24 +1,20 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, MaxLength } from 'class-validator';
-import { Audit } from '../../audit/audit.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { auditLinked } from '../../identity/new-browsers.js';
-import { Remember, type RememberedBrowser } from '../../identity/remember.js';
+import { RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
-import type { RedeemableCode } from '../../one-time-code/stored-codes.js';
-import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
-import { OrganizationUsers } from '../../organization-user/organization-users.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
-import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
+import { traced } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { Registry } from '../../registry/registry.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
+import { SessionModule } from '../../session/session.module.js';
+import { type RedeemableCode, TransferCodes } from '../../session/transfer-codes.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
-import { TransferModule } from '../../transfer/transfer.module.js';
-import { Transfers } from '../../transfer/transfers.js';
 
 /** The ways in which a customer can stay on the second device (protocol §4.5). */
 const REMEMBER_KINDS = ['browser', 'refresh_token'] as const;
@@ -67,6 +63,7 @@ export class IdentityTokenBody extends GrantBody {
 const ERRORS = {
   replaceAlone: () => OAuthError.invalidRequest('replace: only with remember=browser'),
   noOrigin: () => OAuthError.invalidRequest('remember: needs an Origin'),
+  /** Without a challenge, a thief of the transfer token could stay on its own device. */
   noChallenge: () => OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge'),
   notForClient: (kind: RememberKind = 'browser') =>
     OAuthError.unauthorizedClient(`remember: ${kind} is not for this client`),
@@ -97,59 +94,45 @@ const ERRORS = {
 })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
-    private readonly transfers: Transfers,
-    private readonly remembering: Remember,
-    private readonly audit: Audit,
-    private readonly users: OrganizationUsers,
-    private readonly cookies: IdentityCookies,
+    private readonly registry: Registry,
+    private readonly configuration: Configuration,
+    private readonly codes: TransferCodes,
+    private readonly browsers: RememberedBrowsers,
     private readonly refreshTokens: CustomerRefreshTokens,
+    private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant(request: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
-    const { body, client } = request;
-    const { remember, replace } = body;
+  grant(request: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
+    return traced('redemption', { 'cas.code_kind': 'transfer' }, () => this.redeem(request));
+  }
+
+  private async redeem(request: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
+    const { body, client, browser } = request;
+    const { remember, replace, code_verifier } = body;
     if (replace !== undefined && remember !== 'browser') throw ERRORS.replaceAlone();
-    if (remember === undefined) return this.transfers.redeem(client, transferOf(body));
-    assertMayRemember(client, remember);
-    return remember === 'browser' ? this.rememberBrowser(request) : this.rememberByRefreshToken(request);
+    if (remember !== undefined) assertMayRemember(client, remember);
+    if (remember === 'browser' && browser.origin === undefined) throw ERRORS.noOrigin();
+    const code = await this.codes.find(body.code, client.clientId, code_verifier);
+    this.registry.organizationAdmitting(client, code.organizationId);
+    if (remember !== undefined && !code.hasChallenge) throw ERRORS.noChallenge();
+    const { entityId, organizationId, groupId, session } = code;
+    const granted = { entityId, organizationId, groupId, session };
+    if (remember === 'refresh_token') return { ...granted, refreshToken: await this.refreshTokens.begin(code) };
+    if (remember === 'browser') await this.rememberIn(request, code);
+    else await this.codes.redeem(code, this.ttlSecondsOf(client));
+    return granted;
   }
 
-  /** The token's `jti` begins with the id of the redemption, so that ending the token alone does not end the link. */
-  private async rememberBrowser({ body, client, browser }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
-    if (browser.origin === undefined) throw ERRORS.noOrigin();
+  private async rememberIn({ body, client, browser }: GrantRequest<IdentityTokenBody>, code: RedeemableCode) {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    let added: RememberedBrowser | undefined;
-    const granted = await this.transfers.redeem(client, transferOf(body), {
-      prepare: async (code) => {
-        assertHasChallenge(code);
-        const hasUser = await this.users.hasUser(code.subject);
-        added = await this.remembering.prepare({ ...code, hasUser }, candidates, body.replace ?? false);
-      },
-      store: (manager, { attempt }) => this.remembering.store(manager, added as RememberedBrowser, attempt),
-    });
-    const { browserId, cookie: secret } = (added as unknown as RememberedBrowser).browser;
-    const { entityId, attempt } = granted;
-    for (const line of this.cookies.setCookieLines({ entityId, secret })) browser.setCookie(line);
-    auditLinked(this.audit, browserId, granted, { redemption: attempt });
-    return { ...granted, attempt: `${attempt}.${randomUUID()}` };
+    const options = { candidates, replace: body.replace ?? false, ttlSeconds: this.ttlSecondsOf(client) };
+    const secret = await this.browsers.remember(code, options);
+    for (const line of this.cookies.setCookieLines({ entityId: code.entityId, secret })) browser.setCookie(line);
   }
 
-  /** The id of the redemption is also that of the refresh family. */
-  private async rememberByRefreshToken({ body, client }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
-    let refreshToken = '';
-    const granted = await this.transfers.redeem(client, transferOf(body), {
-      prepare: async (code) => assertHasChallenge(code),
-      store: async (manager, code) => {
-        refreshToken = await this.refreshTokens.beginIn(manager, code);
-      },
-    });
-    this.refreshTokens.auditIssued({ ...granted, subject: granted.entityId, clientId: client.clientId });
-    return { ...granted, attempt: `${granted.attempt}.${randomUUID()}`, refreshToken };
+  private ttlSecondsOf(client: ClientApplication): number {
+    return client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
   }
-}
-
-function transferOf({ code, code_verifier: codeVerifier }: IdentityTokenBody) {
-  return { code, codeVerifier };
 }
 
 function assertMayRemember(client: ClientApplication, kind: RememberKind): void {
@@ -158,13 +141,5 @@ function assertMayRemember(client: ClientApplication, kind: RememberKind): void 
   if (kind === 'refresh_token' && !client.mayUse(REFRESH_TOKEN_GRANT, true)) throw ERRORS.grantNotListed();
 }
 
-/** Without a challenge, a thief of the transfer token could stay on its own device. */
-function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
-  if (!hasChallenge) throw ERRORS.noChallenge();
-}
-
-@Module({
-  imports: [TransferModule, IdentityModule, OrganizationUserModule, RefreshTokenModule],
-  providers: [IdentityTokenGrant],
-})
+@Module({ imports: [IdentityModule, SessionModule], providers: [IdentityTokenGrant] })
 export class IdentityTokenGrantModule {}

@@ -105,15 +105,15 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const attempt = randomUUID();
     await this.usedAssertions.use(user, organizationId, attempt);
     const signIn = body.remember && this.signInOf(browser, body);
-    const request: UserRequest = { organizationId, userId: user.userId, signIn, attempt, creator: 'organization' };
-    const { entityId, groupId, generation, credentials } = await this.users.customerOf(request).catch(async (error) => {
+    const request: UserRequest = { organizationId, userId: user.userId, signIn, creator: 'organization' };
+    const { credentials, ...customer } = await this.users.customerOf(request).catch(async (error) => {
       // the limit of new customers can only be taken after the use, because a known user does not count
       if (error instanceof OAuthError && error.status === 429)
         await this.usedAssertions.giveBack(user, organizationId, attempt);
       throw error;
     });
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);
-    return { entityId, organizationId, groupId, generation, attempt };
+    return { ...customer, attempt };
   }
 
   private signInOf({ cookies, origin }: Browser, { link }: JwtBearerBody): UserSignIn {

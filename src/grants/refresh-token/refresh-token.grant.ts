@@ -3,8 +3,9 @@ import { MaxLength } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
-import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
+import { Registry } from '../../registry/registry.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
+import { SessionModule } from '../../session/session.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.8. */
@@ -28,12 +29,22 @@ class RefreshTokenBody extends GrantBody {
   },
 })
 class RefreshTokenGrant implements Grant<RefreshTokenBody> {
-  constructor(private readonly refreshTokens: CustomerRefreshTokens) {}
+  constructor(
+    private readonly refreshTokens: CustomerRefreshTokens,
+    private readonly registry: Registry,
+  ) {}
 
-  grant({ body, client }: GrantRequest<RefreshTokenBody>): Promise<GrantResult> {
-    return this.refreshTokens.refresh(body.refresh_token, client);
+  async grant({ body, client }: GrantRequest<RefreshTokenBody>): Promise<GrantResult> {
+    // a client that the organization no longer admits leaves the refresh token usable
+    const assertAdmitted = (organizationId: string) => this.registry.organizationAdmitting(client, organizationId);
+    const { customer, refreshToken } = await this.refreshTokens.refresh(
+      body.refresh_token,
+      client.clientId,
+      assertAdmitted,
+    );
+    return { ...customer, refreshToken };
   }
 }
 
-@Module({ imports: [RefreshTokenModule], providers: [RefreshTokenGrant] })
+@Module({ imports: [SessionModule], providers: [RefreshTokenGrant] })
 export class RefreshTokenGrantModule {}

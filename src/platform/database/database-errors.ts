@@ -43,7 +43,7 @@ export class DeadlineExceededError extends Error {
 export class EarlierSchemaError extends Error {
   constructor() {
     super(
-      'the database has the schema of a build before 1.0, which this build cannot use and does not change; delete var/ if it is the embedded database, or use an empty database',
+      'the database has the schema of a build before 2.0, which this build cannot use and does not change; delete var/ if it is the embedded database, or use an empty database',
     );
   }
 }

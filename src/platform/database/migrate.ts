@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
+import { type DataSource, type Migration, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { migrationName, migrations } from '../../migrations/migrations.js';
 import { EarlierSchemaError } from './database-errors.js';
 import { acquireLease, createLeases, LEASE_DURATION_MS, type Lease, releaseLease } from './lease.js';
@@ -27,8 +27,8 @@ class SingleMigrations extends MigrationExecutor {
 
 const LEASE_POLL_MS = 250;
 
-/** A table that each build before 1.0 had, even if the rows of its migrations were lost. */
-const EARLIER_TABLE = 'customer_identity';
+/** Tables of builds before 2.0, of which each had one, even if the rows of its migrations were lost. */
+const EARLIER_TABLES = ['customer_identity', 'browser_customer'];
 
 /** @throws EarlierSchemaError */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
@@ -38,12 +38,17 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
     const rows: { name: string }[] = hasRun ? await runner.query('SELECT name FROM migrations') : [];
     const applied = new Set(rows.map(({ name }) => name));
     const [first] = migrations.map(migrationName);
-    const isEarlier = applied.size > 0 ? !applied.has(first as string) : await runner.hasTable(EARLIER_TABLE);
+    const isEarlier = applied.size > 0 ? !applied.has(first as string) : await hasAnyTable(runner, EARLIER_TABLES);
     if (isEarlier) throw new EarlierSchemaError();
     return dataSource.migrations.some((migration) => !applied.has(migrationName(migration)));
   } finally {
     await runner.release();
   }
+}
+
+async function hasAnyTable(runner: QueryRunner, names: string[]): Promise<boolean> {
+  for (const name of names) if (await runner.hasTable(name)) return true;
+  return false;
 }
 
 /**

@@ -29,6 +29,8 @@ export interface SqlDialect {
   readonly millisecondsSince: (column: string) => string;
   /** Ends a SELECT that leaves out the rows that another transaction has locked. SQLite has no locks on rows. */
   readonly skipLocked: string;
+  /** Ends a SELECT that locks the rows that it reads. SQLite has no locks on rows; its transactions follow each other. */
+  readonly forUpdate: string;
   /** A DELETE of at most `limit` rows, in an order. */
   readonly deleteInOrder: (table: string, where: string, order: string, limit: number) => string;
 }
@@ -37,6 +39,7 @@ export const MYSQL_DIALECT: SqlDialect = {
   now: 'CURRENT_TIMESTAMP(3)',
   insertIgnore: 'INSERT IGNORE',
   skipLocked: ' FOR UPDATE SKIP LOCKED',
+  forUpdate: ' FOR UPDATE',
   millisecondsSince: (column) => `(TIMESTAMPDIFF(MICROSECOND, ${column}, CURRENT_TIMESTAMP(3)) DIV 1000)`,
   deleteInOrder: (table, where, order, limit) => `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`,
 };
@@ -45,6 +48,7 @@ export const SQLITE_DIALECT: SqlDialect = {
   now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
   insertIgnore: 'INSERT OR IGNORE',
   skipLocked: '',
+  forUpdate: '',
   millisecondsSince: (column) => `CAST(ROUND((julianday('now') - julianday(${column})) * 86400000) AS INTEGER)`,
   // SQLite's DELETE has no LIMIT
   deleteInOrder: (table, where, order, limit) =>

@@ -53,7 +53,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
   async function failRedemptions(errno: number, times: number): Promise<void> {
     await otherConnection.query('UPDATE refusals SET still = ?, done = 0', [times]);
     await otherConnection.query(`
-      CREATE TRIGGER refusing BEFORE UPDATE ON one_time_code FOR EACH ROW BEGIN
+      CREATE TRIGGER refusing BEFORE UPDATE ON session FOR EACH ROW BEGIN
         IF (SELECT still FROM refusals) > 0 THEN
           UPDATE refusals SET still = still - 1, done = done + 1;
           SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = ${errno};

@@ -65,7 +65,7 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
     service.clock.advance({ seconds: BROWSER_LIFETIME_SECONDS });
     await purge(service);
     const columns = [...sent].flatMap(columnsWithAlias);
-    expect(columns.filter((column) => /^CASE\b/.test(column)).length).toBeGreaterThan(5);
+    expect(columns.filter((column) => /^CASE\b/.test(column)).length).toBeGreaterThanOrEqual(3);
     expect(columns.filter(isCondition)).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
     proxy.failStatements({ errno: SYNTAX_ERRNO, outcome: 'lost' }, (sql) => sql.includes('SKIP LOCKED'));
     const { access_token } = await newCustomer(service);
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-    await consumer.find({ value: claimsOf(access_token).jti as string });
+    await consumer.find({ value: claimsOf(access_token).sid as string });
   });
 
   it.each([

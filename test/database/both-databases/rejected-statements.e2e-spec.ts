@@ -117,7 +117,7 @@ describe.runIf(onMariadb)('a database server that gives a session an error for e
       const expected = WRONG.includes(errno) ? 500 : 503;
       const code = await transferToken(service, token);
       expect(await breakSessions(errno, /INTO `?customer\b/, newCustomer)).toBe(expected);
-      expect(await breakSessions(errno, /^UPDATE one_time_code/, () => redeem(service, code))).toBe(expected);
+      expect(await breakSessions(errno, /^UPDATE session/, () => redeem(service, code))).toBe(expected);
       for (let count = 0; count < 5; count++) expect((await newCustomer()).status).toBe(200);
       expect((await redeem(service, await transferToken(service, token))).status).toBe(200);
     },

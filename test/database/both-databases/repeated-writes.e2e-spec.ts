@@ -10,7 +10,7 @@ import { type InjectedError, type LossyProxy, startLossyProxy } from '../../supp
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { ACME } from '../../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../../support/test-service.js';
-import { newCustomer, redeemBody, TRANSFER, transferBody, transferToken } from '../../support/transfers.js';
+import { newCustomer, TRANSFER, transferBody } from '../../support/transfers.js';
 import { DAY_SECONDS } from '../../support/use-service.js';
 
 /** Sends the request that is under test. */
@@ -85,22 +85,6 @@ describe.runIf(onMariadb)('a short outage of the database at a write', () => {
       },
     ],
     [
-      'the exchange of a transfer token',
-      async () => {
-        const code = await transferToken(service, (await newCustomer(service)).access_token);
-        return () => service.post(TOKEN, redeemBody(code));
-      },
-    ],
-    [
-      'the exchange of a transfer token on another day than the customer’s last token',
-      async () => {
-        service.clock.advance({ seconds: secondsToMidnight(service) - 60 });
-        const code = await transferToken(service, (await newCustomer(service)).access_token);
-        service.clock.advance({ seconds: 120 });
-        return () => service.post(TOKEN, redeemBody(code));
-      },
-    ],
-    [
       'the end of an access token',
       async () => {
         const { access_token } = await newCustomer(service);
@@ -146,7 +130,3 @@ describe.runIf(onMariadb)('a short outage of the database at a write', () => {
     expect(created.map(({ subject }) => subject?.id)).toEqual([body.entity_id]);
   });
 });
-
-function secondsToMidnight({ clock }: TestService): number {
-  return DAY_SECONDS - (clock.seconds() % DAY_SECONDS);
-}

@@ -77,9 +77,9 @@ describe('the schema', () => {
 
   it('causes 500 as long as a table is missing, because a repetition would not help', async () => {
     const code = await transferToken(service, (await newCustomer(service)).access_token);
-    await dataSource.query('ALTER TABLE one_time_code RENAME TO hidden_code');
+    await dataSource.query('ALTER TABLE session RENAME TO hidden_session');
     expect((await redeem(service, code)).body.error).toBe('server_error');
-    await dataSource.query('ALTER TABLE hidden_code RENAME TO one_time_code');
+    await dataSource.query('ALTER TABLE hidden_session RENAME TO session');
     expect((await redeem(service, code)).status).toBe(200);
   });
 

@@ -1,12 +1,13 @@
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { Statement } from '../../../src/platform/database/statement.js';
+import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
 import { purge } from '../../support/operator-commands.js';
 import { rememberedPair } from '../../support/remember.js';
-import { ACME, ACME_ORIGIN, ACME_SITE } from '../../support/test-registry.js';
+import { ACME } from '../../support/test-registry.js';
 import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
 
 /** Lengths up to two more than the second size of a list, which is 8. */
@@ -22,16 +23,11 @@ const service = useService(() => {
 });
 
 /** Visits in as many groups. Each one has a customer of its own. */
-async function visitGroups(count: number): Promise<{ cookie: string; accessToken: string }> {
-  const first = await service.post(TOKEN, cookieBody());
-  const cookie = cookieHeader(first);
+async function visitGroups(count: number): Promise<void> {
+  const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
   for (let group = 1; group < count; group++)
     await service.post(`/v2/customer/${ACME}/group-${group}/token`, cookieBody(), { cookie });
-  return { cookie, accessToken: first.body.access_token };
 }
-
-const forget = (cookie: string) =>
-  service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
 
 /** Creates rows for a list of this length, and returns the request or command that uses the list. */
 type Scenario = (length: number) => Promise<() => Promise<unknown>>;
@@ -39,41 +35,26 @@ type Scenario = (length: number) => Promise<() => Promise<unknown>>;
 describe('a statement with a list of values', () => {
   it.each<[string, Scenario]>([
     [
-      'a browser with many customers is forgotten',
-      async (length) => {
-        const { cookie, accessToken } = await visitGroups(length);
-        await rememberedPair(service, accessToken, cookie);
-        return () => forget(cookie);
-      },
-    ],
-    [
-      'a browser is forgotten from which others were made',
-      async (length) => {
-        const { cookie, accessToken } = await visitGroups(1);
-        for (let copy = 0; copy < length; copy++) await rememberedPair(service, accessToken, cookie);
-        return () => forget(cookie);
-      },
-    ],
-    [
-      'a browser with many customers is remembered',
-      async (length) => {
-        const { cookie, accessToken } = await visitGroups(length);
-        return () => rememberedPair(service, accessToken, cookie);
-      },
-    ],
-    [
-      'a customer with many refresh families is erased',
+      'an access token ends, with which many devices were made',
       async (length) => {
         const { body } = await service.post(TOKEN, cookieBody());
-        for (let family = 0; family < length; family++) await stayOf(service, body.access_token);
-        return () => service.admin('DELETE', `/admin/identities/${body.entity_id}`);
+        for (let device = 0; device < length; device++) await rememberedPair(service, body.access_token);
+        return () => service.send('DELETE', TOKEN, bearer(body.access_token));
       },
     ],
     [
-      'the sessions and browsers of a customer with many links are ended',
+      'a customer with many refresh tokens is erased',
       async (length) => {
         const { body } = await service.post(TOKEN, cookieBody());
-        for (let link = 0; link < length; link++) await rememberedPair(service, body.access_token);
+        for (let device = 0; device < length; device++) await stayOf(service, body.access_token);
+        return () => service.admin('DELETE', `/admin/customers/${body.entity_id}`);
+      },
+    ],
+    [
+      'the sessions and browsers of a customer with many devices are ended',
+      async (length) => {
+        const { body } = await service.post(TOKEN, cookieBody());
+        for (let device = 0; device < length; device++) await rememberedPair(service, body.access_token);
         return () => endSessionsAsOperator(service, ADMIN_TOKEN, body.entity_id, { browsers: true });
       },
     ],

@@ -84,7 +84,7 @@ class EmptyMigration implements MigrationInterface {
   async down(): Promise<void> {}
 }
 
-class Identity1795000000002 extends EmptyMigration {}
+class Customer1796000000002 extends EmptyMigration {}
 class Tickets extends EmptyMigration {}
 
 /** Declares its entity when it is called, because every later start in this file knows the entity, as the next one. */
@@ -117,8 +117,8 @@ function withAgentTable(): Extension {
 it.each<[what: string, extension: () => Extension, message: string]>([
   [
     'migration has the name of one of the service’s migrations',
-    () => ({ migrations: [Identity1795000000002] }),
-    'two migrations have the name Identity1795000000002; rename yours, because the database records migrations by name',
+    () => ({ migrations: [Customer1796000000002] }),
+    'two migrations have the name Customer1796000000002; rename yours, because the database records migrations by name',
   ],
   [
     'migration has no timestamp in its name',

@@ -89,7 +89,7 @@ describe.skipIf(!hasPython)('the Python examples of the guide for resource serve
       expect(origins).toEqual([ORIGIN, ORIGIN, null]);
     });
 
-    it('notices the end of a token, of its ancestors, of a generation and of the agent', async () => {
+    it('notices the end of a session, of what was made with it, of a generation and of the agent', async () => {
       const first = await newCustomer(service);
       const moved = (await redeem(service, await transferToken(service, first.access_token))).body.access_token;
       const sessions = await newCustomer(service);
@@ -124,26 +124,60 @@ ${statements}`,
     it('applies entries of each kind only to the tokens that they end', async () => {
       const forever = { issued_before: '9999-12-31T00:00:00.000Z', ...inFuture };
       const entries = [
-        { kind: 'jti', value: 'token-1', ...forever },
+        { kind: 'token', value: 'token-1', ...forever },
         { kind: 'family', value: 'family-1', ...forever },
+        { kind: 'session', value: 'session-1', epoch: 2, ...inFuture },
+        { kind: 'session', value: 'session-1', epoch: 1, ...inFuture },
         { kind: 'client', value: 'client-1', issued_before: '2026-01-01T00:00:00.500Z', ...inFuture },
+        { kind: 'client', value: 'client-2', issued_before: '2026-01-01T00:00:00.000Z', ...inFuture },
         { kind: 'subject', value: 'sub-1', generation: 2, ...inFuture },
         { kind: 'subject', value: 'sub-1', generation: 1, ...inFuture },
       ];
-      const statements = `
-usual = {'jti': 'other', 'sub': 'other', 'client_id': 'other', 'iat': 1767225600}
-cases = [{}, {'jti': 'token-1'}, {'jti': 'family-1.2'}, {'jti': 'other', 'ancestors': ['x', 'family-1']},
-  {'client_id': 'client-1'}, {'client_id': 'client-1', 'iat': 1767225601}, {'sub': 'sub-1'}, {'sub': 'sub-1', 'gen': 2},
-  {'sub': 'sub-1', 'gen': 1}, {'act': {'sub': 'sub-1', 'gen': 1}}, {'act': {'sub': 'sub-1', 'gen': 2}}, {'act': {'sub': 'sub-1'}}]
-result = [feed.has_ended({**usual, **case}) for case in cases] + [feed.is_current]`;
-      const ended = [false, true, true, true, true, false, true, false, true, true, false, false];
-      expect(await withEntries(entries, statements)).toEqual([...ended, true]);
+      const usual = { jti: 'other', sub: 'other', client_id: 'other', iat: 1_767_225_600 };
+      const act = (changes: object) => ({ act: { sub: 'other', sid: 'other', gen: 1, ...changes } });
+      const ended = [
+        { jti: 'token-1' },
+        { jti: 'family-1' },
+        { jti: 'family-1.2' },
+        { sid: 'session-1' },
+        { sid: 'session-1', ep: 1 },
+        { client_id: 'client-1' },
+        { client_id: 'client-2' },
+        { sub: 'sub-1' },
+        { sub: 'sub-1', gen: 1 },
+        act({ sid: 'token-1' }),
+        act({ sid: 'family-1' }),
+        act({ sid: 'family-1.2' }),
+        act({ sid: 'token-1', gen: undefined, iss: 'https://agents.example' }),
+        act({ sub: 'sub-1' }),
+        act({ sub: 'sub-1', gen: undefined }),
+      ];
+      const valid = [
+        {},
+        { jti: 'family-10.2' },
+        { jti: 'session-1' },
+        { sid: 'session-1', ep: 2 },
+        { sid: 'session-2', ep: 1 },
+        { sid: 'token-1', ep: 1 },
+        { client_id: 'client-1', iat: 1_767_225_601 },
+        { sub: 'sub-1', gen: 2 },
+        { sub: 'token-1', gen: 1 },
+        act({}),
+        act({ sid: 'session-1' }),
+        act({ sub: 'sub-1', gen: 2 }),
+        act({ sub: 'sub-1', gen: undefined, iss: 'https://agents.example' }),
+      ];
+      const tokens = [...ended, ...valid].map((claims) => ({ ...usual, ...claims }));
+      const statements = `result = [[token for token in given['tokens'] if feed.has_ended(token)], feed.is_current]`;
+      expect(await withEntries(entries, statements, { tokens })).toEqual([tokens.slice(0, ended.length), true]);
     });
 
     it.each([
       ['a kind', { kind: 'other', value: 'x', issued_before: '2026-01-01T00:00:00.000Z', ...inFuture }],
       ['a field', { kind: 'subject', value: 'x', generation: 1, only: 'x', ...inFuture }],
       ['the limit of another kind', { kind: 'client', value: 'x', generation: 1, ...inFuture }],
+      ['the limit of a subject in a session', { kind: 'session', value: 'x', generation: 1, ...inFuture }],
+      ['no limit', { kind: 'session', value: 'x', ...inFuture }],
     ])('is not current after an entry with %s that it does not know', async (_, entry) => {
       expect(await withEntries([entry], 'result = feed.is_current')).toBe(false);
     });
@@ -208,7 +242,7 @@ result = [added, kept, len(feed._ended)]`;
 
     it.each([
       ['hours of errors', { failures: 1_100, status: 503 }],
-      ['an entry whose end is no time', { body: { revocations: [{ kind: 'jti', expires_at: 5 }] } }],
+      ['an entry whose end is no time', { body: { revocations: [{ kind: 'token', expires_at: 5 }] } }],
       ['a page that is no object', { body: [] }],
       ['a Retry-After of years', { status: 503, headers: { 'Retry-After': '99999999999' } }],
     ])('goes on after %s, with pauses of at most a minute', async (_, response) => {

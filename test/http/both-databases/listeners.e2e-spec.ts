@@ -31,7 +31,7 @@ describe('protocol §1.5: two ports', () => {
     '/oauth2/revocations',
     '/oauth2/revoke',
     '/admin/clients',
-    '/admin/identities/x',
+    '/admin/customers/x',
   ];
   const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json'];
 
@@ -156,7 +156,7 @@ describe('protocol §1.5: separate ports for administration and metrics', () => 
     ['adminPort', [], ['/../metrics/metrics', '/management/health/ready']],
     ['metricsPort', [], ['/admin/clients', '/health/ready', '/oauth2/introspect', '/openapi.json']],
     ['metricsPort', ['/metrics'], ['/admin/admin/clients']],
-    ['managementPort', ['/health/ready', '/openapi.json'], ['/admin/clients', '/admin/identities/x']],
+    ['managementPort', ['/health/ready', '/openapi.json'], ['/admin/clients', '/admin/customers/x']],
     ['port', [], ['/admin/clients', '/metrics']],
   ])('%s serves %j, and responds 404 to %j', async (name, served, others) => {
     for (const path of served) expect((await request(urlOf(service[name], path), OPERATOR)).status).toBe(200);

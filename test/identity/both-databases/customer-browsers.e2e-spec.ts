@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { BrowserLink, KnownBrowser, LinkAncestor } from '../../../src/identity/browser-link.entity.js';
-import { partsOf } from '../../../src/identity/identity-cookies.js';
+import { Browser } from '../../../src/session/browser.entity.js';
+import { Session } from '../../../src/session/session.entity.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
-import { secretOf } from '../../support/identities.js';
-import { linksOf, rememberedPair, rememberingRegistry } from '../../support/remember.js';
+import { browserIdOf, secretOf } from '../../support/identities.js';
+import { rememberedPair, rememberingRegistry, transferredSessionsOf } from '../../support/remember.js';
 import { ACME, ACME_SITE, AT_RIVAL } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
@@ -15,59 +15,71 @@ import { useService } from '../../support/use-service.js';
 
 const service = useService({ registry: rememberingRegistry() });
 
-const asOperator = (method: string, path: string) => service.admin(method, `/admin/identities/${path}`);
+const asOperator = (method: string, path: string) => service.admin(method, `/admin/customers/${path}`);
 const browsersOf = async (id: string): Promise<{ id: string; last_seen_day: string }[]> =>
   (await asOperator('GET', id)).body.browsers;
-const browserIdOf = (response: TestResponse) => partsOf(secretOf(response)).browserId;
+const browserOf = (response: TestResponse) => browserIdOf(secretOf(response));
 const today = () => new Date(service.clock.now()).toISOString().slice(0, 10);
 
 describe('protocol §9.2: the browsers of a customer', () => {
-  it('can be ended alone, and leads to no customer of this organization and group any more', async () => {
+  it('can be ended alone, with its access tokens and what was made with them, and leads to the customer no more', async () => {
     const known = await service.visit();
     const { entity_id, access_token } = known.body;
-    const [own, ownId, first] = [cookieHeader(known), browserIdOf(known), today()];
-    const ofRival = await service.idOf(own, AT_RIVAL);
-    const pair = await rememberedPair(service, access_token);
+    const [own, ownId, first] = [cookieHeader(known), browserOf(known), today()];
+    const ofRival = (await service.visit(own, AT_RIVAL)).body;
+    const [pair, later] = [await rememberedPair(service, access_token), await rememberedPair(service, access_token)];
     service.passDays(2);
-    await service.idOf(pair);
-    const [linked, ...others] = await browsersOf(entity_id);
-    expect([linked?.last_seen_day, ...others]).toEqual([today(), { id: ownId, last_seen_day: first }]);
+    const onDevice = (await service.visit(pair)).body;
+    const [moved, ...others] = await browsersOf(entity_id);
+    expect(moved?.last_seen_day).toBe(today());
+    expect(others).toHaveLength(2);
+    expect(others).toContainEqual({ id: ownId, last_seen_day: first });
+    const fromDevice = await rememberedPair(service, onDevice.access_token);
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${moved?.id}`)).status).toBe(200);
+    const left = (await browsersOf(entity_id)).map(({ id }) => id);
+    expect(left.sort()).toEqual(others.map(({ id }) => id).sort());
+    for (const ended of [pair, fromDevice]) expect(await service.idOf(ended)).not.toBe(entity_id);
+    expect(await infoStatus(service, onDevice.access_token)).toBe(401);
+    for (const cookie of [own, later]) expect(await service.idOf(cookie)).toBe(entity_id);
     service.clock.reset();
-    expect((await asOperator('DELETE', `${entity_id}/browsers/${linked?.id}`)).status).toBe(200);
-    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([ownId]);
-    expect(await service.idOf(pair)).not.toBe(entity_id);
-    expect(await service.idOf(own)).toBe(entity_id);
+    expect(await infoStatus(service, access_token)).toBe(200);
+
     expect((await asOperator('DELETE', `${entity_id}/browsers/${ownId}`)).status).toBe(200);
     expect(await browsersOf(entity_id)).toEqual([]);
-    expect(await service.idOf(own)).not.toBe(entity_id);
-    expect(await service.idOf(own, AT_RIVAL)).toBe(ofRival);
-    expect(await infoStatus(service, access_token)).toBe(200);
+    for (const cookie of [own, later]) expect(await service.idOf(cookie)).not.toBe(entity_id);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expect(await service.idOf(own, AT_RIVAL)).toBe(ofRival.entity_id);
+    expect(await infoStatus(service, ofRival.access_token)).toBe(200);
     const details = { browser: ownId };
     const events = service.audit.filter(({ event }) => event === 'browser.ended');
     expect(events.at(-1)).toMatchObject({ actor: { kind: 'operator' }, subject: { id: entity_id }, details });
   });
 
-  it('are listed in pages of at most 200, and the data of the customer has the 200 that were seen last', async () => {
+  it('are listed in pages in the order of their ids, and in the data of the customer the one that was seen last first', async () => {
     const known = await service.visit();
     const { entity_id, access_token } = known.body;
     await rememberedPair(service, access_token);
     const { manager } = service.application.get(DataSource);
-    const [link] = await linksOf(service, entity_id);
-    const ids = Array.from({ length: 450 }, () => randomUUID());
-    for (const id of ids) await manager.insert(KnownBrowser, { browserId: id, secretHash: id, version: 0 });
-    const today = link?.seenDay ?? 0;
-    const links = ids.map((browserId, index) => ({ ...link, browserId, seenDay: today - (index % 2) }));
-    for (let first = 0; first < links.length; first += 50)
-      await manager.insert(BrowserLink, links.slice(first, first + 50));
+    const [session] = (await transferredSessionsOf(service, entity_id)) as [Session];
+    const ids = Array.from({ length: 138 }, () => randomUUID());
+    for (const id of ids) await manager.insert(Browser, { browserId: id, secretHash: id, version: 0 });
+    const today = session.seenDay ?? 0;
+    const sessions = ids.map((browserId, index) => {
+      return { ...session, id: `session-of-${browserId}`, codeHash: null, browserId, seenDay: today - (index % 2) };
+    });
+    for (let first = 0; first < sessions.length; first += 50)
+      await manager.insert(Session, sessions.slice(first, first + 50));
 
-    const listed = await browsersOf(entity_id);
-    expect(listed).toHaveLength(200);
-    expect(new Set(listed.map(({ last_seen_day }) => last_seen_day)).size).toBe(1);
+    const days = (await browsersOf(entity_id)).map(({ last_seen_day }) => last_seen_day);
+    expect(days).toHaveLength(140);
+    expect(days).toEqual([...days].sort().reverse());
+    expect(new Set(days).size).toBe(2);
 
-    const all = [...ids, browserIdOf(known), String(link?.browserId)].sort();
+    const all = [...ids, browserOf(known), String(session.browserId)].sort();
     for (const [limit, lengths] of [
-      ['', [200, 200, 52]],
-      ['limit=113&', [113, 113, 113, 113]],
+      ['', [140]],
+      ['limit=60&', [60, 60, 20]],
+      ['limit=35&', [35, 35, 35, 35]],
     ] as const) {
       const pages: string[][] = [];
       for (let cursor: string | undefined = ''; cursor !== undefined; ) {
@@ -103,7 +115,7 @@ describe('protocol §9.2: the browsers of a customer', () => {
   });
 
   const forgotten = { client_id: ACME_SITE, organization_id: ACME };
-  it.each<[string, (link: { cookie: string; token: string; path: string }) => Promise<unknown>]>([
+  it.each<[string, (browser: { cookie: string; token: string; path: string }) => Promise<unknown>]>([
     ['the operator ends it', ({ path }) => asOperator('DELETE', path)],
     ['the browser is forgotten', ({ cookie }) => service.post('/v2/customer/forget', forgotten, { cookie })],
     [
@@ -114,17 +126,14 @@ describe('protocol §9.2: the browsers of a customer', () => {
         expect(await service.idOf(cookie), 'the new customer stays').toBe(next);
       },
     ],
-  ])('leave no ancestors of a link behind when %s', async (_, end) => {
-    const ancestors = service.rowsOf(LinkAncestor);
+  ])('lead to the customer no more when %s', async (_, end) => {
     const known = await service.visit();
     const { entity_id, access_token: token } = known.body;
-    const before = await ancestors.count();
     const cookie = await rememberedPair(service, token);
-    expect(await ancestors.count()).toBeGreaterThan(before);
-    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== browserIdOf(known))?.id;
-    await end({ cookie, token, path: `${entity_id}/browsers/${linked}` });
-    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([browserIdOf(known)]);
-    expect(await ancestors.count()).toBe(before);
+    const moved = (await browsersOf(entity_id)).find(({ id }) => id !== browserOf(known))?.id;
+    await end({ cookie, token, path: `${entity_id}/browsers/${moved}` });
+    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([browserOf(known)]);
+    expect(await transferredSessionsOf(service, entity_id)).toEqual([]);
     expect(await service.idOf(cookie)).not.toBe(entity_id);
   });
 });

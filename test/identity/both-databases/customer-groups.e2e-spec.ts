@@ -19,7 +19,7 @@ import { serviceOfTest, useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 
-type Case = (identities: Identities, groupId: string) => Promise<Pick<GrantResult, 'entityId' | 'groupId' | 'lineage'>>;
+type Case = (identities: Identities, groupId: string) => Promise<Pick<GrantResult, 'entityId' | 'groupId'>>;
 const storedId = uuidv7(Date.now());
 /** What the grant does with the group of the request. */
 let grantCase: Case;
@@ -127,9 +127,9 @@ describe('the group of the customer that a grant returns', () => {
   const otherGroup = 'find or create it in the group `groupId` of the request';
   const withoutGroup: Case = async (identities) => ({ ...(await ofSales(identities)), groupId: '' });
   const ofNoGroup = (identities: Identities) => identities.create(ACME);
-  const withLineage: Case = async (identities, groupId) => ({
+  const withSession: Case = async (identities, groupId) => ({
     ...(await withoutGroup(identities, groupId)),
-    lineage: { gen: 0 },
+    session: { gen: 0, sid: 'session', ep: 0 },
   });
 
   it.each<[string, string, Case, string]>([
@@ -141,7 +141,7 @@ describe('the group of the customer that a grant returns', () => {
     ],
     ['a customer of a group, without its group', 'sales', withoutGroup, wrongGroup],
     ['a customer of a group, without its group, on the path without a group', '', withoutGroup, wrongGroup],
-    ['a customer with a lineage, without its group', '', withLineage, wrongGroup],
+    ['a customer with a session, without its group', '', withSession, wrongGroup],
     ['a customer of another group', 'support', ofSales, otherGroup],
     ['a customer without a group, on the path of a group', 'sales', ofNoGroup, otherGroup],
   ])('is rejected with 500 and a log line that says what to do, for %s', async (_case, group, next, solution) => {

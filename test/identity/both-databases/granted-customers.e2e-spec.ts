@@ -1,6 +1,6 @@
-import { Get, Module } from '@nestjs/common';
+import { Get, Module, ServiceUnavailableException } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
 import {
@@ -9,6 +9,7 @@ import {
   ApiRoute,
   Caller,
   type Customer,
+  CustomerDataParticipants,
   CustomerGuard,
   type CustomerPrincipal,
   type Grant,
@@ -172,9 +173,13 @@ describe('the customer that a grant returns', () => {
     expectInvalidGrant(await send('case', () => ({ entityId, organizationId: RIVAL, descent: ofAgent })));
   });
 
-  it('gets invalid_grant if it was erased', async () => {
+  it('gets invalid_grant while it is being erased, and as one without a row afterwards: 500', async () => {
     const { entity_id: entityId } = (await service.visit()).body;
-    await service.erase(entityId);
+    const participants = service.application.get(CustomerDataParticipants, { strict: false });
+    vi.spyOn(participants, 'onErase').mockRejectedValueOnce(new ServiceUnavailableException());
+    expect((await service.erase(entityId)).status).toBe(503);
     expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME })));
+    expect((await service.erase(entityId)).status).toBe(200);
+    expectServerError(await send('case', () => ({ entityId, organizationId: ACME })), OTHER_ORGANIZATION);
   });
 });

@@ -1,28 +1,28 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { DataSource, type EntityMetadata, type EntityTarget, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
+import { DataSource, type EntityMetadata, type EntityTarget, In, type ObjectLiteral } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RecordedValue } from '../../../src/access-token/recorded-values.js';
-import { Revocation } from '../../../src/access-token/revocation.entity.js';
+import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
-import { BrowserLink, KnownBrowser } from '../../../src/identity/browser-link.entity.js';
-import { BrowserPurge } from '../../../src/identity/browser-purge.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
-import { CustomerIdentity } from '../../../src/identity/customer-identity.entity.js';
 import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { asStored } from '../../../src/platform/database/sqlite-statements.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { type Purged } from '../../../src/purge/purge.js';
-import { CustomerFamilies } from '../../../src/refresh-token/customer-families.js';
 import { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
 import { RegistryChange } from '../../../src/registry/registry-change.entity.js';
+import { Browser } from '../../../src/session/browser.entity.js';
+import { Ended } from '../../../src/session/ended.entity.js';
+import { RecordedValue } from '../../../src/session/recorded-values.js';
+import { Session } from '../../../src/session/session.entity.js';
+import { SessionPurge } from '../../../src/session/session-purge.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
-import { expectNoOrphans, identitiesOf, linksOfBrowser } from '../../support/identities.js';
+import { browserPartOf, expectNoOrphans, identitiesOf, sessionsOfBrowser } from '../../support/identities.js';
 import { issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
@@ -30,14 +30,11 @@ import { codesOf, newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const EXPIRING = [OneTimeCode, RefreshFamily, Revocation, UsedAssertion, RegistryChange] as const;
+const EXPIRING = [OneTimeCode, RefreshFamily, Ended, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
-  ...{ one_time_code: rows, refresh_family: rows, revocation: rows, used_assertion: rows },
-  registry_change: rows,
-  browser_customer: 0,
-  customer: 0,
-  browser: 0,
+  ...{ one_time_code: rows, refresh_family: rows, ended: rows, used_assertion: rows, registry_change: rows },
+  ...{ session: 0, customer: 0 },
 });
 const NO_ROWS = purgedRows(0);
 
@@ -49,9 +46,9 @@ beforeAll(async () => {
   database = service.application.get(Database);
 });
 beforeEach(async () => {
-  for (const entity of [...EXPIRING, CustomerIdentity, KnownBrowser, BrowserLink])
-    await dataSource.getRepository(entity).clear();
-  await service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_browsers_purged_day']) });
+  for (const entity of [...EXPIRING, Session, CustomerIdentity, Browser])
+    await dataSource.getRepository(entity).createQueryBuilder().delete().execute();
+  await service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_sessions_purged_day']) });
   // A failed test can leave its lease.
   await freeLease();
 });
@@ -78,7 +75,7 @@ describe('the purge of expired rows', () => {
       sizes[table].push(deleted);
     });
     expect(await purge(service)).toEqual(purgedRows(1_001));
-    const { customer: _, browser: __, browser_customer: ___, refresh_family: ____, ...tables } = NO_ROWS;
+    const { customer: _, session: __, ...tables } = NO_ROWS;
     for (const table of Object.keys(tables)) expect(sizes[table]).toEqual([1_000, 1]);
   });
 });
@@ -101,45 +98,37 @@ describe('a table that cannot be purged', () => {
       /^tables that cannot be purged: one_time_code; purged: \{.*"customer":1/,
     );
     expect(warn.mock.calls.join()).toMatch(/one_time_code.*an error of the database/);
-    const counts = await Promise.all([...EXPIRING, KnownBrowser].map(countOf));
-    expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
-    expect(await identitiesOf(service).countBy({ createdAt: Not(IsNull()) })).toBe(0);
+    const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerIdentity].map(countOf));
+    expect(counts).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
     vi.restoreAllMocks();
     expect((await purge(service))?.one_time_code).toBe(1);
   });
 
-  const stepsOf = {
-    browser_customer: () => vi.spyOn(service.application.get(BrowserPurge), 'endRevokedInSteps'),
-    refresh_family: () => vi.spyOn(service.application.get(CustomerFamilies), 'deleteInSteps'),
-  };
-
-  it.each([
-    ['browser links', 'browser_customer'],
-    ['refresh families', 'refresh_family'],
-  ] as const)('leaves the revocations to the next purge if it has %s, which they end', async (_, table) => {
-    for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
-    stepsOf[table]().mockImplementation(
+  /** The next purge fails when it begins with sessions. */
+  function failAtSessions(act: () => unknown = () => undefined): void {
+    vi.spyOn(service.application.get(SessionPurge), 'deleteInSteps').mockImplementation(
       // biome-ignore lint/correctness/useYield: the first step fails
       async function* () {
+        act();
         throw error;
       },
     );
-    await expect(runCommand(service, 'purge')).rejects.toThrow(`tables that cannot be purged: ${table}`);
-    expect(await countOf(Revocation)).toBe(1);
-    expect(await countOf(RefreshFamily)).toBe(table === 'refresh_family' ? 1 : 0);
-    expect(await countOf(UsedAssertion)).toBe(0);
+  }
+
+  it('leaves the customers of sessions to the next purge if it is that of sessions', async () => {
+    await new TestBrowser(service).visit();
+    service.passDays(740);
+    await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
+    failAtSessions();
+    await expect(runCommand(service, 'purge')).rejects.toThrow('tables that cannot be purged: session; purged: ');
+    expect(await Promise.all([UsedAssertion, Session, CustomerIdentity].map(countOf))).toEqual([0, 1, 1]);
     vi.restoreAllMocks();
-    expect((await purge(service))?.revocation).toBe(1);
+    await service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
+    expect(await purge(service)).toMatchObject({ session: 1, customer: 1 });
   });
 
   it('ends the purge if the database is unreachable, with one warning', async () => {
-    stepsOf.browser_customer().mockImplementation(
-      // biome-ignore lint/correctness/useYield: the first step fails
-      async function* () {
-        vi.spyOn(database, 'transaction').mockRejectedValue(error);
-        throw error;
-      },
-    );
+    failAtSessions(() => vi.spyOn(database, 'transaction').mockRejectedValue(error));
     const warn = vi.spyOn(Logger.prototype, 'warn');
     await expect(runCommand(service, 'purge')).rejects.toThrow(error);
     expect(warn.mock.calls.filter(([message]) => /cannot be purged/.test(message))).toHaveLength(1);
@@ -157,21 +146,18 @@ describe('the purge of idle browsers', () => {
     const remainingIds = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
     const { entity_id } = (await erased.visit()).body;
     await service.erase(entity_id);
-    await service.rowsOf(Revocation).clear();
+    await service.rowsOf(Ended).createQueryBuilder().delete().execute();
 
     service.passDays(730);
     expect((await active.visit()).body.entity_id).toBe(remainingIds[0]);
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
-    expect(await purge(service)).toMatchObject({ customer: 0, browser: 0 });
+    expect(await purge(service)).toMatchObject({ customer: 0, session: 0 });
     service.passDays(2);
-    expect(await purge(service)).toMatchObject({ customer: 2, browser: 2 });
-    service.passDays(2);
-    await purge(service);
-    expect(await storedIds()).toEqual(expect.arrayContaining(deletedIds)); // a transfer token may still lead to them
+    expect(await purge(service)).toMatchObject({ customer: 0, session: 0 });
     service.passDays(1);
-    await purge(service);
-    // the erased customer has a generation, which is never purged (protocol §3.12)
-    expect(await storedIds()).toEqual([ofBackend, entity_id, ...remainingIds].sort());
+    expect(await purge(service)).toMatchObject({ customer: 2, session: 2 });
+    expect(await storedIds()).toEqual([ofBackend, ...remainingIds].sort());
+    expect(await service.rowsOf(Browser).count()).toBe(1);
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
     const later = bearer(await issueAgentToken(service));
     expect((await service.post(TOKEN, agentTokenBody({ entity_id: ofBackend }), later)).status).toBe(200);
@@ -180,28 +166,32 @@ describe('the purge of idle browsers', () => {
     expect(deletedIds).not.toContain(returning.body.entity_id);
   });
 
-  it('deletes at most 1,000 rows at a time, even if active browsers are between them', async () => {
-    const today = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
-    const old = service.clock.now() - 800 * DAY_SECONDS * 1000;
-    const idle = Array.from({ length: 2_500 }, (_, index) => index).filter((index) => index % 5 !== 0);
-    for (let index = 0; index < 2_500; index += 500) {
-      const ids = Array.from({ length: 500 }, (_, at) => uuidv7(old + index + at));
-      await dataSource
-        .getRepository(KnownBrowser)
-        .insert(ids.map((browserId) => ({ browserId, secretHash: browserId, version: 0 })));
-      await dataSource
-        .getRepository(BrowserLink)
-        .insert(ids.map((id, at) => linkOf(id, id, today - (at % 5 === 0 ? 1 : 800))));
-      const customer = { organizationId: ACME, groupId: '', generation: 0, linkGeneration: 0, version: 0 };
-      await identitiesOf(service).insert(ids.map((entityId) => ({ ...customer, entityId })));
+  it('purges at most 100 sessions in a transaction, even if active ones are between them', async () => {
+    const day = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
+    const created = service.clock.now() - 800 * DAY_SECONDS * 1000;
+    const isActive = (index: number) => index % 5 === 0;
+    for (let first = 0; first < 1_500; first += 500) {
+      const rows = Array.from({ length: 500 }, (_, at) => ({
+        id: uuidv7(created + first + at),
+        isActive: isActive(at),
+      }));
+      await service.rowsOf(Browser).insert(rows.map(({ id }) => ({ browserId: id, secretHash: id, version: 0 })));
+      const scope = { organizationId: ACME, groupId: '' };
+      const customer = { ...scope, creator: 'browser', generation: created, version: 0, hasUser: false } as const;
+      await identitiesOf(service).insert(
+        rows.map(({ id }) => ({ ...customer, entityId: id, seenDay: day - 800, createdAt: new Date(created) })),
+      );
+      await service.rowsOf(Session).insert(rows.map((row) => sessionOf(row.id, row.isActive ? day - 1 : day - 800)));
     }
-    const sizes: number[] = [];
-    onStatement(/^\s*DELETE FROM browser/, (deleted) => sizes.push(deleted));
-    expect((await purge(service))?.browser).toBe(idle.length);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
-    expect(await service.rowsOf(KnownBrowser).count()).toBe(500);
-    expect(await service.rowsOf(BrowserLink).count()).toBe(500);
-    expect((await purge(service))?.browser).toBe(0);
+    const steps: number[] = [];
+    const purging = service.application.get(SessionPurge).deleteInSteps(1_000, new Date(service.clock.now()));
+    for await (const deleted of purging) steps.push(deleted);
+    expect(Math.max(...steps)).toBe(100);
+    expect(steps.reduce((sum, deleted) => sum + deleted, 0)).toBe(1_200);
+    expect(
+      await Promise.all([Browser, Session].map((entity) => service.rowsOf(entity as typeof Session).count())),
+    ).toEqual([300, 300]);
+    expect(await purge(service)).toMatchObject({ session: 0, customer: 1_200 });
   });
 
   it.each([
@@ -215,51 +205,59 @@ describe('the purge of idle browsers', () => {
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
     };
-    const steps = service.application.get(BrowserPurge).deleteIdleInSteps(50, new Date(service.clock.now()));
+    const steps = service.application.get(SessionPurge).deleteInSteps(50, new Date(service.clock.now()));
     await steps.next();
     atNextTransaction(service, moment, visit);
     for await (const _step of steps);
     const isLeft = moment === 'before';
-    const [link] = await linksOfBrowser(service, first);
-    expect(link !== undefined).toBe(isLeft);
+    expect((await sessionsOfBrowser(service, first)).length).toBe(isLeft ? 1 : 0);
     expect(visited).not.toBe(first.body.entity_id);
     expect((await browser.visit()).body.entity_id).toBe(visited);
     await expectNoOrphans(service);
   });
 
-  it('continues with a browser of which an earlier purge deleted a part, and which is not recognized meanwhile', async () => {
-    const [browser, entityId] = await idleBrowserWithLinks(2_500);
-    const links = service.rowsOf(BrowserLink);
-    const other = loseLeaseAfter(/^\s*DELETE FROM browser_customer/);
-    expect((await purge(service))?.browser).toBe(0);
-    await releaseLease(dataSource.manager, other);
-    expect(await links.count()).toBe(1_501);
-    expect((await browser.visit()).body.entity_id).not.toBe(entityId);
-    expect((await purge(service))?.browser).toBe(1);
-    expect(await links.count()).toBe(1);
+  it('continues with a browser of which an earlier purge deleted a part of the sessions', async () => {
+    const browser = new TestBrowser(service);
+    const first = await browser.visit();
+    const { entity_id: entityId } = first.body;
+    const [session] = (await sessionsOfBrowser(service, first)) as [Session];
+    const more = Array.from({ length: 249 }, (_, index) => ({
+      ...session,
+      id: `more-${index}`,
+      groupId: `more-${index}`,
+    }));
+    for (let at = 0; at < more.length; at += 100) await service.rowsOf(Session).insert(more.slice(at, at + 100));
+    service.passDays(740);
+    for await (const deleted of service.application
+      .get(SessionPurge)
+      .deleteInSteps(1_000, new Date(service.clock.now())))
+      if (deleted > 0) break;
+    expect(await service.rowsOf(Session).count()).toBe(150);
+    expect(await service.rowsOf(Browser).count(), 'it leads nowhere any more').toBe(0);
+    expect(await purge(service)).toMatchObject({ session: 150, customer: 1 });
+    const next = await browser.visit();
+    expect([next.body.entity_id, browserPartOf(next)]).not.toContain(entityId);
+    expect(browserPartOf(next)).not.toBe(browserPartOf(first));
     await expectNoOrphans(service);
   });
 
   it.each([
-    ['before', 'mustRetain', 200, 1],
-    ['after', 'onErase', 404, 0],
-  ] as const)(
-    'and an erasure right %s it purges a customer leave no data of it',
-    async (_, hook, status, generation) => {
-      const { entity_id: entityId } = await newCustomer(service);
-      service.passDays(740);
-      const statuses: number[] = [];
-      vi.spyOn(service.application.get(CustomerDataParticipants), hook).mockImplementationOnce(async () => {
-        const erased = await service.erase(entityId);
-        statuses.push(erased.status);
-        return [];
-      });
-      expect((await purge(service))?.customer).toBe(1 - generation);
-      expect(statuses).toEqual([status]);
-      expect(await identitiesOf(service).findOneByOrFail({ entityId })).toMatchObject({ generation, createdAt: null });
-      await expectNoOrphans(service);
-    },
-  );
+    ['before', 'mustRetain', 0],
+    ['after', 'onErase', 1],
+  ] as const)('and an erasure right %s it purges a customer leave no data of it', async (_, hook, purged) => {
+    const { entity_id: entityId } = await newCustomer(service);
+    service.passDays(740);
+    const statuses: number[] = [];
+    vi.spyOn(service.application.get(CustomerDataParticipants), hook).mockImplementationOnce(async () => {
+      const erased = await service.erase(entityId);
+      statuses.push(erased.status);
+      return [];
+    });
+    expect((await purge(service))?.customer).toBe(purged);
+    expect(statuses).toEqual([200]);
+    expect(await identitiesOf(service).existsBy({ entityId })).toBe(false);
+    await expectNoOrphans(service);
+  });
 });
 
 describe('several processes that purge', () => {
@@ -277,9 +275,9 @@ describe('several processes that purge', () => {
   it('stop after the current batch when they lose the lease', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
     const newLease = loseLeaseAfter(/^\s*DELETE FROM one_time_code/);
-    await insertRows(Revocation, 1, new Date(service.clock.now() - 1_000));
+    await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.one_time_code).toBe(1_000);
-    expect(await service.rowsOf(Revocation).count(), 'other tables stay').toBe(1);
+    expect(await service.rowsOf(UsedAssertion).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource.manager, newLease);
   });
@@ -331,10 +329,13 @@ function rowOf({ columns }: EntityMetadata, expires: Date): ObjectLiteral {
   return Object.fromEntries(values);
 }
 
-/** A link of a browser to a customer of ACME. */
-function linkOf(browserId: string, entityId: string, seenDay: number): Partial<BrowserLink> {
-  const scope = { organizationId: ACME, groupId: '' };
-  return { browserId, entityId, ...scope, origin: 'own', beganIn: browserId, generation: 0, seenDay };
+/** The session of a browser with a customer of ACME, which have the same id. */
+function sessionOf(id: string, seenDay: number) {
+  const expiresAt = new Date((seenDay + 732) * DAY_SECONDS * 1000);
+  return {
+    ...({ id, kind: 'own', customerId: id, browserId: id, organizationId: ACME, groupId: '' } as const),
+    ...{ depth: 0, epoch: 0, seenDay, createdAt: new Date(0), expiresAt },
+  };
 }
 
 async function storedIds(): Promise<string[]> {
@@ -371,16 +372,4 @@ function loseLeaseAfter(pattern: RegExp): Lease {
     await acquireLease(dataSource.manager, newLease);
   });
   return newLease;
-}
-
-/** A browser with a customer, whose id is returned too, and this number of further links, that is then idle. */
-async function idleBrowserWithLinks(count: number): Promise<[browser: TestBrowser, entityId: string]> {
-  const browser = new TestBrowser(service);
-  const first = await browser.visit();
-  const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
-  const ended = { ...link, organizationId: null, groupId: null };
-  const links = Array.from({ length: count }, (_, index) => ({ ...ended, entityId: `0-customer-${index}` }));
-  for (let at = 0; at < count; at += 500) await service.rowsOf(BrowserLink).insert(links.slice(at, at + 500));
-  service.passDays(740);
-  return [browser, first.body.entity_id];
 }

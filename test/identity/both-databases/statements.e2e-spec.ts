@@ -6,12 +6,12 @@ import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-s
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../scripts/mariadb.js';
 import { findMariadb } from '../../../scripts/test-programs.js';
-import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Identities } from '../../../src/identity/identities.js';
-import { NewCustomers } from '../../../src/identity/new-customers.js';
+import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { requestContext } from '../../../src/platform/request-context/request-context.js';
+import { Ended } from '../../../src/session/ended.entity.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { expectKeysOnly } from '../../support/statement-plans.js';
@@ -62,17 +62,17 @@ describe('parallel requests', () => {
   });
 
   it('get customers in one transaction, and each waits for it until its own deadline only', async () => {
-    const newCustomers = service.application.get(NewCustomers);
-    const insert = newCustomers.insert.bind(newCustomers);
+    const visitors = service.application.get(NewVisitors);
+    const insert = visitors.insert.bind(visitors);
     const all = [new TestBrowser(service), new TestBrowser(service)];
     const arrived: (() => void)[] = [];
-    vi.spyOn(newCustomers, 'insert').mockImplementation(async (customer) => {
+    vi.spyOn(visitors, 'insert').mockImplementation(async (visitor) => {
       await new Promise<void>((resolve) => {
         arrived.push(resolve);
         if (arrived.length === 1) requestContext.required().deadline = performance.now() + 500;
         if (arrived.length === all.length) for (const resume of arrived) resume();
       });
-      return insert(customer);
+      return insert(visitor);
     });
     const client = clientOf(service);
     const executeTogether = client.executeTogether.bind(client);
@@ -89,19 +89,20 @@ describe('parallel requests', () => {
 
   it('fail one by one: a row that cannot be inserted fails alone', async () => {
     const database = service.application.get(Database);
-    const columns = ['kind', 'value', 'issued_before', 'expires_at'] as const;
-    const statement = insertStatement({ into: Revocation, columns, batch: true });
-    const insert = (id: string | null) => database.insert(statement, ['jti', id as string, new Date(), new Date()]);
+    const columns = ['kind', 'value', 'reason', 'issued_before', 'expires_at'] as const;
+    const statement = insertStatement({ into: Ended, columns, batch: true });
+    const insert = (id: string | null) =>
+      database.insert(statement, ['token', id as string, 'revoked', new Date(), new Date()]);
     const settled = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
     expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    const select = selectStatement<[], unknown>("SELECT value FROM revocation WHERE value IN ('one', 'three')");
+    const select = selectStatement<[], unknown>("SELECT value FROM ended WHERE value IN ('one', 'three')");
     const rows = await database.select(select, []);
     expect(rows).toHaveLength(2);
   });
 });
 
 it.runIf(onMariadb)(
-  'protocol §5.3: a returning customer is read by keys only, also in a batch and by a link from a transfer',
+  'protocol §5.3: a returning customer is read by keys only, also in a batch and by a transfer',
   async () => {
     const browser = new TestBrowser(service);
     const { access_token } = (await browser.visit()).body;

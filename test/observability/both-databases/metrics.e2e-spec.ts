@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { NewCustomers } from '../../../src/identity/new-customers.js';
+import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { askToken, exchangeCode } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
@@ -96,11 +96,11 @@ describe('/metrics on the management port', () => {
     const name = 'http_request_duration_seconds_sum{surface="public",route="/v2/customer/token",grant="cookie"}';
     let nowMs = performance.now();
     vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-    const newCustomers = service.application.get(NewCustomers);
-    const insert = newCustomers.insert.bind(newCustomers);
-    vi.spyOn(newCustomers, 'insert').mockImplementation((customer) => {
+    const visitors = service.application.get(NewVisitors);
+    const insert = visitors.insert.bind(visitors);
+    vi.spyOn(visitors, 'insert').mockImplementation((visitor) => {
       nowMs += 1_500;
-      return insert(customer);
+      return insert(visitor);
     });
     expect(await rise(name, () => newCustomer(service))).toBeCloseTo(1.5);
   });
@@ -131,7 +131,7 @@ describe('/metrics on the management port', () => {
       await service.post(`/v2/customer/${n}/${n}/token`, cookieBody({ grant_type: 'cookie' }));
       await service.post(TOKEN, cookieBody({ client_id: `client-${n}`, grant_type: `grant-${n}` }));
       await service.send(n % 2 ? 'PATCH' : 'REPORT', `/path-${n}`);
-      await manage(service, 'GET', `/admin/identities/${n}`);
+      await manage(service, 'GET', `/admin/customers/${n}`);
       await service.post('/v2/token', { grant_type: `grant-${n}` });
     };
     await hostile(0);
@@ -172,7 +172,7 @@ describe('/metrics on the management port', () => {
     for (const headers of [bearer(MARKER), basic(MARKER, MARKER)]) {
       await service.send('GET', '/v2/customer/info', headers);
       await manage(service, 'POST', '/oauth2/introspect', headers, { token: MARKER });
-      await manage(service, 'GET', `/admin/identities/${MARKER}`, headers);
+      await manage(service, 'GET', `/admin/customers/${MARKER}`, headers);
     }
     const text = await scrape();
     const secrets = [MARKER, customer.access_token, customer.entity_id, code, ADMIN_TOKEN, BACKEND_SECRET];

@@ -175,8 +175,8 @@ describe('the log of a process that gets every kind of request', () => {
       await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SERVER_SECRET), { token });
       await manage(service, 'POST', '/oauth2/revoke', operator, { token });
     }
-    await manage(service, 'GET', `/admin/identities/${first.body.entity_id}`, operator);
-    await manage(service, 'DELETE', `/admin/identities/${first.body.entity_id}`, operator);
+    await manage(service, 'GET', `/admin/customers/${first.body.entity_id}`, operator);
+    await manage(service, 'DELETE', `/admin/customers/${first.body.entity_id}`, operator);
     await send('DELETE', '/v2/token', bearer(agent));
     for (const path of ['/health/live', '/health/ready', '/metrics']) await manage(service, 'GET', path);
     const [key] = JSON.parse(readFileSync(join(database.folder, 'keys.json'), 'utf8')).keys;

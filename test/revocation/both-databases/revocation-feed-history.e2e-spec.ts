@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE } from '../../../src/access-token/feed/feed-state.js';
-import { Revocation } from '../../../src/access-token/revocation.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { Ended } from '../../../src/session/ended.entity.js';
+import { FIND_STATE } from '../../../src/session/feed/feed-state.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
 import { endNewToken, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';
@@ -26,9 +26,10 @@ const position = async (): Promise<number> => Number((await query('SELECT positi
 const setPosition = (to: number) => query(`UPDATE revocation_feed SET position = ${to}`);
 /** A revocation that was published at a position. */
 const insertAt = (at: number, value: string) =>
-  one.rowsOf(Revocation).insert({
-    kind: 'jti',
+  one.rowsOf(Ended).insert({
+    kind: 'token',
     value,
+    reason: 'revoked',
     issuedBefore: new Date('9999-12-31T00:00:00Z'),
     expiresAt: new Date(one.clock.now() + 90_000_000),
     position: at,

@@ -1,13 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../../src/access-token/feed/feed-state.js';
-import { RevocationPages } from '../../../src/access-token/feed/revocation-pages.js';
-import { RevocationPublisher } from '../../../src/access-token/feed/revocation-publisher.js';
 import { RevocationFeed } from '../../../src/introspection/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { changePassword, claimsOf, exchangeCode, newAgent, refresh } from '../../support/agent-tokens.js';
+import { FIND_STATE, RAISE_POSITION } from '../../../src/session/feed/feed-state.js';
+import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
+import { RevocationPublisher } from '../../../src/session/feed/revocation-publisher.js';
+import {
+  agentTokenBody,
+  changePassword,
+  claimsOf,
+  exchangeCode,
+  newAgent,
+  refresh,
+} from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
+import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { deferred } from '../../support/deferred.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
@@ -25,10 +32,11 @@ import { ACME, ACME_AGENT } from '../../support/test-registry.js';
 import { shortenPauses } from '../../support/timers.js';
 import {
   agentTokenPair,
+  ageRedemption,
   authorizationCode,
-  codesOf,
   newCustomer,
   redeem,
+  sessionsIn,
   transferToken,
 } from '../../support/transfers.js';
 import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
@@ -53,10 +61,20 @@ async function seenBy(entry: Partial<FeedEntry>): Promise<Record<string, boolean
   return Object.fromEntries(await Promise.all(seen));
 }
 
-/** The id of a refresh family or of a redemption, with which the `jti` of its tokens begins. */
+/** The id of the refresh family of an agent, with which the `jti` of its tokens begins. */
 const familyOf = (token: string) => (claimsOf(token).jti as string).split('.')[0] as string;
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 const CUSTOMERS_ONLY = { 'customer-server': true, 'agent-server': false, 'other-server': false };
 const BOTH = { 'customer-server': true, 'agent-server': true, 'other-server': false };
+
+const sidOf = (token: string) => claimsOf(token).sid as string;
+
+/** Reads pages until an entry has a higher generation of a customer. Returns the entry. */
+async function findHigher(server: FeedConsumer, value: string, than: number): Promise<FeedEntry> {
+  const find = () => server.entries.find((entry) => entry.value === value && (entry.generation ?? 0) > than);
+  while (!find()) await server.read(5);
+  return find() as FeedEntry;
+}
 
 const newCustomerId = async () => claimsOf((await newCustomer(service)).access_token).sub as string;
 
@@ -77,41 +95,88 @@ function losePublication(meanwhile: () => Promise<unknown>): void {
 }
 
 describe('the revocation feed', () => {
-  it('has a customer token that was ended, for resource servers of customer tokens only', async () => {
+  it('has the session of a customer token that was ended, for resource servers of customer tokens only', async () => {
     const { access_token } = await newCustomer(service);
     await service.send('DELETE', TOKEN, bearer(access_token));
-    const entry = { kind: 'jti', value: claimsOf(access_token).jti as string };
+    const entry = { kind: 'session', value: sidOf(access_token), epoch: 1 };
+    expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
+    expect(await operator().find(entry)).toEqual({ ...entry, expires_at: expect.stringMatching(TIME) });
+  });
+
+  it('has each rise of the epoch of a session', async () => {
+    const first = await service.visit();
+    const follower = consumer('customer-server');
+    for (const epoch of [1, 2]) {
+      const { access_token } = (await service.visit(cookieHeader(first))).body;
+      expect(claimsOf(access_token)).toMatchObject({ sid: sidOf(first.body.access_token), ep: epoch - 1 });
+      await service.send('DELETE', TOKEN, bearer(access_token));
+      await follower.find({ kind: 'session', value: sidOf(access_token), epoch });
+    }
+  });
+
+  it('has the id of a customer token without a session that was ended', async () => {
+    const agent = bearer(await issueAgentToken(service));
+    const { access_token } = (await service.post(TOKEN, agentTokenBody(), agent)).body;
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    const entry = { kind: 'token', value: claimsOf(access_token).jti as string };
     expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
     expect(await operator().find(entry)).toEqual({
       ...entry,
       issued_before: '9999-12-31T00:00:00.000Z',
-      expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      expires_at: expect.stringMatching(TIME),
     });
+  });
+
+  it('has the devices and transferred tokens that end with a token, but not an unused transfer token', async () => {
+    const { access_token } = await newCustomer(service);
+    const device = await stayOf(service, access_token);
+    const moved = (await redeem(service, await transferToken(service, device.access_token))).body;
+    await transferToken(service, access_token);
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    const all = operator();
+    for (const token of [access_token, device.access_token, moved.access_token])
+      await all.find({ kind: 'session', value: sidOf(token) });
+    const codes = await sessionsIn(service).findBy({ customerId: claimsOf(access_token).sub as string, kind: 'code' });
+    expect(codes).toEqual([]);
+    const sessions = all.entries.filter(({ kind }) => kind === 'session').map(({ value }) => value);
+    expect(new Set(sessions).size).toBe(sessions.length);
   });
 
   it('has an agent token that was ended, which ends customer tokens too', async () => {
     const { access_token } = await agentTokenPair(service);
     await service.send('DELETE', '/v2/token', bearer(access_token));
-    expect(await seenBy({ kind: 'jti', value: claimsOf(access_token).jti as string })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'token', value: claimsOf(access_token).jti as string })).toEqual(BOTH);
   });
 
-  it.each(['agent', 'customer'] as const)('has a refresh family that was ended: of an %s', async (kind) => {
-    const { access_token, refresh_token } = kind === 'agent' ? await agentTokenPair(service) : await stayOf(service);
-    if (kind === 'agent') await refresh(service, refresh_token);
+  it('has the refresh family of an agent that was ended', async () => {
+    const { access_token, refresh_token } = await agentTokenPair(service);
+    await refresh(service, refresh_token);
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
-    const entry = { kind: 'family', value: familyOf(access_token) };
-    expect(await seenBy(entry)).toEqual(kind === 'agent' ? BOTH : CUSTOMERS_ONLY);
+    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(BOTH);
   });
 
-  it.each(['transfer', 'authorization'] as const)('has the family of a code that was replayed: %s', async (kind) => {
-    const customer = await newCustomer(service);
-    const isTransfer = kind === 'transfer';
-    const code = isTransfer ? await transferToken(service, customer.access_token) : await authorizationCode(service);
-    const use = () => (isTransfer ? redeem(service, code) : exchangeCode(service, code));
-    const { access_token } = (await use()).body;
-    await codesOf(service).update({ kind }, { consumedNetwork: 'another network' });
-    expect((await use()).status).toBe(400);
-    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(isTransfer ? CUSTOMERS_ONLY : BOTH);
+  it('has the session of a customer’s refresh token that was ended, with an epoch higher than any', async () => {
+    const { access_token, refresh_token } = await stayOf(service);
+    await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
+    const entry = { kind: 'session', value: sidOf(access_token) };
+    expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
+    expect(await operator().find(entry)).toMatchObject({ epoch: 2 ** 31 - 1 });
+  });
+
+  it('has the session that a replayed transfer token gave', async () => {
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await redeem(service, code)).body;
+    await ageRedemption(service, code, 3);
+    expect((await redeem(service, code)).status).toBe(400);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token) })).toEqual(CUSTOMERS_ONLY);
+  });
+
+  it('has the refresh family that a replayed authorization code gave', async () => {
+    const code = await authorizationCode(service);
+    const { access_token } = (await exchangeCode(service, code)).body;
+    await ageRedemption(service, code, 3);
+    expect((await exchangeCode(service, code)).status).toBe(400);
+    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(BOTH);
   });
 
   it('has a client that was deleted, whose tokens are of customers and agents', async () => {
@@ -125,14 +190,16 @@ describe('the revocation feed', () => {
   });
 
   it('has the generation of a customer whose sessions were ended or that was erased, again after each rise', async () => {
-    const { entity_id } = await newCustomer(service);
+    const { entity_id, access_token } = await newCustomer(service);
     const follower = consumer('customer-server');
-    for (const generation of [1, 2, 3]) {
-      const end = () => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id);
-      expect((await (generation < 3 ? end() : service.erase(entity_id))).status).toBe(200);
-      const entry = { kind: 'subject', value: entity_id, generation };
-      expect(await follower.find(entry)).not.toHaveProperty('issued_before');
-      expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
+    let generation = claimsOf(access_token).gen as number;
+    const end = () => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id);
+    for (const event of [end, end, () => service.erase(entity_id)]) {
+      expect((await event()).status).toBe(200);
+      const entry = await findHigher(follower, entity_id, generation);
+      expect(Object.keys(entry).sort()).toEqual(['expires_at', 'generation', 'kind', 'value']);
+      generation = entry.generation as number;
+      expect(await seenBy({ kind: 'subject', value: entity_id, generation })).toEqual(CUSTOMERS_ONLY);
     }
   });
 
@@ -161,14 +228,15 @@ describe('the revocation feed', () => {
     const all = operator();
     await all.find({ kind: 'subject', value: entity_id });
     expect(all.has({ value: id })).toBe(false);
-    expect(all.has({ value: claimsOf(access_token).jti as string })).toBe(false);
+    for (const value of [claimsOf(access_token).jti as string, sidOf(access_token)])
+      expect(all.has({ value })).toBe(false);
   });
 
   it('keeps an entry of an agent’s token for as long as any access token can live, and no longer', async () => {
     const token = await issueAgentToken(service);
     const before = service.clock.now();
     await service.send('DELETE', '/v2/token', bearer(token));
-    const entry = { kind: 'jti', value: claimsOf(token).jti as string };
+    const entry = { kind: 'token', value: claimsOf(token).jti as string };
     const { expires_at } = await operator().find(entry);
     expect(Date.parse(expires_at)).toBeGreaterThanOrEqual(before + 86_400_000);
     service.clock.advance({ seconds: 86_000 });
@@ -184,16 +252,15 @@ it('a revocation in the feed is not missed if it is changed after a publication 
   const sub = await newCustomerId();
   const consumer = new FeedConsumer([service]);
   await consumer.catchUp();
-  const changed = new Promise<void>((resolve) => {
+  const changed = new Promise<number>((resolve) => {
     losePublication(async () => {
-      await consumer.find({ value: sub, generation: 1 });
+      const { generation = 0 } = await consumer.find({ value: sub });
       await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
-      resolve();
+      resolve(generation);
     });
   });
   await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
-  await changed;
-  await consumer.find({ value: sub, generation: 2 });
+  await findHigher(consumer, sub, await changed);
 });
 
 describe('a page of the feed', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { RecordedValue } from '../../../src/access-token/recorded-values.js';
 import { Registry } from '../../../src/registry/registry.js';
+import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -12,8 +12,8 @@ import { rememberedPair } from '../../support/remember.js';
 import { ACME, ACME_NATIVE, ACME_ORIGIN, ACME_SITE, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import {
   agentTokenPair,
+  ageRedemption,
   authorizationCode,
-  codesOf,
   infoStatus,
   newCustomer,
   redeem,
@@ -33,7 +33,7 @@ const revoke = (token: string, more: object = {}, headers: Record<string, string
 const expire = () => service.clock.advance({ seconds: 28_800 + 1 });
 
 describe('protocol §4.12: an expired customer token', () => {
-  it('can be ended by its holder, and a link, a refresh family and a transfer token that descend from it end', async () => {
+  it('can be ended by its holder, and a browser, a refresh token and a transfer token that were made with it end', async () => {
     const known = await service.post(TOKEN, cookieBody());
     const { entity_id, access_token } = known.body;
     const pair = await rememberedPair(service, access_token);
@@ -70,14 +70,13 @@ describe('protocol §4.12: an expired customer token', () => {
 });
 
 describe('protocol §4.15: revocation by a client', () => {
-  it('ends a refresh family by any token of it, with its access tokens and descendants', async () => {
+  it('ends the session of a refresh token by any token of its family, with its access tokens and what was made with them', async () => {
     const first = await stayOf(service);
     const { body: next } = await refreshCustomer(service, first.refresh_token);
-    const descendant = await stayOf(service, next.access_token);
+    const further = await stayOf(service, next.access_token);
     expect(await revoke(first.refresh_token)).toMatchObject({ status: 200, body: {} });
-    for (const { access_token } of [first, next, descendant]) expect(await infoStatus(service, access_token)).toBe(401);
-    for (const { refresh_token } of [next, descendant])
-      expectInvalidGrant(await refreshCustomer(service, refresh_token));
+    for (const { access_token } of [first, next, further]) expect(await infoStatus(service, access_token)).toBe(401);
+    for (const { refresh_token } of [next, further]) expectInvalidGrant(await refreshCustomer(service, refresh_token));
   });
 
   it('ends an access token, and reads a form', async () => {
@@ -133,7 +132,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     expect((await after.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
     expect((await after.admin('POST', '/oauth2/revoke', { token: pair.refresh_token })).status).toBe(200);
     await after.erase(other.entity_id);
-    await codesOf(after).update({ kind: 'authorization' }, { consumedNetwork: 'another network' });
+    await ageRedemption(after, replayed, 3);
     expectInvalidGrant(await exchangeCode(after, replayed));
     for (const seconds of [600, 20_000]) {
       after.clock.advance({ seconds });
@@ -144,24 +143,24 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     }
   });
 
-  it('leave a descendant revoked that lives longer than its revoked ancestor', async () => {
+  it('leave a transferred token ended that lives longer than the ended token that it was made with', async () => {
     const before = await serviceOfTest();
     before.clock.advance({ seconds: -20_000 });
-    const ancestor = await newCustomer(before);
+    const first = await newCustomer(before);
     before.clock.reset();
-    const descendant = (await redeem(before, await transferToken(before, ancestor.access_token))).body;
+    const moved = (await redeem(before, await transferToken(before, first.access_token))).body;
     const after = await serviceOfTest({ database: before.database, environment: SHORT_LIFETIMES });
-    expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
-    after.clock.advance({ seconds: 20_000 }); // The ancestor has expired, and the descendant has not.
+    expect((await after.send('DELETE', TOKEN, bearer(first.access_token))).status).toBe(200);
+    after.clock.advance({ seconds: 20_000 }); // The first token has expired, and the transferred one has not.
     await purge(after);
-    expect(await infoStatus(after, descendant.access_token)).toBe(401);
+    expect(await infoStatus(after, moved.access_token)).toBe(401);
   });
 
-  it('do not lower the recorded longest lifetime, whichever process starts last', async () => {
-    const long = await serviceOfTest({ environment: { CUSTOMER_TOKEN_TTL: '86400' } });
+  it('do not lower the recorded longest lifetime of refresh tokens, whichever process starts last', async () => {
+    const long = await serviceOfTest({ environment: { REFRESH_TOKEN_TTL: '3000000' } });
     const short = await serviceOfTest({ database: long.database, environment: SHORT_LIFETIMES });
     const recorded = short.rowsOf(RecordedValue);
-    expect(await recorded.findOneBy({ name: 'longest_access_token_life' })).toMatchObject({ value: 86_400 });
+    expect(await recorded.findOneBy({ name: 'longest_refresh_token_life' })).toMatchObject({ value: 3_000_000 });
   });
 
   it.each(['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'])('cannot be longer than a day: %s', async (name) => {

@@ -1,20 +1,22 @@
-import { Logger, ServiceUnavailableException } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
 import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { BrowserLink, KnownBrowser } from '../../../src/identity/browser-link.entity.js';
-import { CustomerBrowsers } from '../../../src/identity/customer-browsers.js';
-import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
+import { CustomerKey } from '../../../src/customer/customer-key.entity.js';
+import { Browser } from '../../../src/session/browser.entity.js';
+import { Browsers } from '../../../src/session/browsers.js';
+import { Ended } from '../../../src/session/ended.entity.js';
+import { Session } from '../../../src/session/session.entity.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { atLockOfBrowser, atNextTransaction } from '../../support/dying-transactions.js';
+import { atNextTransaction } from '../../support/dying-transactions.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
-import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../../support/identities.js';
+import { browserIdOf, browserOf, identitiesOf, secretOf, sessionsOfBrowser } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
+import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
 import { moveOf, remember } from '../../support/remember.js';
 import {
@@ -37,7 +39,7 @@ import { statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
-import { ADMIN_TOKEN, serviceOfTest } from '../../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, type UsedService } from '../../support/use-service.js';
 
 const DEFAULT_SIGN_IN_DAYS = 30;
 const ROUND_COUNT = 3;
@@ -63,8 +65,8 @@ const signedIn = async (sub: string, cookie?: string, more: object = REMEMBER, a
 };
 const endAsOperator = (entityId: string, body?: object) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, body);
 const browsersOf = async (entityId: string): Promise<{ id: string }[]> =>
-  (await service.admin('GET', `/admin/identities/${entityId}`)).body.browsers;
-const browserCount = () => service.rowsOf(KnownBrowser).count();
+  (await service.admin('GET', `/admin/customers/${entityId}`)).body.browsers;
+const browserCount = () => service.rowsOf(Browser).count();
 const moved = async (token: string, cookie?: string) =>
   remember(service, await moveOf(service, token, OF_SIGN_IN), { cookie, body: OF_SIGN_IN });
 const forget = (cookie: string) =>
@@ -73,14 +75,15 @@ const forget = (cookie: string) =>
 /** A browser that leads to 25 customers in each of 12 organizations. */
 async function collectingBrowser(): Promise<string> {
   const response = await service.visit();
-  const [own] = (await linksOfBrowser(service, response)) as [BrowserLink];
+  const [own] = (await sessionsOfBrowser(service, response)) as [Session];
   const organizationIds = Array.from({ length: 12 }, () => crypto.randomUUID());
   const scopes = organizationIds.flatMap((organizationId) =>
     Array.from({ length: 25 }, (_, group) => ({ entityId: crypto.randomUUID(), organizationId, groupId: `${group}` })),
   );
-  const customer = await identitiesOf(service).findOneByOrFail({ entityId: own.entityId });
+  const customer = await identitiesOf(service).findOneByOrFail({ entityId: own.customerId });
   await identitiesOf(service).insert(scopes.map((scope) => ({ ...customer, ...scope })));
-  await service.rowsOf(BrowserLink).insert(scopes.map((scope) => ({ ...own, ...scope })));
+  const sessions = scopes.map(({ entityId, ...scope }) => ({ ...own, id: entityId, customerId: entityId, ...scope }));
+  await service.rowsOf(Session).insert(sessions);
   return cookieHeader(response);
 }
 
@@ -123,22 +126,22 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
     expect(await browserCount()).toBe(before);
     const [browser, ...others] = await browsersOf(first.entityId);
     expect(others).toEqual([]);
-    const details = { browser: browser?.id, sign_in: claimsOf(first.token).jti };
+    const details = { browser: browser?.id, sign_in: claimsOf(first.token).sid };
     expect(
       service.audit.filter(({ event }) => event === 'browser.linked'),
       'of the first sign-in only',
     ).toMatchObject([{ subject: { id: first.entityId }, organizationId: ACME, details }]);
   });
 
-  it('writes one browser and at most 201 links, however many links the earlier browser has; a renewal writes none', async () => {
+  it('writes one browser and at most 21 sessions, however many the earlier browser has; a renewal writes none', async () => {
     const cookie = await collectingBrowser();
-    const rowCounts = async () => [await browserCount(), await service.rowsOf(BrowserLink).count()];
-    const [browsers = 0, links = 0] = await rowCounts();
+    const rowCounts = async () => [await browserCount(), await service.rowsOf(Session).count()];
+    const [browsers = 0, sessions = 0] = await rowCounts();
     const sub = newUser();
     const first = await signedIn(sub, cookie);
-    expect(await rowCounts()).toEqual([browsers + 1, links + 201]);
+    expect(await rowCounts()).toEqual([browsers + 1, sessions + 21]);
     await signedIn(sub, first.cookie);
-    expect(await rowCounts()).toEqual([browsers + 1, links + 201]);
+    expect(await rowCounts()).toEqual([browsers + 1, sessions + 21]);
   });
 
   it('in a browser to which the user’s customer was moved makes a browser, which outlives the transfer', async () => {
@@ -196,7 +199,8 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
     const assertion = await assert({ sub: newUser() });
     await signIn(service, assertion, REMEMBER, FROM_PAGE);
     expectInvalidGrant(await signIn(service, assertion, LINK, fromPage(cookie)));
-    expect(await service.rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+    expect(await service.idOf(cookie)).toBe(entityId);
+    expect(linkedEvents()).toEqual([]);
   });
 
   it('costs a returning customer one SELECT by keys and no write', async () => {
@@ -224,31 +228,34 @@ describe('protocol §4.7: a new user who links the browser', () => {
   it('ends the secrets of the browsers that led to its customer and to no other one, as end_sessions does', async () => {
     const visitor = await newVisitor();
     const device = await moved(visitor.token);
-    const inGroup = (await service.visit(undefined, {}, SALES)).body.access_token;
-    const copy = await moved(inGroup, visitor.cookie);
-    await service.idOf(visitor.cookie, AT_RIVAL);
+    const copy = await signInRival({ sub: newUser() }, REMEMBER, { cookie: visitor.cookie, origin: RIVAL_ORIGIN });
+    expect(await service.idOf(cookieHeader(copy))).toBe(visitor.entityId);
+    const atRival = await service.idOf(visitor.cookie, AT_RIVAL);
     await signedIn(newUser(), visitor.cookie, LINK);
-    const hasSecret = async (response: TestResponse) => (await browserOf(service, response)).secretHash !== '';
+    const hasSecret = (response: TestResponse) =>
+      service.rowsOf(Browser).existsBy({ browserId: browserIdOf(secretOf(response)) });
     expect([await hasSecret(device), await hasSecret(copy)]).toEqual([false, true]);
-    expect(await service.idOf(visitor.cookie, AT_RIVAL)).toBeTruthy();
-    const links = await service.rowsOf(BrowserLink).findBy({ entityId: visitor.entityId, organizationId: ACME });
-    expect(links.map(({ origin }) => origin)).toEqual(['sign-in']);
-    const find = `SELECT generation FROM revocation WHERE kind = 'generation' AND value = '${visitor.entityId}'`;
-    const entries = await service.application.get(DataSource).query(find);
-    expect(entries, 'for the feed').toEqual([{ generation: 1 }]);
+    for (const response of [device, copy])
+      expect(await service.idOf(cookieHeader(response))).not.toBe(visitor.entityId);
+    expect(await service.idOf(cookieHeader(copy), AT_RIVAL)).toBe(copy.body.entity_id);
+    expect(await service.idOf(visitor.cookie, AT_RIVAL)).toBe(atRival);
+    const sessions = await service.rowsOf(Session).findBy({ customerId: visitor.entityId });
+    expect(sessions.map(({ kind }) => kind)).toEqual(['sign_in']);
+    const { number } = await service.rowsOf(Ended).findOneByOrFail({ kind: 'subject', value: visitor.entityId });
+    expect(Number(number), 'for the feed').toBeGreaterThan(claimsOf(visitor.token).gen as number);
   });
 
-  it('gets its pair although the links of before cannot be removed yet, because they have ended', async () => {
+  it('gets 503 if the transaction fails, and the visitor keeps its pair and its token', async () => {
     const visitor = await newVisitor();
-    const removal = vi.spyOn(service.application.get(CustomerBrowsers), 'endAll');
-    removal.mockRejectedValueOnce(new ServiceUnavailableException('the database is unavailable'));
-    const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
-    const { entityId, cookie } = await signedIn(newUser(), visitor.cookie, LINK);
-    expect(entityId).toBe(visitor.entityId);
-    expect(warn).toHaveBeenCalledWith(expect.stringContaining(`of customer ${entityId} `));
-    vi.restoreAllMocks();
-    expect(await service.idOf(cookie)).toBe(entityId);
-    expect(await service.idOf(visitor.cookie)).not.toBe(entityId);
+    const deletion = vi.spyOn(service.application.get(Browsers), 'deleteUnusedIn');
+    deletion.mockRejectedValueOnce(new ServiceUnavailableException('the database is unavailable'));
+    const sub = newUser();
+    const response = await signInAs(sub, LINK, fromPage(visitor.cookie));
+    expect({ status: response.status, cookies: response.cookies }).toEqual({ status: 503, cookies: [] });
+    expect(await infoStatus(service, visitor.token)).toBe(200);
+    expect(await service.idOf(visitor.cookie)).toBe(visitor.entityId);
+    expect((await signedIn(sub, visitor.cookie, LINK)).entityId).toBe(visitor.entityId);
+    expect(await infoStatus(service, visitor.token)).toBe(401);
   });
 
   const ofGroup = async () => {
@@ -265,7 +272,10 @@ describe('protocol §4.7: a new user who links the browser', () => {
     ['whose id comes without its secret', () => visitorAfter(async ({ entityId }) => `__svc_cid=${entityId}`)],
     [
       'whose id comes with another secret',
-      () => visitorAfter(async ({ cookie }) => cookie.slice(0, -96) + (await newVisitor()).cookie.slice(-96)),
+      () =>
+        visitorAfter(async ({ cookie }) =>
+          [cookie, (await newVisitor()).cookie].map((each, at) => each.split('; ')[at]).join('; '),
+        ),
     ],
     ['of another organization', () => visitorAfter(async () => cookieHeader(await service.visit(undefined, AT_RIVAL)))],
     ['that was erased', () => visitorAfter(({ entityId }) => service.erase(entityId))],
@@ -278,12 +288,12 @@ describe('protocol §4.7: a new user who links the browser', () => {
     ],
   ])('does not get a customer %s', async (_, browserWith) => {
     const { cookie, entityId } = await browserWith();
-    const before = await service.rowsOf(OrganizationUser).count();
+    const before = await service.rowsOf(CustomerKey).count();
     const user = await signedIn(newUser(), cookie, LINK);
     expect(user.entityId).not.toBe(entityId);
     expect(await service.idOf(user.cookie)).toBe(user.entityId);
     expect(linkedEvents()).toEqual([]);
-    expect(await service.rowsOf(OrganizationUser).count()).toBe(before + 1);
+    expect(await service.rowsOf(CustomerKey).count()).toBe(before + 1);
   });
 
   it.each<[string, (cookie: string, entityId: string) => Promise<{ status: number }>]>([
@@ -306,7 +316,7 @@ describe('protocol §4.7: a new user who links the browser', () => {
 });
 
 describe('protocol §4.7: sign_in_days', () => {
-  it(`end the link ${DEFAULT_SIGN_IN_DAYS} days after the day of the last sign-in, also in a browser that is used each day`, async () => {
+  it(`end ${DEFAULT_SIGN_IN_DAYS} days after the day of the last sign-in, also in a browser that is used each day`, async () => {
     const sub = newUser();
     const { cookie, entityId } = await signedIn(sub);
     service.passDays(20);
@@ -337,7 +347,7 @@ describe('protocol §4.7: sign_in_days', () => {
     expect(await service.idOf(cookie, AT_RIVAL)).not.toBe(entityId);
   });
 
-  it('count for a copy of the link from the sign-in, not from the copy', async () => {
+  it('count for a copy of the session from the sign-in, not from the copy', async () => {
     const user = await signedIn(newUser());
     service.passDays(20);
     const response = await signInRival({ sub: newUser() }, REMEMBER, { cookie: user.cookie, origin: RIVAL_ORIGIN });
@@ -348,16 +358,15 @@ describe('protocol §4.7: sign_in_days', () => {
     expect(await service.idOf(copy)).not.toBe(user.entityId);
   });
 
-  it('end a sign-in for `remember` too, which copies no link that has ended', async () => {
+  it('end a sign-in for a new browser too, which gets no copy of it', async () => {
     const user = await signedIn(newUser());
     service.passDays(DEFAULT_SIGN_IN_DAYS + 1);
     const response = await signInRival({ sub: newUser() }, REMEMBER, { cookie: user.cookie, origin: RIVAL_ORIGIN });
-    const links = await service.rowsOf(BrowserLink).findBy({ entityId: user.entityId });
-    expect(links).toHaveLength(1);
+    expect(await service.rowsOf(Session).countBy({ customerId: user.entityId })).toBe(1);
     expect(await service.idOf(cookieHeader(response))).not.toBe(user.entityId);
   });
 
-  it('end a link by transfer to a user’s customer after its redemption, and not one to another customer', async () => {
+  it('count for a browser by transfer of a user’s customer from the redemption, and not for one of another customer', async () => {
     const sub = newUser();
     const first = await signedIn(sub);
     service.passDays(20);
@@ -372,18 +381,25 @@ describe('protocol §4.7: sign_in_days', () => {
     expect(await service.idOf(ofUser)).toBe(next.body.entity_id);
   });
 
-  it.each([
-    ['a raised setting', 30, 6, false],
-    ['a lowered setting', 1, 5, true],
-  ])('count as they were at the sign-in, also after %s', async (_, later, days, leads) => {
+  type Meanwhile = (after: UsedService, cookies: string[]) => Promise<unknown>;
+  const nothing: Meanwhile = async () => undefined;
+  const visit: Meanwhile = (after, cookies) => Promise.all(cookies.map((cookie) => after.visit(cookie)));
+  it.each<[string, number, Meanwhile, number, boolean]>([
+    ['raised, do not count before a visit', 30, nothing, 6, false],
+    ['raised, count from the next visit', 30, visit, 6, true],
+    ['lowered, do not count before the purge', 1, nothing, 5, true],
+    ['lowered, count from the purge', 1, purge, 5, false],
+  ])('if they are %s', async (_, later, meanwhile, days, leads) => {
     const registryWith = (sign_in_days: number) => registryWithSignIn({ [ACME]: acme.settings({ sign_in_days }) });
     const before = await serviceOfTest({ registry: registryWith(5) });
     const user = await signedIn(newUser(), undefined, REMEMBER, before);
     const device = await remember(before, await moveOf(before, user.token, OF_SIGN_IN), { body: OF_SIGN_IN });
     const after = await serviceOfTest({ registry: registryWith(later), database: before.database });
-    after.passDays(days);
-    for (const cookie of [user.cookie, cookieHeader(device)])
-      expect((await after.idOf(cookie)) === user.entityId).toBe(leads);
+    const cookies = [user.cookie, cookieHeader(device)];
+    after.passDays(3);
+    await meanwhile(after, cookies);
+    after.passDays(days - 3);
+    for (const cookie of cookies) expect((await after.idOf(cookie)) === user.entityId).toBe(leads);
   });
 
   it.each([0, 732, 1.5, '30'])('are from 1 to 731: %j', async (sign_in_days) => {
@@ -421,8 +437,8 @@ describe('a sign-in at the same time as', () => {
       expect(new Set(responses.map(({ body }) => body.entity_id))).toEqual(new Set([visitor.entityId]));
       for (const response of responses) await expectSignedIn(response);
       expect(await service.idOf(visitor.cookie)).not.toBe(visitor.entityId);
-      const { generation } = await identitiesOf(service).findOneByOrFail({ entityId: visitor.entityId });
-      expect(generation).toBe(1);
+      const linked = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
+      expect(linked.filter(({ subject }) => subject?.id === visitor.entityId)).toHaveLength(1);
     }
   });
 
@@ -470,14 +486,14 @@ describe('a sign-in at the same time as', () => {
     }
   });
 
-  it.runIf(onMariadb)('the end of its link by the operator leads to the customers of other organizations', async () => {
+  it('the end of its session by the operator leads to the customers of other organizations', async () => {
     const sub = newUser();
     const first = await signedIn(sub);
     const atRival = await service.idOf(first.cookie, AT_RIVAL);
     const { browserId } = await browserOf(service, first.response);
     const ended: number[] = [];
-    atLockOfBrowser(other, async () => {
-      const path = `/admin/identities/${first.entityId}/browsers/${browserId}`;
+    atNextTransaction(other, 'before', async () => {
+      const path = `/admin/customers/${first.entityId}/browsers/${browserId}`;
       ended.push((await service.admin('DELETE', path)).status);
     });
     const second = await signedIn(sub, first.cookie, REMEMBER, other);

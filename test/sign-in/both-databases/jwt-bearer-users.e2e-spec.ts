@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { REQUESTS_PER_RACE } from '../../../packages/conformance-kit/src/race.js';
+import { CustomerKey } from '../../../src/customer/customer-key.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
-import { OrganizationUser } from '../../../src/organization-user/organization-user.entity.js';
-import { RIVAL_SIGN_IN, signIn } from '../../support/assertion-issuer.js';
-import { TestBrowser } from '../../support/cookie-grant.js';
+import { agentTokenBody } from '../../support/agent-tokens.js';
+import { RIVAL_SIGN_IN, SIGN_IN, signIn } from '../../support/assertion-issuer.js';
+import { bearer } from '../../support/authorization-headers.js';
+import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
 import { endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { identitiesOf } from '../../support/identities.js';
-import { purge } from '../../support/operator-commands.js';
+import { issueAgentToken, purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
+import { moveOf, remember } from '../../support/remember.js';
 import {
   assert,
   assertRival,
@@ -27,14 +30,13 @@ import {
 import { statementsOf } from '../../support/statements.js';
 import { ACME, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
-import { infoStatus } from '../../support/transfers.js';
+import { infoStatus, redeem, TRANSFER, transferBody, transferToken } from '../../support/transfers.js';
 import { ADMIN_TOKEN } from '../../support/use-service.js';
 
 startSignInServices();
 
-const lookUp = (entityId: string) => service.admin('GET', `/admin/identities/${entityId}`);
-const isErased = async (entityId: string) =>
-  (await identitiesOf(service).findOneByOrFail({ entityId })).erasedAt !== null;
+const lookUp = (entityId: string) => service.admin('GET', `/admin/customers/${entityId}`);
+const isErased = async (entityId: string) => (await identitiesOf(service).countBy({ entityId })) === 0;
 
 describe('linking a browser to a user', () => {
   /** A new browser, which has a new customer. */
@@ -56,16 +58,51 @@ describe('linking a browser to a user', () => {
     ]);
   });
 
-  it('keeps the customer that the user already has, and records the browser’s customer with it', async () => {
+  it('keeps the customer that the user already has, and records the browser’s customer with it once and for all', async () => {
     const sub = newUser();
     const customer = (await signInAs(sub)).body.entity_id;
     const { browser, entityId, headers } = await newBrowser();
     service.audit.length = 0;
     for (let time = 0; time < 3; time++) expect((await linked(sub, headers)).body.entity_id).toBe(customer);
     expect(linkedEvents()).toMatchObject([{ subject: { id: customer }, details: { linked: entityId } }]);
-    expect((await browser.visit()).body.entity_id).toBe(entityId);
     expect((await lookUp(customer)).body).toMatchObject({ entity_id: customer, linked_ids: [entityId] });
     expect((await lookUp(entityId)).body).not.toHaveProperty('linked_ids');
+    const next = (await browser.visit()).body.entity_id;
+    expect([customer, entityId]).not.toContain(next);
+    await linked(newUser(), { ...FROM_PAGE, cookie: browser.cookie });
+    expect((await lookUp(customer)).body.linked_ids).toEqual([entityId]);
+    const named = agentTokenBody({ entity_id: entityId });
+    const agent = bearer(await issueAgentToken(service));
+    expectInvalidRequest(await service.post(TOKEN, named, agent), /^entity_id: /);
+  });
+
+  it('leaves nothing to an agent that moves the browser’s customer meanwhile', async () => {
+    const sub = newUser();
+    await signInAs(sub);
+    const { entityId, headers } = await newBrowser();
+    const agent = bearer(await issueAgentToken(service));
+    atNextTransaction(service, 'before', () => linked(sub, headers));
+    const body = transferBody({ bearer_type: 'agent', customer_id: entityId, client_id: SIGN_IN });
+    expectInvalidRequest(await service.post(TRANSFER, body, agent), /^customer_id: /);
+    expect((await lookUp(entityId)).body).not.toHaveProperty('linked_ids');
+  });
+
+  it('ends everything of the browser’s customer if the user already has a customer, of which nothing ends', async () => {
+    const sub = newUser();
+    const user = await signInAs(sub, REMEMBER, FROM_PAGE);
+    const { browser, entityId, headers } = await newBrowser();
+    const token = (await browser.visit()).body.access_token;
+    const ofSignIn = { client_id: SIGN_IN };
+    const device = await remember(service, await moveOf(service, token, ofSignIn), { body: ofSignIn });
+    const moved = await redeem(service, await transferToken(service, token, ofSignIn), ofSignIn);
+    const code = await transferToken(service, token, ofSignIn);
+    expect((await linked(sub, headers)).body.entity_id).toBe(user.body.entity_id);
+    for (const { access_token } of [{ access_token: token }, device.body, moved.body])
+      expect(await infoStatus(service, access_token)).toBe(401);
+    expectInvalidGrant(await redeem(service, code, ofSignIn));
+    for (const cookie of [headers.cookie, cookieHeader(device)]) expect(await service.idOf(cookie)).not.toBe(entityId);
+    expect(await infoStatus(service, user.body.access_token)).toBe(200);
+    expect(await service.idOf(cookieHeader(user))).toBe(user.body.entity_id);
   });
 
   it('shows the operator the first 200 of the customers that are linked to one', async () => {
@@ -73,10 +110,9 @@ describe('linking a browser to a user', () => {
     const customer = (await signInAs(sub)).body.entity_id;
     const { entityId, headers } = await newBrowser();
     await linked(sub, headers);
-    const users = service.rowsOf(OrganizationUser);
-    const row = await users.findOneByOrFail({ entityId });
-    const linkedAt = new Date(row.linkedAt.getTime() + 1_000);
-    await users.insert(Array.from({ length: 200 }, () => ({ ...row, entityId: randomUUID(), linkedAt })));
+    const row = await identitiesOf(service).findOneByOrFail({ entityId });
+    const later = () => `f${randomUUID().slice(1)}`;
+    await identitiesOf(service).insert(Array.from({ length: 200 }, () => ({ ...row, entityId: later() })));
     const { linked_ids } = (await lookUp(customer)).body;
     expect([linked_ids.length, linked_ids[0]]).toEqual([200, entityId]);
     const statements = await statementsOf(service, () => lookUp(customer));
@@ -84,22 +120,26 @@ describe('linking a browser to a user', () => {
   });
 
   it('happens only if the request asks for it', async () => {
-    const { headers, entityId } = await newBrowser();
+    const { browser, headers, entityId } = await newBrowser();
     expect((await signInAs(newUser(), {}, headers)).body.entity_id).not.toBe(entityId);
     expectInvalidRequest(await signInAs(newUser(), { link: 'other' }, headers), /^link: /);
-    expect(await service.rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+    expect((await browser.visit()).body.entity_id).toBe(entityId);
+    expect(linkedEvents()).toEqual([]);
   });
 
   it('never gives the customer of one user to another user, or links it to another', async () => {
     const { headers, entityId } = await newBrowser();
     const [first, second, third] = [newUser(), newUser(), newUser()];
     const customerOfThird = (await signInAs(third)).body.entity_id;
-    expect((await linked(first, headers)).body.entity_id).toBe(entityId);
-    const customerOfSecond = (await linked(second, headers)).body.entity_id;
+    const ofFirst = await linked(first, headers);
+    expect(ofFirst.body.entity_id).toBe(entityId);
+    const signedIn = { ...FROM_PAGE, cookie: cookieHeader(ofFirst) };
+    const customerOfSecond = (await linked(second, signedIn)).body.entity_id;
     expect(customerOfSecond).not.toBe(entityId);
-    expect((await linked(third, headers)).body.entity_id).toBe(customerOfThird);
+    expect((await linked(third, signedIn)).body.entity_id).toBe(customerOfThird);
     expect((await lookUp(customerOfThird)).body).not.toHaveProperty('linked_ids');
-    expect((await linked(first, headers)).body.entity_id).toBe(entityId);
+    expect((await linked(first, signedIn)).body.entity_id).toBe(entityId);
+    expect(await infoStatus(service, ofFirst.body.access_token)).toBe(200);
 
     const { headers: ofFourth, entityId: linkedId } = await newBrowser();
     await linked(third, ofFourth);
@@ -123,7 +163,8 @@ describe('linking a browser to a user', () => {
       );
       expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
       expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(REQUESTS_PER_RACE);
-      expect(await service.rowsOf(OrganizationUser).countBy({ entityId })).toBe(1);
+      const { hasUser, linkedTo } = await identitiesOf(service).findOneByOrFail({ entityId });
+      expect(hasUser).toBe(linkedTo === null);
       const events = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
       expect(events).toHaveLength(1);
     }
@@ -141,12 +182,12 @@ describe('linking a browser to a user', () => {
   });
 
   it('requires an Origin, which must be one of the client’s', async () => {
-    const { headers, entityId } = await newBrowser();
+    const { browser, headers, entityId } = await newBrowser();
     const { cookie } = headers;
     expectInvalidRequest(await linked(newUser(), { cookie }), 'remember: needs an Origin');
     for (const origin of [RIVAL_ORIGIN, 'null', 'https://evil.example'])
       expectInvalidRequest(await linked(newUser(), { cookie, origin }), "Origin: not one of the client's");
-    expect(await service.rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+    expect((await browser.visit()).body.entity_id).toBe(entityId);
   });
 
   it('gets an error in an organization that does not allow it', async () => {
@@ -163,8 +204,8 @@ describe('linking a browser to a user', () => {
     await service.erase(one.entityId);
     expect((await lookUp(customer)).body.linked_ids).toEqual([two.entityId]);
     await service.erase(customer);
-    expect(await service.rowsOf(OrganizationUser).countBy({ customerId: customer })).toBe(0);
-    expect((await two.browser.visit()).body.entity_id).toBe(two.entityId);
+    expect(await identitiesOf(service).countBy({ linkedTo: customer })).toBe(0);
+    expect((await linked(newUser(), two.headers)).body.entity_id).not.toBe(two.entityId);
   });
 
   it('keeps the customer for the user after the browser has been idle for two years', async () => {
@@ -179,27 +220,26 @@ describe('linking a browser to a user', () => {
     expect((await signInAs(sub)).body.entity_id).toBe(entityId);
   });
 
-  it('during a purge retains the customer that is about to become idle, and the row of its user', async () => {
+  it('during a purge gives no visitor to a user whose browser has just become idle', async () => {
     const { headers, entityId } = await newBrowser();
-    const idle = await newBrowser();
     const sub = newUser();
+    let signedIn: TestResponse | undefined;
     const participants = service.application.get(CustomerDataParticipants);
     const mustRetain = participants.mustRetain.bind(participants);
     vi.spyOn(participants, 'mustRetain').mockImplementationOnce(async (ids) => {
-      const retained = await mustRetain(ids);
       expect(ids).toContain(entityId);
-      service.clock.reset();
-      service.passDays(731); // the last day on which the browser leads to the customer
-      expect((await linked(sub, headers)).body.entity_id).toBe(entityId);
-      service.passDays(2);
-      return retained;
+      signedIn = await linked(sub, headers);
+      return mustRetain(ids);
     });
     service.passDays(733);
     await purge(service);
     vi.restoreAllMocks();
-    expect(await isErased(idle.entityId)).toBe(true);
-    expect(await isErased(entityId)).toBe(false);
-    expect((await signInAs(sub)).body.entity_id).toBe(entityId);
+    expect(await isErased(entityId)).toBe(true);
+    expect(signedIn?.status).toBe(200);
+    const { entity_id, access_token } = (signedIn as TestResponse).body;
+    expect(entity_id).not.toBe(entityId);
+    expect((await signInAs(sub)).body.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, access_token)).toBe(200);
   });
 });
 
@@ -234,7 +274,7 @@ it('the erasure of a user’s customer also takes the customer from a user who w
   expect((await service.erase(entity_id)).status).toBe(200);
   expect(linked?.body.entity_id).toBe(entity_id);
   expect(await infoStatus(service, linked?.body.access_token)).toBe(401);
-  expect(await service.rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
+  expect(await service.rowsOf(CustomerKey).countBy({ entityId: entity_id })).toBe(0);
   const after = (await signInAs(sub)).body;
   expect(after.entity_id).not.toBe(entity_id);
   expect(await infoStatus(service, after.access_token)).toBe(200);

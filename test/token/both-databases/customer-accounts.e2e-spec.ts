@@ -84,8 +84,8 @@ describe('GET /v2/customer/info', () => {
   it('returns exactly the fields of protocol §4.11 for a customer token of any grant', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
     const transferred = await redeem(service, await transferToken(service, customer.access_token));
-    const { sub, client_id: agentClient } = claimsOf(agentToken);
-    const act = { sub, client_id: agentClient, gen: 0 };
+    const { sub, client_id: agentClient, jti } = claimsOf(agentToken);
+    const act = { sub, sid: jti, client_id: agentClient, gen: 0 };
     for (const [token, client_id, entity_id, more] of [
       [customer.access_token, ACME_SITE, customer.entity_id, { gty: 'cookie' }],
       [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id, { gty: 'agent_token', act }],
@@ -134,7 +134,7 @@ describe('DELETE /v2/customer/token', () => {
   it('stores no token in the database', async () => {
     await end(customer.access_token);
     const all = await everythingIn(service);
-    expect(all).toContain(claimsOf(customer.access_token).jti);
+    expect(all).toContain(claimsOf(customer.access_token).sid);
     expect(all).not.toContain(customer.access_token.split('.')[2]);
   });
 
@@ -331,7 +331,7 @@ describe('an access token that was verified before', () => {
   });
 });
 
-it('/admin/identities/:entity_id shows the operator a customer', async () => {
+it('/admin/customers/:entity_id shows the operator a customer', async () => {
   const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
   const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
   const id = expect.stringMatching(UUID_V7);
@@ -343,7 +343,7 @@ it('/admin/identities/:entity_id shows the operator a customer', async () => {
   ]) {
     const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     const common = { entity_id, organization_id: ACME, created_at, refresh_families: [] };
-    expect((await service.admin('GET', `/admin/identities/${entity_id}`)).body).toEqual({ ...common, ...more });
+    expect((await service.admin('GET', `/admin/customers/${entity_id}`)).body).toEqual({ ...common, ...more });
   }
 });
 

@@ -70,7 +70,7 @@ describe('token explain', () => {
     const { code, output } = await run(access_token);
     expect(code).toBe(1);
     expect(output).toMatch(
-      /^kind: customer access token\nvalid here: no\nreason: revoked\nexplanation: The token itself/,
+      /^kind: customer access token\nvalid here: no\nreason: revoked\nexplanation: The token or its session/,
     );
     const other = (await newCustomer(service)).access_token;
     service.clock.advance({ seconds: 30_000 });
@@ -95,13 +95,14 @@ describe('token explain', () => {
     expect(await explain(code)).toMatchObject({ code: 0, kind: 'transfer token', stored });
     const ended = await transferToken(service, access_token);
     const { body } = await redeem(service, code);
-    const { jti } = claimsOf(body.access_token);
-    expect(await explain(code)).toMatchObject({ code: 1, reason: 'already_used', stored: { family: jti } });
+    const { sid } = claimsOf(body.access_token);
+    expect(await explain(code)).toMatchObject({ code: 1, reason: 'already_used', stored: { session: sid } });
     expect((await redeem(service, code)).status).toBe(400);
     await service.send('DELETE', TOKEN, bearer(access_token));
-    expect(await explain(ended)).toMatchObject({ code: 1, reason: 'revoked' });
+    expect(await explain(ended)).toMatchObject({ code: 1, reason: 'not_stored' });
+    const unused = await transferToken(service, (await newCustomer(service)).access_token);
     service.clock.advance({ seconds: 30_000 });
-    expect(await explain(ended)).toMatchObject({ code: 1, reason: 'expired' });
+    expect(await explain(unused)).toMatchObject({ code: 1, reason: 'expired' });
   });
 
   it('finds an authorization code and a refresh token by their hashes, and leaves them usable', async () => {

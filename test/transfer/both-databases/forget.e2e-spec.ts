@@ -1,16 +1,9 @@
-import { ServiceUnavailableException } from '@nestjs/common';
-import { DataSource, In, IsNull, Not } from 'typeorm';
-import { describe, expect, it, vi } from 'vitest';
-import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
-import { partsOf } from '../../../src/identity/identity-cookies.js';
-import { Database } from '../../../src/platform/database/database.js';
-import { uuidv7 } from '../../../src/platform/uuid.js';
+import { describe, expect, it } from 'vitest';
 import { newAgent } from '../../support/agent-tokens.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { atNextTransaction, failAtEachStatement, OUTAGE } from '../../support/dying-transactions.js';
+import { atNextTransaction, failAtEachStatement, LOST_RESPONSE, OUTAGE } from '../../support/dying-transactions.js';
 import { expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
-import { secretOf } from '../../support/identities.js';
+import { browserIdOf, secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../../support/remember.js';
@@ -20,25 +13,35 @@ import {
   ACME_ORIGIN,
   ACME_SITE,
   AT_RIVAL,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
   RIVAL,
   RIVAL_ORIGIN,
   RIVAL_SITE,
 } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
-import { infoStatus, newCustomer } from '../../support/transfers.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const FORGET = '/v2/customer/forget';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const FROM_RIVAL = { origin: RIVAL_ORIGIN };
 
-const service = useService({ registry: rememberingRegistry() });
+const service = useService({ registry: rememberingRegistry([ACME_SITE, PUBLIC_SITE]) });
 
-const browserIdIn = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string).browserId;
+const browserIdIn = (cookie: string) => browserIdOf(cookie.split('__svc_cst=')[1] as string);
 
 function forget(cookie: string | undefined, more: object = {}, headers: Record<string, string> = {}) {
   const body = { client_id: ACME_SITE, organization_id: ACME, ...more };
   return service.post(FORGET, body, { origin: ACME_ORIGIN, ...(cookie && { cookie }), ...headers });
+}
+
+/** The cookies of a browser after a customer of the other organization was transferred to it. */
+async function pairOfRival(cookie: string): Promise<string> {
+  const { access_token } = (await service.visit(undefined, AT_RIVAL)).body;
+  const move = await moveOf(service, access_token, { client_id: PUBLIC_SITE });
+  const body = { client_id: PUBLIC_SITE, replace: true };
+  return cookieHeader(await remember(service, move, { cookie, body, headers: { origin: PUBLIC_ORIGIN } }));
 }
 
 /** The attributes of a `Set-Cookie` line other than its age. */
@@ -62,35 +65,24 @@ function expectNotCleared(response: TestResponse): void {
   expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
 }
 
-/** Copies the link of a browser in the group into further browsers, as if each had been made by `remember`. */
-async function insertCopies(cookie: string, count: number): Promise<string[]> {
-  const links = service.rowsOf(BrowserLink);
-  const link = await links.findOneByOrFail({ browserId: browserIdIn(cookie), groupId: 'a' });
-  const browserIds = Array.from({ length: count }, () => uuidv7(service.clock.now()));
-  await links.insert(browserIds.map((browserId) => ({ ...link, browserId })));
-  return browserIds;
-}
-
-const liveLinksOf = (browserIds: string[], entityId: string) =>
-  service.rowsOf(BrowserLink).countBy({ browserId: In(browserIds), entityId, organizationId: Not(IsNull()) });
-
-/** The tables whose rows a request changes by UPDATE: 0 for customers, 1 for browsers, 2 for links. */
+/** The tables whose rows a request changes by UPDATE: 0 for customers, 1 for browsers, 2 for sessions. */
 async function updatedTables(send: () => Promise<unknown>): Promise<number[]> {
-  const tables = ['customer', 'browser', 'browser_customer'];
+  const tables = ['customer', 'browser', 'session'];
   const texts = await statementTextsOf(service, send);
   const updated = texts.flatMap((sql) => /^UPDATE\W+(\w+)/.exec(sql)?.[1] ?? []);
   return updated.map((table) => tables.indexOf(table)).filter((index) => index >= 0);
 }
 
 describe('protocol §4.13: forgetting a browser', () => {
-  it('changes customers, then browsers, then links, as `remember` does, so that neither waits for the other', async () => {
+  it('changes customers, then browsers, then sessions, as `remember` does, so that neither waits for the other', async () => {
     const { access_token } = await newCustomer(service);
-    const earlier = cookieHeader(await service.visit(undefined, {}, group('sales')));
+    const earlier = cookieHeader(await service.visit(undefined, AT_RIVAL));
     const remembered = await updatedTables(() => rememberedPair(service, access_token, earlier));
     const pair = await rememberedPair(service, access_token, earlier);
     const forgotten = await updatedTables(() => forget(pair));
     expect([...new Set(forgotten)]).toEqual([0, 1, 2]);
-    expect([...new Set(remembered)]).toEqual([0, 1]);
+    // the transfers, the customers of the transaction, the earlier browser, and the redeemed code
+    expect([...new Set(remembered)]).toEqual([0, 1, 2]);
   });
 
   it('clears the cookies of a browser without other customers, and a copy of its cookies leads to no customer', async () => {
@@ -133,34 +125,32 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect(new Set(parallel).size, 'parallel first calls create one customer').toBe(1);
   });
 
-  it('acts also on the browsers that the browser was made from by remember', async () => {
-    const known = await service.visit();
-    const pairs = [cookieHeader(known)];
-    for (let depth = 0; depth < 3; depth++)
-      pairs.push(await rememberedPair(service, known.body.access_token, pairs.at(-1)));
-    expectCleared(await forget(pairs.at(-1)), known);
-    for (const pair of pairs) expect(await service.idOf(pair)).not.toBe(known.body.entity_id);
+  it('acts on this browser only: an earlier pair, and a pair that was made from it, lead where they led', async () => {
+    const browser = new TestBrowser(service);
+    const known = (await browser.visit()).body.entity_id;
+    const earlier = browser.cookie as string;
+    const later = await pairOfRival(earlier);
+    expectCleared(await forget(earlier), await service.visit());
+    expect(await service.idOf(later)).toBe(known);
+    expect(await service.idOf(earlier)).not.toBe(known);
+    const last = await pairOfRival(later);
+    expectNotCleared(await forget(last));
+    expect(await service.idOf(last)).not.toBe(known);
+    expect(await service.idOf(later)).toBe(known);
   });
 
-  it.each([
-    ['the copied pair', false],
-    ['a pair that was made from the copied pair', true],
-  ])(
-    'ends the copies in a browser that a thief made from a copied pair, if the visitor sends %s',
-    async (_, isLater) => {
-      const browser = new TestBrowser(service);
-      const known = (await browser.visit({}, group('a'))).body.entity_id;
-      const copied = browser.cookie as string;
-      const moved = await newCustomer(service);
-      const ofThief = await rememberedPair(service, moved.access_token, copied);
-      const again = await rememberedPair(service, moved.access_token, ofThief);
-      const later = await rememberedPair(service, (await newCustomer(service)).access_token, copied);
-      expect((await forget(isLater ? later : copied, { group_id: 'a' })).status).toBe(200);
-      for (const pair of [copied, ofThief, again, later])
-        expect(await service.idOf(pair, {}, group('a'))).not.toBe(known);
-      expect(await service.idOf(ofThief), 'a customer that the earlier browser did not have').toBe(moved.entity_id);
-    },
-  );
+  it('leaves the devices of the customer and what its tokens made', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id, access_token } = (await browser.visit()).body;
+    const phone = await rememberedPair(service, access_token);
+    const code = await transferToken(service, access_token);
+    expect((await forget(browser.cookie)).status).toBe(200);
+    expect(await service.idOf(phone)).toBe(entity_id);
+    expect((await redeem(service, code)).body.entity_id).toBe(entity_id);
+    const later = await transferToken(service, access_token);
+    expect((await redeem(service, later)).body.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, access_token)).toBe(200);
+  });
 
   it('costs one SELECT if nothing is left to end', async () => {
     const known = await service.visit();
@@ -171,58 +161,20 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect(await statementsOf(service, () => forget(undefined))).toEqual([]);
   });
 
-  it('ends the copies of a link in the 100 browsers that were made last, and a further copy replaces the oldest', async () => {
-    const known = await service.visit(undefined, {}, group('a'));
-    const own = cookieHeader(known);
-    const copy = async () => rememberedPair(service, (await newCustomer(service)).access_token, own);
-    const oldest = await copy();
-    const inserted = await insertCopies(oldest, 98);
-    const [second, last] = [await copy(), await copy()];
-    expect(await service.idOf(oldest, {}, group('a'))).not.toBe(known.body.entity_id);
-    for (const pair of [second, last]) expect(await service.idOf(pair, {}, group('a'))).toBe(known.body.entity_id);
-    expect((await forget(own, { group_id: 'a' })).status).toBe(200);
-    for (const pair of [own, second, last])
-      expect(await service.idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
-    expect(await liveLinksOf(inserted, known.body.entity_id)).toBe(0);
-  });
-
-  it('ends the copies that have replaced the link of the browser', async () => {
-    const known = await service.visit(undefined, {}, group('a'));
-    const pairs = [cookieHeader(known)];
-    for (let at = 0; at < 5; at++) {
-      const move = await moveOf(service, (await newCustomer(service)).access_token);
-      pairs.push(cookieHeader(await remember(service, move, { cookie: pairs.at(-1), body: { replace: true } })));
-      if (at === 2) await insertCopies(pairs.at(-1) as string, 97);
-    }
-    const [, replaced, , kept] = pairs as [string, string, string, string];
-    expect(await service.idOf(kept, {}, group('a'))).toBe(known.body.entity_id);
-    expect((await forget(replaced, { group_id: 'a' })).status).toBe(200);
-    const subject = { kind: 'browser', id: browserIdIn(replaced) };
-    expect(service.audit.at(-1)).toMatchObject({ event: 'browser.forgotten', subject, details: { links: 1 } });
-    for (const pair of [kept, pairs.at(-1) as string])
-      expect(await service.idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
-    expect(await statementsOf(service, () => forget(replaced, { group_id: 'a' }))).toEqual(['SELECT']);
-  });
-
-  it('ends the links of more customers than one transaction, and a repetition goes on after an error', async () => {
+  it('forgets all customers of the organization in one transaction, and a repetition goes on after an error', async () => {
     const names = Array.from({ length: 20 }, (_, at) => `many-${at}`);
-    const cookie = cookieHeader(await service.visit(undefined, {}, group('many-0')));
-    for (const name of names) await service.idOf(cookie, {}, group(name));
-    const sqlDatabase = service.application.get(Database);
-    const transaction = sqlDatabase.transaction.bind(sqlDatabase);
-    let sent = 0;
-    vi.spyOn(sqlDatabase, 'transaction').mockImplementation((work) => {
-      if (++sent === 2) throw new ServiceUnavailableException();
-      return transaction(work) as never;
-    });
+    const browser = new TestBrowser(service);
+    const ids: string[] = [];
+    for (const name of names) ids.push((await browser.visit({}, group(name))).body.entity_id);
+    const cookie = browser.cookie as string;
+    const idsOfBrowser = () => Promise.all(names.map((name) => service.idOf(cookie, {}, group(name))));
+    atNextTransaction(service, 'before', () => Promise.reject(LOST_RESPONSE));
     expect((await forget(cookie)).status).toBe(503);
-    vi.restoreAllMocks();
-    const links = service.rowsOf(BrowserLink);
-    const browserId = browserIdIn(cookie);
-    const left = () => links.countBy({ browserId, organizationId: Not(IsNull()) });
-    expect(await left()).toBe(12);
+    expect(await idsOfBrowser()).toEqual(ids);
+    atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
+    expect((await forget(cookie)).status, 'the response to the COMMIT is lost').toBe(503);
     expect((await forget(cookie)).cookies).toHaveLength(2);
-    expect(await left()).toBe(0);
+    for (const id of await idsOfBrowser()) expect(ids).not.toContain(id);
   });
 
   it('clears the cookies of a browser that leads only to the customer of a deleted agent', async () => {
@@ -245,34 +197,10 @@ describe('protocol §4.13: forgetting a browser', () => {
     for (const each of both) expect(await service.idOf(cookieHeader(each))).not.toBe(each.body.entity_id);
   });
 
-  it.runIf(onMariadb)('reads no other links of the customers, also for several pairs of a request', async () => {
-    const known = [await service.visit(undefined, {}, group('a')), await service.visit(undefined, {}, group('a'))];
-    const pairs = known.map(cookieHeader);
-    for (const pair of pairs) for (const name of ['b', 'c', 'd']) await service.idOf(pair, {}, group(name));
-    const links = service.rowsOf(BrowserLink);
-    const link = await links.findOneByOrFail({ entityId: known[0]?.body.entity_id });
-    const newIds = (count: number) => Array.from({ length: count }, () => uuidv7(service.clock.now()));
-    const ofSignIn = { ...link, origin: 'sign-in' } as const;
-    await links.insert(newIds(1_000).map((id) => ({ ...ofSignIn, browserId: id, beganIn: id })));
-    await links.insert(newIds(2_000).map((id) => ({ ...link, browserId: id, entityId: id })));
-    const dataSource = service.application.get(DataSource);
-    await dataSource.query('ANALYZE TABLE browser_customer, customer');
-    const sent = vi.spyOn(dataSource.logger, 'logQuery');
-    expect((await forget(pairs.join('; '))).status).toBe(200);
-    const reads = sent.mock.calls.filter(([sql]) => sql.includes('JOIN browser_customer copy'));
-    sent.mockRestore();
-    expect(reads.length).toBeGreaterThan(0);
-    for (const [sql, parameters] of reads) {
-      const plan: { table: string; key: string }[] = await dataSource.query(`EXPLAIN ${sql}`, parameters);
-      const [ofLink] = plan.filter(({ table }) => table === 'link');
-      expect(ofLink?.key, 'an index that begins with the browser').toMatch(/^(PRIMARY|browser_customer_of_scope)$/);
-    }
-  });
-
   it.each([
     ['no cookies', undefined],
     ['garbage', '__svc_cid=x; __svc_cst=y'],
-    ['an unknown pair', `__svc_cid=01890000-0000-7000-8000-000000000000; __svc_cst=${'0'.repeat(96)}`],
+    ['an unknown pair', `__svc_cid=01890000-0000-7000-8000-000000000000; __svc_cst=${'0'.repeat(112)}`],
   ])('gives a request with %s the same response', async (_, cookie) => {
     const first = await service.visit();
     const [known, unknown] = [await forget(cookieHeader(first)), await forget(cookie)];
@@ -280,12 +208,10 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect([unknown.text, unknown.cookies]).toEqual([known.text, known.cookies]);
   });
 
-  it('leaves every link and responds with 503 after an error at whichever statement', async () => {
+  it('leaves every customer and responds with 503 after an error at whichever statement', async () => {
     const cookie = cookieHeader(await service.visit(undefined, {}, group('a')));
     await service.idOf(cookie, {}, group('b'));
-    const copy = await rememberedPair(service, (await newCustomer(service)).access_token, cookie);
-    const ids = () =>
-      Promise.all(['a', 'b'].flatMap((name) => [cookie, copy].map((pair) => service.idOf(pair, {}, group(name)))));
+    const ids = () => Promise.all(['a', 'b'].map((name) => service.idOf(cookie, {}, group(name))));
     const before = await ids();
     const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
       expect((await forget(cookie)).status).toBe(hasFailed() ? 503 : 200);
@@ -319,7 +245,7 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
     expect(await service.idOf(cookieHeader(first))).toBe(first.body.entity_id);
   });
 
-  it('the page of another tenant ends only the links of its own organization', async () => {
+  it('the page of another tenant forgets only the customers of its own organization', async () => {
     const first = await service.visit();
     const cookie = cookieHeader(first);
     const ofRival = await service.idOf(cookie, AT_RIVAL);

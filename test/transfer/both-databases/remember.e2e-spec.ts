@@ -1,34 +1,46 @@
+import { createHmac } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { Revocation } from '../../../src/access-token/revocation.entity.js';
-import { BrowserLink } from '../../../src/identity/browser-link.entity.js';
-import { partsOf } from '../../../src/identity/identity-cookies.js';
-import { sha256 } from '../../../src/platform/secret.js';
 import { claimsOf, newAgent } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { familiesOf, refreshCustomer, refreshingRegistry, stay, stayOf } from '../../support/customer-refresh.js';
 import {
-  atLockOfBrowser,
-  atNextTransaction,
-  failAtEachStatement,
-  LOST_RESPONSE,
-  OUTAGE,
-} from '../../support/dying-transactions.js';
+  refreshCustomer,
+  refreshingRegistry,
+  refreshSessionsOf,
+  stay,
+  stayOf,
+} from '../../support/customer-refresh.js';
+import { atNextTransaction, failAtEachStatement, LOST_RESPONSE, OUTAGE } from '../../support/dying-transactions.js';
 import { endSessions } from '../../support/end-sessions.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
-import { cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
+import {
+  expectError,
+  expectInvalidGrant,
+  expectInvalidRequest,
+  expectLimited,
+  expectUnavailable,
+} from '../../support/expect-error.js';
+import { browserIdOf, cookieValue, identitiesOf, secretOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { times, winnerOf } from '../../support/races.js';
-import { linksOf, type Move, moveOf, remember, rememberedPair } from '../../support/remember.js';
+import { type Move, moveOf, remember, rememberedPair, transferredSessionsOf } from '../../support/remember.js';
 import { delaySelects, statementsOf, statementTextsOf } from '../../support/statements.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, AT_RIVAL, PUBLIC_SITE, RIVAL_ORIGIN } from '../../support/test-registry.js';
+import {
+  ACME,
+  ACME_ORIGIN,
+  ACME_SITE,
+  AT_RIVAL,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_ORIGIN,
+  SHARED,
+} from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import {
   ageRedemption,
-  codesOf,
   everythingIn,
   infoStatus,
   newCustomer,
@@ -41,11 +53,14 @@ import { serviceOfTest, useService } from '../../support/use-service.js';
 
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
-const TABLES = ['customer', 'browser', 'browser_customer', 'link_ancestor'];
-/** A browser with the transferred customer and the one of the earlier browser; the bearer and the redemption. */
-const ADDED_ROWS = [0, 1, 2, 2];
+const groupOfRival = (name: string) => `/v2/customer/${RIVAL}/${name}/token`;
+const AT_SHARED = { client_id: PUBLIC_SITE, organization_id: SHARED };
+const TABLES = ['customer', 'browser', 'session'];
+/** A browser, and a copy of the session of the earlier one. The transfer token becomes the session of the customer. */
+const ADDED_ROWS = [0, 1, 1];
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
-const STATEMENTS_OF_FAMILY = ['UPDATE', 'UPDATE', ...Array(4).fill('SELECT'), 'INSERT', 'INSERT'];
+/** The customer's row, its sessions, and the transfer token, which becomes the session of the refresh token. */
+const STATEMENTS_OF_REFRESH_SESSION = ['UPDATE', 'SELECT', 'UPDATE'];
 
 const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
 const registry = refreshingRegistry({ grants });
@@ -63,8 +78,7 @@ registry.clients.push(
 );
 
 const service = useService({ registry, environment: { TRUST_PROXY: '1' } });
-const links = () => service.rowsOf(BrowserLink);
-const pairOf = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string);
+const browserIdIn = (cookie: string) => browserIdOf(cookie.split('__svc_cst=')[1] as string);
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const move = async (token?: string) => moveOf(service, token ?? (await newCustomer(service)).access_token);
 const endToken = (token: string) => service.send('DELETE', TOKEN, bearer(token));
@@ -78,35 +92,43 @@ const forget = (cookie: string | undefined, more: object = {}) =>
     { origin: ACME_ORIGIN, cookie: cookie as string },
   );
 
-/** A browser with a customer in two groups and in another organization, but not outside of the groups. */
+/** A browser with a customer in two other organizations, and in a group of one of them. */
 async function laptop(): Promise<{ cookie: string; ids: string[]; secret: string }> {
   const browser = new TestBrowser(service);
   const responses = [
-    await browser.visit({}, group('a')),
-    await browser.visit({}, group('b')),
+    await browser.visit(AT_RIVAL, groupOfRival('a')),
+    await browser.visit(AT_SHARED),
     await browser.visit(AT_RIVAL),
   ];
   const [last] = responses.slice(-1) as [TestResponse];
   return { cookie: browser.cookie as string, ids: responses.map(({ body }) => body.entity_id), secret: secretOf(last) };
 }
 const idsOf = async (cookie: string) => [
-  await service.idOf(cookie, {}, group('a')),
-  await service.idOf(cookie, {}, group('b')),
+  await service.idOf(cookie, AT_RIVAL, groupOfRival('a')),
+  await service.idOf(cookie, AT_SHARED),
   await service.idOf(cookie, AT_RIVAL),
 ];
+
+/** The cookies of a browser after a customer of the other organization was transferred to it. */
+async function pairOfRival(cookie: string): Promise<string> {
+  const { access_token } = (await service.visit(undefined, AT_RIVAL)).body;
+  const moved = await moveOf(service, access_token, { client_id: PUBLIC_SITE });
+  const request = { cookie, body: { client_id: PUBLIC_SITE }, headers: { origin: PUBLIC_ORIGIN } };
+  return cookieHeader(await remember(service, moved, request));
+}
 
 /** The two ways in which a device stays with the customer of a transfer. */
 const KINDS = [
   {
     kind: 'browser',
     use: (moved: Move, body = {}, headers = {}) => remember(service, moved, { body, headers }),
-    storedOf: (entityId: string): Promise<unknown[]> => linksOf(service, entityId),
+    storedOf: (entityId: string): Promise<unknown[]> => transferredSessionsOf(service, entityId),
     invalid: 'cookie',
   },
   {
     kind: 'refresh_token',
     use: (moved: Move, body = {}, headers = {}) => stay(service, moved, body, headers),
-    storedOf: (entityId: string): Promise<unknown[]> => familiesOf(service, entityId),
+    storedOf: (entityId: string): Promise<unknown[]> => refreshSessionsOf(service, entityId),
     invalid: 'token',
   },
 ];
@@ -172,18 +194,15 @@ describe.each(KINDS)('protocol §4.5: remember=$kind', ({ kind, use }) => {
       ? (await service.visit(cookieHeader(response), {}, SALES)).body.access_token
       : (await refreshCustomer(service, response.body.refresh_token)).body.access_token;
 
-  it('has the group of the customer and the depth of the chain of transfers', async () => {
+  it('has the group of the customer and a session of its own, and counts as one of 8 transfers in a chain', async () => {
     const { access_token } = (await service.visit(undefined, {}, SALES)).body;
     const first = await use(await move(access_token));
     let token = await laterToken(first);
-    const { jti } = claimsOf(access_token);
-    for (const each of [first.body.access_token, token])
-      expect(claimsOf(each)).toMatchObject({ transfers: 1, gen: 0, group_id: 'sales' });
-    const { ancestors } = claimsOf(token) as { ancestors: string[] };
-    expect(ancestors[0]).toBe(jti);
-    if (kind === 'browser') expect(String(claimsOf(first.body.access_token).jti)).toContain(`${ancestors[1]}.`);
+    const { gen, sid } = claimsOf(access_token);
+    const ofDevice = { gen, sid: claimsOf(first.body.access_token).sid, ep: 0, group_id: 'sales' };
+    expect(ofDevice.sid).not.toBe(sid);
+    for (const each of [first.body.access_token, token]) expect(claimsOf(each)).toMatchObject(ofDevice);
     for (let depth = 2; depth <= 8; depth++) token = await laterToken(await use(await move(token)));
-    expect(claimsOf(token).transfers).toBe(8);
     expectInvalidGrant(await service.post(TRANSFER, transferBody(), bearer(token)));
   });
 });
@@ -216,12 +235,12 @@ describe('protocol §4.5: the response with remember', () => {
     expect(response.cookies).toEqual([]);
   });
 
-  it('costs a returning customer two SELECTs and no write, except for the first call of a day', async () => {
+  it('costs a returning customer one SELECT and no write, except for the first call of a day', async () => {
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
-    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT']);
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + 86_400_000);
-    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT', 'UPDATE']);
-    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'SELECT']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT', 'UPDATE']);
+    expect(await statementsOf(service, () => service.visit(pair))).toEqual(['SELECT']);
   });
 });
 
@@ -244,7 +263,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(own).not.toBe(moved.entity_id);
     expect(await service.idOf(cookie)).toBe(own);
     const stored = await everythingIn(service);
-    for (const text of [pair.slice(-64), moving.code]) expect(stored).not.toContain(text);
+    for (const text of [/__svc_cst=\w{32}(\w{64})/.exec(pair)?.[1], moving.code]) expect(stored).not.toContain(text);
   });
 
   it('needs replace=true for another customer, and an identity_conflict does not redeem the code', async () => {
@@ -256,50 +275,71 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
       const conflict = await remember(service, move, { cookie, body });
       expectError(conflict, { status: 409, error: 'identity_conflict', hint: /^replace: / });
     }
-    expect(await linksOf(service, moved.entity_id)).toEqual([]);
+    expect(await transferredSessionsOf(service, moved.entity_id)).toEqual([]);
     const response = await remember(service, move, { cookie, body: { replace: true } });
     expect(response.status).toBe(200);
     expect(await service.idOf(cookieHeader(response))).toBe(moved.entity_id);
     expect(await service.idOf(cookie)).toBe(known.body.entity_id);
   });
 
-  it('needs no replace for the customer that it has already, or for one of another group or organization', async () => {
+  it('keeps its secret and its session if it leads to the customer already, and the code is used up', async () => {
     const known = await service.visit();
     const cookie = cookieHeader(known);
-    const pair = await rememberedPair(service, known.body.access_token, cookie);
-    expect(await service.idOf(pair)).toBe(known.body.entity_id);
+    const moved = await moveOf(service, known.body.access_token);
+    const before = await rows();
+    const response = await remember(service, moved, { cookie });
+    expect(response).toMatchObject({ status: 200, body: { entity_id: known.body.entity_id } });
+    expect(secretOf(response)).toBe(secretOf(known));
+    expect(await rows(), 'no browser and no session is added').toEqual(before);
+    const again = await service.visit(cookieHeader(response));
+    expect(claimsOf(again.body.access_token).sid).toBe(claimsOf(known.body.access_token).sid);
+    expect(claimsOf(response.body.access_token).sid).not.toBe(claimsOf(known.body.access_token).sid);
+    await ageRedemption(service, moved.code, 3);
+    expectInvalidGrant(await remember(service, moved, { cookie }));
+    expect(await infoStatus(service, response.body.access_token), 'its token ends with a replay').toBe(401);
+    expect(await infoStatus(service, again.body.access_token)).toBe(200);
+    expect(await service.idOf(cookie)).toBe(known.body.entity_id);
+  });
+
+  it('needs no replace for a customer of another group, and the other groups stay with the earlier pair', async () => {
+    const known = await service.visit();
+    const cookie = cookieHeader(known);
     const inGroup = (await service.post(group('a'), cookieBody())).body;
-    const both = await rememberedPair(service, inGroup.access_token, pair);
-    expect([await service.idOf(both), await service.idOf(both, {}, group('a'))]).toEqual([
-      known.body.entity_id,
-      inGroup.entity_id,
-    ]);
+    const pair = await rememberedPair(service, inGroup.access_token, cookie);
+    expect(await service.idOf(pair, {}, group('a'))).toBe(inGroup.entity_id);
+    expect(await service.idOf(pair)).not.toBe(known.body.entity_id);
+    expect(await service.idOf(cookie)).toBe(known.body.entity_id);
+    expect(await service.idOf(cookie, {}, group('a'))).not.toBe(inGroup.entity_id);
   });
 
   it('counts as one without customers if it sends a wrong secret', async () => {
-    const cookie = `${cookieHeader(await service.visit()).slice(0, -64)}${'0'.repeat(64)}`;
+    const known = await service.visit();
+    const [wrong, { entity_id }] = ['0'.repeat(64), known.body];
+    const tag = createHmac('sha256', wrong).update(entity_id).digest('hex').slice(0, 16);
+    const cookie = `__svc_cid=${entity_id}; __svc_cst=${secretOf(known).slice(0, 32)}${wrong}${tag}`;
     const moved = await newCustomer(service);
     expect(await service.idOf(await rememberedPair(service, moved.access_token, cookie))).toBe(moved.entity_id);
   });
 
-  it('takes the 20 customers of an organization that were seen last, and leaves the others to the earlier pair', async () => {
+  it('takes the 20 customers of other organizations that were seen last, and leaves the rest to the earlier pair', async () => {
     const browser = new TestBrowser(service);
     const clock = vi.spyOn(service.clock, 'now');
     const start = Date.now();
     const ids: string[] = [];
     for (let at = 0; at < 23; at++) {
       clock.mockReturnValue(start + (23 - at) * 86_400_000);
-      ids.push((await browser.visit({}, group(`g${at}`))).body.entity_id);
+      ids.push((await browser.visit(AT_RIVAL, groupOfRival(`g${at}`))).body.entity_id);
     }
     clock.mockRestore();
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
-    const at = (cookie: string | undefined, index: number) => service.idOf(cookie as string, {}, group(`g${index}`));
+    const at = (cookie: string | undefined, index: number) =>
+      service.idOf(cookie as string, AT_RIVAL, groupOfRival(`g${index}`));
     expect([await at(pair, 0), await at(pair, 19)]).toEqual([ids[0], ids[19]]);
     for (const index of [20, 21, 22]) expect(await at(pair, index)).not.toBe(ids[index]);
-    expect(await at(browser.cookie, 22)).toBe(ids[22]);
+    for (const index of [0, 19, 22]) expect(await at(browser.cookie, index)).toBe(ids[index]);
   });
 
-  it('takes the customer of another organization, although groups of one organization were seen later', async () => {
+  it('takes the customer of another organization, although groups of its own organization were seen later', async () => {
     const browser = new TestBrowser(service);
     const clock = vi.spyOn(service.clock, 'now');
     clock.mockReturnValue(Date.now() - 86_400_000);
@@ -317,18 +357,19 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
       (_, path) => service.admin('PATCH', path, { password: 'another long password' }),
     ],
     ['the agent that created the transfer was deleted', (_, path) => service.admin('DELETE', path)],
-  ])('takes no customer of the earlier browser whose link has ended because %s', async (_, end) => {
+  ])('takes no customer of the earlier browser whose session has ended because %s', async (_, end) => {
     const { email, path } = await newAgent(service);
     const token = await issueAgentToken(service, { email });
     const { entity_id } = await newCustomer(service);
     const byAgent = await moveOf(service, token, { bearer_type: 'agent', customer_id: entity_id });
     const pair = cookieHeader(await remember(service, byAgent));
-    const inGroup = async () => (await service.visit(undefined, {}, group('a'))).body.access_token;
-    await rememberedPair(service, await inGroup(), pair);
-    expect(await linksOf(service, entity_id), 'a link that has not ended is copied').toHaveLength(2);
+    const copy = await pairOfRival(pair);
+    expect(await service.idOf(copy), 'a session that has not ended is copied').toBe(entity_id);
+    expect(await transferredSessionsOf(service, entity_id)).toHaveLength(2);
     expect(await end(token, path)).toMatchObject({ status: 200 });
-    await rememberedPair(service, await inGroup(), pair);
-    expect(await linksOf(service, entity_id)).toHaveLength(2);
+    await pairOfRival(pair);
+    expect(await transferredSessionsOf(service, entity_id)).toHaveLength(2);
+    expect(await service.idOf(copy)).not.toBe(entity_id);
   });
 
   it('is one of 20 that race for one code, and the others leave no row', async () => {
@@ -339,7 +380,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     delaySelects(service);
     const winner = winnerOf(await times(20, () => remember(service, move)));
     expect(await service.idOf(cookieHeader(winner))).toBe(moved.entity_id);
-    expect(await linksOf(service, moved.entity_id)).toHaveLength(1);
+    expect(await transferredSessionsOf(service, moved.entity_id)).toHaveLength(1);
     expect(await identitiesOf(service).count()).toBe(before);
     expect(await rowCountIn('browser')).toBe(browsersBefore + 1);
   });
@@ -377,7 +418,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(await service.idOf(pair, {}, SALES)).toBe(next.entity_id);
   });
 
-  it('loses a transferred customer with the transfer, although the browser led to it by an earlier transfer', async () => {
+  it('loses a transferred customer with the token that created its transfer, although a later one reached it', async () => {
     const phone = await newCustomer(service);
     const first = await rememberedPair(service, phone.access_token);
     const second = await rememberedPair(service, phone.access_token, first);
@@ -398,42 +439,43 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const before = await rows();
     const conflict = await remember(service, moving, { cookie });
     expectError(conflict, { status: 409, error: 'identity_conflict', hint: /^replace: / });
-    const ofParallelRequest = [1, 0, 1, 0];
+    const ofParallelRequest = [1, 0, 1];
     expect(await rows()).toEqual(before.map((count, table) => count + (ofParallelRequest[table] as number)));
     const response = await remember(service, moving, { cookie, body: { replace: true } });
     expect(await service.idOf(cookieHeader(response))).toBe(moved.entity_id);
     expect(await service.idOf(cookie)).toBe(created);
   });
 
-  it.runIf(onMariadb)('leads to a customer that a parallel request creates for the earlier browser', async () => {
+  it('leaves a customer that a parallel request creates in another organization to the earlier pair', async () => {
     const cookie = cookieHeader(await service.visit());
     const moving = await move();
     let created = '';
-    atLockOfBrowser(service, async () => {
-      created = await service.idOf(cookie, {}, SALES);
+    atNextTransaction(service, 'before', async () => {
+      created = await service.idOf(cookie, AT_RIVAL);
     });
     const response = await remember(service, moving, { cookie, body: { replace: true } });
-    expect(await service.idOf(cookie, {}, SALES)).toBe(created);
-    expect(await service.idOf(cookieHeader(response), {}, SALES)).toBe(created);
+    expect(await service.idOf(cookie, AT_RIVAL)).toBe(created);
+    expect(await service.idOf(cookieHeader(response), AT_RIVAL)).not.toBe(created);
   });
 
   it('gets no customer that the earlier browser is made to forget during the request', async () => {
     const browser = new TestBrowser(service);
-    const sales = (await browser.visit({}, SALES)).body.entity_id;
+    const ofRival = (await browser.visit(AT_RIVAL)).body.entity_id;
     const moved = await newCustomer(service);
     const statuses: number[] = [];
-    atNextTransaction(service, 'before', async () => statuses.push((await forget(browser.cookie)).status));
+    const forgetRival = () => service.post('/v2/customer/forget', AT_RIVAL, { cookie: browser.cookie as string });
+    atNextTransaction(service, 'before', async () => statuses.push((await forgetRival()).status));
     const pair = await rememberedPair(service, moved.access_token, browser.cookie);
     expect(statuses).toEqual([200]);
     expect(await service.idOf(pair)).toBe(moved.entity_id);
-    expect(await service.idOf(pair, {}, SALES)).not.toBe(sales);
+    expect(await service.idOf(pair, AT_RIVAL)).not.toBe(ofRival);
   });
 });
 
 describe('protocol §5.6: a transaction that fails while a device remembers a customer', () => {
   it('leaves no row and a usable code, at whichever statement, and responds with 503', async () => {
     const browser = new TestBrowser(service);
-    await browser.visit({}, SALES);
+    await browser.visit(AT_RIVAL);
     const moved = await move();
     const before = await rows();
     const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
@@ -445,79 +487,73 @@ describe('protocol §5.6: a transaction that fails while a device remembers a cu
     expect(await rows()).toEqual(before.map((count, table) => count + (ADDED_ROWS[table] as number)));
   });
 
-  it('leaves no refresh family, at whichever statement, and responds with 503', async () => {
+  it('leaves no session with a refresh token, at whichever statement, and responds with 503', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const moved = await move(access_token);
     const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
       expect((await stay(service, moved)).status).toBe(hasFailed() ? 503 : 200);
-      expect(await familiesOf(service, entity_id)).toHaveLength(hasFailed() ? 0 : 1);
+      expect(await refreshSessionsOf(service, entity_id)).toHaveLength(hasFailed() ? 0 : 1);
     });
-    expect(errors).toBe(2 * STATEMENTS_OF_FAMILY.length);
+    expect(errors).toBe(2 * STATEMENTS_OF_REFRESH_SESSION.length);
   });
 
-  it.each(KINDS)('has the effect of a response if only that of the COMMIT is lost: remember=$kind', async (each) => {
-    const { entity_id, access_token } = await newCustomer(service);
-    const moved = await move(access_token);
-    atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
-    const { status, body } = await each.use(moved);
-    expect(status).toBe(200);
-    expect(await infoStatus(service, body.access_token)).toBe(200);
-    expect(await each.storedOf(entity_id)).not.toEqual([]);
-  });
+  it.each(KINDS)(
+    'may have stored the device if only the response to the COMMIT is lost: 503 for remember=$kind',
+    async (each) => {
+      const { entity_id, access_token } = await newCustomer(service);
+      const moved = await move(access_token);
+      atNextTransaction(service, 'after', () => Promise.reject(LOST_RESPONSE));
+      expectUnavailable(await each.use(moved));
+      expect(await each.storedOf(entity_id)).toHaveLength(1);
+      expectInvalidGrant(await each.use(moved));
+      expect((await each.use(await move(access_token))).status).toBe(200);
+    },
+  );
 
-  it('leaves no row if another attempt has redeemed the code, whose gift a replay ends', async () => {
+  it('leaves no row if another request has redeemed the code, whose token the replay ends', async () => {
     const moved = await move();
     const before = await rows();
-    atNextTransaction(service, 'before', () => {
-      const consumed = { consumedBy: 'the first use', consumedAt: new Date(Date.now() - 60_000) };
-      return codesOf(service).update({ hash: sha256(moved.code) }, consumed);
+    let token = '';
+    atNextTransaction(service, 'before', async () => {
+      const first = { code_verifier: moved.verifier };
+      token = (await redeem(service, moved.code, first, from('203.0.113.9'))).body.access_token;
+      expect(await infoStatus(service, token)).toBe(200);
     });
     expectInvalidGrant(await remember(service, moved));
-    expect(await rows()).toEqual(before);
-    expect(await service.rowsOf(Revocation).countBy({ value: 'the first use' })).toBe(1);
+    const ofCode = [0, 0, 1];
+    expect(await rows()).toEqual(before.map((count, table) => count - (ofCode[table] as number)));
+    expect(await infoStatus(service, token)).toBe(401);
   });
 });
 
-describe('protocol §3.10: the links of a customer that a further device reads', () => {
-  it('include no idle link when the live links of one root are counted', async () => {
-    const { entity_id, access_token } = await newCustomer(service);
-    const pairs: string[] = [];
-    for (let at = 0; at < 10; at++) pairs.push(await rememberedPair(service, access_token));
-    const sibling = (await service.visit(pairs[0] as string)).body.access_token;
-    const later = await moveOf(service, sibling);
-    expect((await remember(service, later)).status).toBe(429);
-    const { browserId } = pairOf(pairs[5] as string);
-    await links().update({ entityId: entity_id, browserId }, { seenDay: 0 });
-    expect((await remember(service, later)).status).toBe(200);
-  });
-
+describe('protocol §3.10: the sessions of a customer that a further device reads', () => {
   it.each<[string, (token: string) => Promise<unknown>]>([
     ['the token that created the transfers', (token) => endToken(token)],
     ['the sessions', (token) => endSessions(service, token)],
-  ])('do not include those that the end of %s has ended: their rows end', async (_, end) => {
+  ])('do not include those that ended with the end of %s', async (_, end) => {
     const browser = new TestBrowser(service);
     const { entity_id, access_token } = (await browser.visit()).body;
     for (let at = 0; at < 3; at++) await rememberedPair(service, access_token);
+    expect(await transferredSessionsOf(service, entity_id)).toHaveLength(3);
     await end(access_token);
-    expect(await linksOf(service, entity_id)).toHaveLength(3);
+    expect(await transferredSessionsOf(service, entity_id)).toEqual([]);
     const pair = await rememberedPair(service, (await browser.visit()).body.access_token);
-    const [link, ...others] = await linksOf(service, entity_id);
-    expect([link?.browserId, others]).toEqual([pairOf(pair).browserId, []]);
+    const browsers = (await transferredSessionsOf(service, entity_id)).map(({ browserId }) => browserId);
+    expect(browsers).toEqual([browserIdIn(pair)]);
   });
 
-  it.runIf(!onMariadb)('are found by an index without those of sign-ins', async () => {
+  it.runIf(!onMariadb)('are found by the index of the customer', async () => {
     const explained = await serviceOfTest({ registry });
     const moved = await moveOf(explained, (await newCustomer(explained)).access_token);
     const cookie = cookieHeader(await explained.visit(undefined, {}, SALES));
     const texts = await statementTextsOf(explained, () => remember(explained, moved, { cookie }));
-    const reads = texts.filter((sql) => sql.includes('organization_id = customer.organization_id'));
-    expect(reads).toHaveLength(3);
+    const reads = texts.filter((sql) => sql.includes('FROM session WHERE customer_id'));
+    expect(reads).toHaveLength(1);
     for (const sql of reads) {
       const plan: { detail: string }[] = await explained.application
         .get(DataSource)
         .query(`EXPLAIN QUERY PLAN ${sql.replaceAll('?', "'x'")}`);
-      const [read] = plan.filter(({ detail }) => detail.includes('browser_customer_of_customer'));
-      expect(read?.detail).toContain('(entity_id=? AND organization_id=? AND origin=?');
+      expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('session_customer_id (customer_id=?')]);
     }
   });
 });
@@ -534,15 +570,16 @@ it('protocol §2.14: the limit of new identities counts each browser that rememb
   expect((await remember(limited, moves[1])).status).toBe(200);
 });
 
-describe('protocol §4.5: the refresh family of remember=refresh_token', () => {
-  it('has the id of the redemption, hashes only, and an audit event with the customer and the family', async () => {
+describe('protocol §4.5: the session of remember=refresh_token', () => {
+  it('is named by its access token, has hashes only, and has an audit event with the customer', async () => {
     const { entity_id, access_token, refresh_token } = await stayOf(service);
-    const [family, ...more] = await familiesOf(service, entity_id);
+    const [session, ...more] = await refreshSessionsOf(service, entity_id);
     expect(more).toEqual([]);
-    expect(String(claimsOf(access_token).jti).startsWith(`${family?.id}.`)).toBe(true);
-    expect(JSON.stringify(family)).not.toContain(refresh_token.slice(4));
+    expect(claimsOf(access_token).sid).toBe(session?.id);
+    for (const part of refresh_token.slice('dev:'.length).split('.'))
+      expect(await everythingIn(service)).not.toContain(part);
     const [event] = service.audit.filter(({ event: name }) => name === 'refresh_token.issued').slice(-1);
-    expect(event).toMatchObject({ subject: { kind: 'customer', id: entity_id }, details: { family: family?.id } });
+    expect(event).toMatchObject({ subject: { kind: 'customer', id: entity_id }, details: { session: session?.id } });
   });
 
   it('does not end with the access token that was given with it, and ends with the agent that created the transfer', async () => {
@@ -557,10 +594,10 @@ describe('protocol §4.5: the refresh family of remember=refresh_token', () => {
     expect(await infoStatus(service, later.access_token)).toBe(401);
   });
 
-  it('is stored with the redemption and its ancestors in one transaction, which first changes the customer', async () => {
+  it('is stored by the redemption, in a transaction that first changes the customer', async () => {
     const moved = await move();
     const sent = await statementsOf(service, () => stay(service, moved));
-    expect(sent).toEqual(['SELECT', ...STATEMENTS_OF_FAMILY]);
+    expect(sent).toEqual(['SELECT', ...STATEMENTS_OF_REFRESH_SESSION]);
   });
 
   it.each([
@@ -579,8 +616,8 @@ describe('protocol §3.7: a code that gave a customer a refresh token', () => {
 
   it.each([
     ['ends nothing if it is sent again at once from the same network', 0, '203.0.113.7', 200],
-    ['ends the refresh family if it is sent again after 3 s', 3, '203.0.113.7', 400],
-    ['ends the refresh family if it is sent again from another network', 0, '203.0.113.8', 400],
+    ['ends the session if it is sent again after 3 s', 3, '203.0.113.7', 400],
+    ['ends the session if it is sent again from another network', 0, '203.0.113.8', 400],
   ])('%s', async (_, seconds, ip, status) => {
     const moved = await move();
     const first = (await stay(service, moved, {}, NETWORK)).body;
@@ -592,11 +629,11 @@ describe('protocol §3.7: a code that gave a customer a refresh token', () => {
       expect(await infoStatus(service, access_token)).toBe(status === 200 ? 200 : 401);
   });
 
-  it('gives one family when 20 exchanges race', async () => {
+  it('gives one session when 20 exchanges race', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const moved = await move(access_token);
     const winner = winnerOf(await times(20, () => stay(service, moved, {}, NETWORK)));
-    expect(await familiesOf(service, entity_id)).toHaveLength(1);
+    expect(await refreshSessionsOf(service, entity_id)).toHaveLength(1);
     expect((await refreshCustomer(service, winner.body.refresh_token, {}, NETWORK)).status).toBe(200);
   });
 });

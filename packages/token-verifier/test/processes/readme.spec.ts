@@ -92,7 +92,7 @@ describe('the code in the README', () => {
   });
 
   it('verifies tokens in a function, in Express and in NestJS, and ends the process at SIGTERM', async () => {
-    issuer.feed.add({ kind: 'jti', value: 'other' });
+    issuer.feed.add({ kind: 'token', value: 'other' });
     const env = {
       ...process.env,
       TOKEN: await issuer.token(Date.now()),

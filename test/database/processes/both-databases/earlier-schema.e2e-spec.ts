@@ -6,7 +6,7 @@ import { emptyDatabaseOfTest } from '../../../support/databases.js';
 import { environmentOf, runCli } from '../../../support/processes.js';
 import { startTestService } from '../../../support/test-service.js';
 
-const SENTENCE = /the database has the schema of a build before 1\.0.*delete var\//;
+const SENTENCE = /the database has the schema of a build before 2\.0.*delete var\//;
 
 let database: TestDatabase;
 let dataSource: DataSource;
@@ -17,13 +17,15 @@ beforeEach(async () => {
 });
 
 describe.each([
-  ['with its migrations', 1],
-  ['whose migrations are missing', 0],
-])('protocol §9.6: the schema of a build before 1.0 %s', (_, rows) => {
+  ['before 1.0, with its migrations', 'House1795100000000', 'customer_identity'],
+  ['before 1.0, whose migrations are missing', undefined, 'customer_identity'],
+  ['of 1.0, with its migrations', 'Registry1795000000000', 'browser_customer'],
+  ['of 1.0, whose migrations are missing', undefined, 'browser_customer'],
+])('protocol §9.6: the schema of a build before 2.0 %s', (_, migration, table) => {
   beforeEach(async () => {
     await dataSource.query('CREATE TABLE migrations (id integer, timestamp bigint, name varchar(255))');
-    if (rows > 0) await dataSource.query("INSERT INTO migrations VALUES (1, 1795100000000, 'House1795100000000')");
-    await dataSource.query('CREATE TABLE customer_identity (entity_id varchar(36))');
+    if (migration) await dataSource.query(`INSERT INTO migrations VALUES (1, 1795000000000, '${migration}')`);
+    await dataSource.query(`CREATE TABLE ${table} (entity_id varchar(36))`);
   });
 
   it.each([
@@ -32,7 +34,7 @@ describe.each([
   ])('stops %s with exit code 1 and a sentence, and changes nothing', async (_process, MIGRATE_ON_START) => {
     const environment = { MIGRATE_ON_START };
     await expect(startTestService({ database, environment })).rejects.toThrow(SENTENCE);
-    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(rows);
+    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(migration ? 1 : 0);
   });
 
   it('stops the command migrate with exit code 1 and a sentence, and changes nothing', async () => {
@@ -41,6 +43,6 @@ describe.each([
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       expect(stderr).toMatch(SENTENCE);
     }
-    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(rows);
+    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(migration ? 1 : 0);
   });
 });

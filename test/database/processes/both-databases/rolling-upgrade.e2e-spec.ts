@@ -13,7 +13,8 @@ import { type HttpClient, httpClientOf, request } from '../../../support/test-se
 const LATER_SCHEMA = [
   'ALTER TABLE customer ADD later_column integer',
   'CREATE TABLE later_table (id varchar(36))',
-  'CREATE INDEX later_index ON browser_customer (seen_day)',
+  'ALTER TABLE session ADD later_column varchar(36)',
+  'CREATE INDEX later_index ON session (seen_day)',
   "INSERT INTO migrations (timestamp, name) VALUES (1999999999999, 'Later1999999999999')",
 ];
 

@@ -23,6 +23,7 @@ import {
 } from '../../../../src/public/grant.js';
 import { Agents } from '../../../../src/registry/agents.js';
 import { claimsOf } from '../../../support/agent-tokens.js';
+import { bearer } from '../../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
 import { expectError } from '../../../support/expect-error.js';
 import {
@@ -36,6 +37,7 @@ import {
 import { rememberedPair } from '../../../support/remember.js';
 import { ACME, ACME_AGENT, ACME_SITE } from '../../../support/test-registry.js';
 import type { TestResponse } from '../../../support/test-service.js';
+import { infoStatus } from '../../../support/transfers.js';
 import { useService } from '../../../support/use-service.js';
 
 /** A grant for groups too. Its name is a URI, which RFC 6749 §4.5 requires for an extension grant. */
@@ -139,12 +141,17 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     expect(second.body.entity_id).toBe(first.body.entity_id);
   });
 
-  it('gives a browser whose customer came by a transfer a token that descends from this transfer', async () => {
+  it('gives a browser whose customer came by a transfer a token of the device, which ends with it', async () => {
     const first = await requestToken(lottoBody());
     const cookie = await rememberedPair(service, first.body.access_token);
     const { body } = await requestToken(lottoBody(), { cookie });
     expect(body.entity_id).toBe(first.body.entity_id);
-    expect(claimsOf(body.access_token).ancestors).toContain(claimsOf(first.body.access_token).jti);
+    expect(claimsOf(body.access_token)).toMatchObject({ sid: expect.any(String), ep: 0 });
+    expect(claimsOf(body.access_token).sid).not.toBe(claimsOf(first.body.access_token).sid);
+    expect(await infoStatus(service, body.access_token)).toBe(200);
+    await service.send('DELETE', TOKEN, bearer(first.body.access_token));
+    expect(await infoStatus(service, body.access_token)).toBe(401);
+    expect((await requestToken(lottoBody(), { cookie: cookieHeader(first) })).body.entity_id).toBe(body.entity_id);
   });
 
   it('cannot change a common response field or add an undeclared field', async () => {

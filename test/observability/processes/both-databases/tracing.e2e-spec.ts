@@ -89,7 +89,9 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       ({ name, parentSpanId }) => name === 'database' && parentSpanId !== redemption.spanId,
     );
     expect(ofRoot.length, 'the statements of requests without a redemption').toBeGreaterThan(0);
-    expect(statements.map((span) => attribute(span, 'db.query.text')).join()).toMatch(/UPDATE one_time_code/);
+    expect(statements.map((span) => attribute(span, 'db.query.text')).join()).toMatch(
+      /UPDATE session SET kind = 'moved'/,
+    );
     expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(3);
   });
 

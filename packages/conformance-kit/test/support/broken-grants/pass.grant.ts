@@ -5,6 +5,7 @@ import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   Clock,
+  type Customer,
   type CustomerDataParticipant,
   CustomerDataParticipants,
   Database,
@@ -14,7 +15,7 @@ import {
   GrantBody,
   type GrantRequest,
   type GrantResult,
-  type Identities,
+  Identities,
   insertStatement,
   OAuthError,
   PublicController,
@@ -73,7 +74,7 @@ class Pass {
   @Column('varchar', { length: 128 })
   customer!: string;
 
-  @Column('int')
+  @Column('bigint')
   generation!: number;
 
   @Column('int')
@@ -98,7 +99,7 @@ class Passes1795400000000 extends CreateTables {
   protected readonly tables = (its: Columns) => {
     const columns = [
       ...[its.key('pass', 64), its.key('code', 64), its.text('client_id', 128), its.text('customer', 128)],
-      ...[its.integer('generation'), its.integer('attempts'), its.time('expires_at')],
+      ...[its.bigInteger('generation'), its.integer('attempts'), its.time('expires_at')],
     ];
     return [{ name: 'pass', columns, indices: expiryIndex('pass') }];
   };
@@ -170,7 +171,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
       if (isParticipant) participants.add(this);
     }
 
-    async create(entityId: string, clientId: string): Promise<{ pass: string; code: string }> {
+    async create({ entityId, generation }: Customer, clientId: string): Promise<{ pass: string; code: string }> {
       const pass = this.newId();
       const code = String(randomInt(100_000, 1_000_000));
       const row = [
@@ -178,7 +179,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
         codeHash(pass, code),
         clientId,
         encoded(entityId),
-        0, // the generation of a new customer
+        generation,
         0,
         new Date(this.clock.now() + PASS_LIFETIME_SECONDS * 1000),
       ] as const;
@@ -304,9 +305,11 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
       providers: [Passes],
     }),
     migrations: hasNotes ? [Passes1795400000000, PassNotes1795400000001] : [Passes1795400000000],
-    valid: async ({ service, clientId, newCustomer }: TestEnvironment) => {
+    valid: async ({ service, clientId, organizationId, newCustomer }: TestEnvironment) => {
       await fetch(`${service.url}/pass_link`);
-      return service.application.get(Passes).create((await newCustomer()).entityId, clientId);
+      const { entityId } = await newCustomer();
+      const customer = await service.application.get(Identities).find(entityId, organizationId);
+      return service.application.get(Passes).create(customer as Customer, clientId);
     },
     singleUse: true,
     boundToClient: true,

@@ -1,0 +1,33 @@
+import type { SessionClaims } from '../access-token/token-claims.js';
+
+/** The id of a group (protocol §4.2). Case counts. */
+export const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+export const GROUP_ID_RULE = 'must be 1 to 64 letters, digits, _ or -';
+
+/** The creator of a customer in the audit event. */
+export type CustomerCreator = 'browser' | 'agent' | 'organization';
+
+/** The organization and group that an identity belongs to. A browser has one identity per scope. */
+export interface IdentityScope {
+  organizationId: string;
+  /** The empty string if the identity belongs to no group. */
+  groupId: string;
+}
+
+/** The scope of an organization without a group, or the given scope. @internal */
+export function scopeOf(scope: string | IdentityScope): IdentityScope {
+  return typeof scope === 'string' ? { organizationId: scope, groupId: '' } : scope;
+}
+
+/** A customer of an organization, with the values that a token needs. */
+export interface Customer {
+  entityId: string;
+  organizationId: string;
+  /** The group of the customer; the empty string if it belongs to none. */
+  groupId: string;
+  /** The generation at the time of the lookup. Tokens with another generation than the customer's have ended. */
+  generation: number;
+  /** The session of the customer's tokens, if a browser or a transfer token led to the customer. @internal */
+  session?: SessionClaims;
+}

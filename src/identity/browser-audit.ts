@@ -1,0 +1,13 @@
+import { type Audit, party } from '../audit/audit.js';
+import type { Customer } from '../customer/customer.js';
+
+/** @param cause what led the browser to the customer: the id of the session of a redemption or of a sign-in */
+export function auditBrowserLinked(
+  audit: Audit,
+  browserId: string,
+  { entityId, organizationId }: Pick<Customer, 'entityId' | 'organizationId'>,
+  cause: { redemption: string } | { sign_in: string },
+): void {
+  const details = { browser: browserId, ...cause };
+  audit.success('browser.linked', party('customer'), party('customer', entityId), { organizationId, details });
+}

@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { Audit, party } from '../audit/audit.js';
+import type { CustomerCreator } from '../customer/customer.js';
+import { keysOfIp } from '../platform/network.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
+
+/** The limit and the audit event of each new customer. */
+@Injectable()
+export class CustomerCreation {
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * Takes from the limit of new customers and browsers per network, before each INSERT (protocol §2.14).
+   *
+   * @throws OAuthError `temporarily_unavailable`
+   */
+  takeLimit(): void {
+    const request = requestContext.current();
+    if (request) this.limits.take('identities', keysOfIp(request.ip));
+  }
+
+  /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
+  takeReturnableLimit(): CountedRequest {
+    const request = requestContext.current();
+    if (!request) return { giveBack: () => undefined };
+    return this.limits.takeReturnable('identities', keysOfIp(request.ip));
+  }
+
+  /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */
+  limitOnce(): () => void {
+    let isTaken = false;
+    return () => {
+      if (!isTaken) this.takeLimit();
+      isTaken = true;
+    };
+  }
+
+  auditCreated(kind: CustomerCreator, id: string, organizationId: string): void {
+    this.audit.success('identity.created', party(kind), party('customer', id), { organizationId });
+  }
+}

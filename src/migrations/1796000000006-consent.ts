@@ -1,0 +1,18 @@
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables } from './schema.js';
+
+export class Consent1796000000006 extends CreateTables {
+  protected readonly tables = (its: Columns): TableOptions[] => [
+    {
+      name: 'consent',
+      columns: [
+        its.key('agent_id', 36),
+        its.key('client_id', 128),
+        its.text('scope', 1000),
+        its.text('organization_id', 36),
+        its.text('password_fingerprint', 16),
+        its.time('given_at'),
+      ],
+    },
+  ];
+}

@@ -1,0 +1,62 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { Audience } from '../access-token/token-claims.js';
+import { Expires } from '../platform/database/entity-checks.js';
+
+/**
+ * What has ended: tokens of a session up to an epoch, tokens of a customer or agent up to a generation, one token, the
+ * tokens of a client, or a refresh family of an agent.
+ */
+export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'family';
+
+/**
+ * Whose tokens an entry can end. One for `agent-api` also concerns the customer tokens that agents obtained. `none`: no
+ * token, because the entry ends a sign-in session of the page. `null`: both kinds.
+ */
+export type EndedAudience = Audience | 'none' | null;
+
+/**
+ * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token`, `client` and
+ * `family`; it reads the other kinds only for the reason. The row is retained until the last token that it could end has
+ * expired.
+ */
+@Expires()
+@Entity('ended')
+export class Ended {
+  @PrimaryColumn('varchar', { length: 16 })
+  kind!: EndedKind;
+
+  @PrimaryColumn('varchar', { length: 255 })
+  value!: string;
+
+  /** Tokens with a lower epoch (`session`) or generation (`subject`) have ended; `null` for other kinds. */
+  @Column('bigint', { nullable: true })
+  number!: number | null;
+
+  /** Why; an `InactiveReason`. */
+  @Column('varchar', { length: 32 })
+  reason!: string;
+
+  /** Only tokens that were issued up to this time have ended. */
+  @Column('datetime', { name: 'issued_before', precision: 3 })
+  issuedBefore!: Date;
+
+  @Index('ended_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt!: Date;
+
+  /** The position in the feed; `null` before the first publication. Later positions are higher (protocol §7.6). */
+  @Index('ended_position')
+  @Column('bigint', { nullable: true })
+  position!: number | null;
+
+  /**
+   * The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. If the limit of
+   * revocations was reached, a time without a position keeps the row out of the feed.
+   */
+  @Index('ended_published_until')
+  @Column('datetime', { name: 'published_until', precision: 3, nullable: true })
+  publishedUntil!: Date | null;
+
+  @Column('varchar', { length: 16, nullable: true })
+  audience!: EndedAudience;
+}

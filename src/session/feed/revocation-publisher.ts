@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  ServiceUnavailableException,
+} from '@nestjs/common';
+import type { Counter } from 'prom-client';
+import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { DatabaseStart } from '../../platform/database/database-start.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
+import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
+import { valueList } from '../../platform/database/value-list.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
+import { ENTRY_SECONDS, RecordedValues } from '../recorded-values.js';
+import { FeedEntries } from './feed-entries.js';
+import {
+  FeedHistory,
+  type FeedPosition,
+  FeedState,
+  FIND_STATE,
+  FIND_UNPUBLISHED,
+  FIND_WAITING,
+  MAX_ROWS_PER_POSITION,
+  publishStatement,
+  RAISE_POSITION,
+  type StoredFeedState,
+  type WaitingRow,
+} from './feed-state.js';
+
+/** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
+const POLL_PAUSE_MS = 400;
+/** How long revocations may wait before another process publishes them. The publisher has then probably died. */
+const TAKEOVER_MS = 500;
+/** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
+const MAX_LAG_MS = 3_000;
+
+/** The work of a poll, as the log says that it fails. */
+const WORK = {
+  publication: 'the revocation feed cannot be published',
+  count: 'the entries of the revocation feed cannot be counted',
+};
+
+/**
+ * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
+ * and publishes rows, so that a reader that sees a position also sees all lower positions. The last process to publish
+ * keeps publishing, and another one takes over when the position stops rising. A conflict between two publishers aborts
+ * one of the transactions, even on clusters.
+ */
+@Injectable()
+export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
+  readonly state = new FeedState();
+  private readonly logger = new Logger('RevocationFeed');
+  private readonly id = randomUUID();
+  /** When the process last read the state of the feed, by `performance.now()`. */
+  private readAt = performance.now();
+  /** How far this machine's clock was ahead of the database's at the last read of the state, with the time of the read. */
+  private aheadMs = 0;
+  private readonly published: Counter;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
+  private skipsLocked = true;
+  /** The work that failed last, so that each failure is logged once. */
+  private readonly failing = new Set<keyof typeof WORK>();
+  /** Since when each revocation waits, by `performance.now()`. A locked row is left out, so later ones may be first. */
+  private waiting = new Map<string, number>();
+  /** Since when revocations wait while the position does not move, by `performance.now()`. */
+  private waitingSince: number | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly history: FeedHistory,
+    private readonly entries: FeedEntries,
+    private readonly recorded: RecordedValues,
+    private readonly clock: Clock,
+    private readonly start: DatabaseStart,
+    metrics: MetricsRegistry,
+  ) {
+    metrics.gauge(
+      'cas_revocation_feed_lag_seconds',
+      'Seconds for which the oldest waiting revocation waits, or seconds since the last read of the state.',
+      () => this.lagMs / 1000,
+    );
+    this.published = metrics.counted(
+      'cas_revocations_published_total',
+      'Revocations that this process published in the feed, again after a change.',
+    );
+  }
+
+  /** Reads the state before the first request, whose cursor must be of the history of the database. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.attempt('publication', () => this.start.run(() => this.readFirstState()));
+    this.schedule();
+  }
+
+  /** The requests under way, which may revoke tokens, have ended before. */
+  onModuleDestroy(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+  }
+
+  /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
+  get isBehind(): boolean {
+    return this.state.hasBacklog || this.state.isLower || this.lagMs > MAX_LAG_MS;
+  }
+
+  /**
+   * Milliseconds since 1970, by the clock of the database. A process whose clock is ahead would leave out entries that
+   * are in force, and one whose clock is behind would publish them for too short a time.
+   */
+  get databaseTime(): number {
+    return this.clock.now() - this.aheadMs;
+  }
+
+  private get lagMs(): number {
+    return performance.now() - (this.waiting.size === 0 ? this.readAt : Math.min(...this.waiting.values()));
+  }
+
+  private schedule(): void {
+    if (!this.isStopped) this.timer = setTimeout(() => void this.poll(), POLL_PAUSE_MS).unref();
+  }
+
+  private async poll(): Promise<void> {
+    await this.attempt('publication', () => this.publishIfDue());
+    this.schedule();
+  }
+
+  private async attempt(name: keyof typeof WORK, work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+      if (this.failing.delete(name)) this.logger.log(`${WORK[name].replace('cannot', 'can')} again`);
+    } catch (error) {
+      // while the process stops, its connections are closed
+      if (!this.failing.has(name) && !this.isStopped) this.logger.warn(`${WORK[name]}: ${(error as Error).message}`);
+      this.failing.add(name);
+    }
+  }
+
+  private async publishIfDue(): Promise<void> {
+    const stored = await this.readState();
+    if (!stored) return;
+    const isWaiting = stored.is_waiting !== 0;
+    const waiting = isWaiting ? await this.database.select(FIND_WAITING, []) : [];
+    // a revocation that was published and changed since has another position, and waits since its change
+    const keys = waiting.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
+    const now = performance.now();
+    this.waiting = new Map(keys.map((key) => [key, this.waiting.get(key) ?? now]));
+    await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
+    if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
+    else this.waitingSince = undefined;
+    this.readAt = performance.now();
+    if (this.waitingSince !== undefined && this.isPublisher(stored, this.waitingSince))
+      while (!this.isStopped && (await this.publish()));
+    await this.attempt('count', () => this.entries.countOn(stored.publisher === this.id));
+  }
+
+  private isPublisher({ publisher }: StoredFeedState, waitingSince: number): boolean {
+    return publisher === this.id || publisher === '' || performance.now() - waitingSince >= TAKEOVER_MS;
+  }
+
+  /** The first read creates the history of a new database. */
+  private async readFirstState(): Promise<void> {
+    if (!(await this.readState())) await this.readState();
+  }
+
+  /** @returns the state of the feed; `undefined` if this process cannot continue from it */
+  private async readState(): Promise<StoredFeedState | undefined> {
+    const [stored] = await this.database.select(FIND_STATE, []);
+    if (!stored) throw new Error('the row of revocation_feed is missing');
+    const { history, position, has_backlog } = stored;
+    this.aheadMs = aheadOfDatabaseMs(timeOf(stored.read_at));
+    if (history === null) return void (await this.history.create());
+    this.state.compare({ history, position });
+    if (!this.state.isLower) {
+      if (this.state.highest && this.state.highest.history !== history) await this.recorded.recordLifetimes();
+      this.entries.readFrom(stored);
+      this.moveTo({ history, position }, Boolean(has_backlog));
+      return stored;
+    }
+    if (this.state.isRestored) {
+      this.logger.warn('the position of the revocation feed went back: each consumer reads the full list again');
+      await this.history.renew(history);
+    }
+    return undefined;
+  }
+
+  /** @returns whether more revocations may wait */
+  private async publish(): Promise<boolean> {
+    const { highest, hasBacklog } = this.state;
+    const rows = await this.findUnpublished();
+    if (!highest || (rows.length === 0 && !hasBacklog)) return false;
+    const hasMore = rows.length >= MAX_ROWS_PER_POSITION;
+    const position = await this.writePosition(highest.position, rows, hasMore);
+    if (position === undefined) return false;
+    this.published.inc(rows.length);
+    this.entries.addPublished(rows.length);
+    this.moveTo({ ...highest, position }, hasMore);
+    return hasMore;
+  }
+
+  /** @returns the position; `undefined` if another process has published since this process read the `highest` one */
+  private async writePosition(highest: number, rows: WaitingRow[], hasMore: boolean): Promise<number | undefined> {
+    const now = this.databaseTime;
+    const until = new Date(now + ENTRY_SECONDS * 1000);
+    const position = Math.max(highest + 1, now);
+    const publishRows = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
+      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+      const parameters = [position, until, until, kind, ...values, position, position, this.id];
+      return { statement: publishStatement(values), parameters };
+    });
+    // slow transactions of requests must not delay a publication
+    const [raised] = await this.database.executeTogether([
+      bindWrite(RAISE_POSITION, [position, this.id, hasMore, rows.length, highest]),
+      ...publishRows,
+    ]);
+    return raised === 1 ? position : undefined;
+  }
+
+  /** On a server without SKIP LOCKED, a locked row delays the others. */
+  private async findUnpublished(): Promise<WaitingRow[]> {
+    if (!this.skipsLocked) return this.database.select(FIND_WAITING, []);
+    try {
+      return await this.database.select(FIND_UNPUBLISHED, []);
+    } catch (error) {
+      if (error instanceof ServiceUnavailableException) throw error;
+      const rows = await this.database.select(FIND_WAITING, []);
+      this.skipsLocked = false;
+      return rows;
+    }
+  }
+
+  private moveTo(highest: FeedPosition, hasBacklog: boolean): void {
+    if (this.state.moveTo(highest, hasBacklog)) this.waitingSince = undefined;
+  }
+}

@@ -1,0 +1,40 @@
+import { Injectable } from '@nestjs/common';
+import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
+import { Registry } from '../registry/registry.js';
+
+/** The longest setting, and the default. */
+export const MAX_IDLE_DAYS = 731;
+/** How long a browser leads to a user's customer after a sign-in (protocol §4.7). */
+const DEFAULT_SIGN_IN_DAYS = 30;
+/** The grant with which users sign in. Its settings in the organization have `sign_in_days`. */
+const SIGN_IN_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+/** The days of a browser's session. */
+interface SessionDays {
+  seenDay: number;
+  /** `null` for a session that needs no sign-in. */
+  signedInDay: number | null;
+}
+
+/** Computes how long a browser leads to its customer, from the settings of the organization (protocol §4.7 and §5.9). */
+@Injectable()
+export class SessionLifetime {
+  constructor(
+    private readonly registry: Registry,
+    private readonly clock: Clock,
+  ) {}
+
+  today(): number {
+    return dayOf(this.clock.now());
+  }
+
+  /** When a browser stops leading to its customer, if it is not seen again: the end of the last day. */
+  expiryOf(organizationId: string, { seenDay, signedInDay }: SessionDays): Date {
+    const organization = this.registry.organization(organizationId);
+    const idleDay = seenDay + (organization?.idleDays ?? MAX_IDLE_DAYS);
+    const signInDays = organization?.grants[SIGN_IN_GRANT]?.sign_in_days as number | undefined;
+    const lastDay =
+      signedInDay === null ? idleDay : Math.min(idleDay, signedInDay + (signInDays ?? DEFAULT_SIGN_IN_DAYS));
+    return new Date((lastDay + 1) * DAY_MS);
+  }
+}

@@ -1,0 +1,177 @@
+import { Injectable } from '@nestjs/common';
+import { type EntityManager, In } from 'typeorm';
+import { DAY_MS, dayOf } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
+import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { Registry } from '../registry/registry.js';
+import { Browsers } from './browsers.js';
+import { RecordedValues } from './recorded-values.js';
+import { Session } from './session.entity.js';
+import { SessionLifetime } from './session-lifetime.js';
+import { handChildren } from './sessions.js';
+
+/** A session that has expired may still have an access token. */
+const RETENTION_MS = DAY_MS;
+/** The number of sessions that one transaction deletes, within which the purge holds its lease. */
+const SESSIONS_PER_STEP_COUNT = 100;
+
+type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>> &
+  EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
+
+const findExpired = (limit: number) =>
+  selectStatement<[before: Date], PurgedRow>(
+    `SELECT id, customer_id, browser_id, parent_id, parent_epoch, created_at FROM session
+      WHERE expires_at < ? ORDER BY expires_at LIMIT ${limit}`,
+  );
+
+type DaysRow = NotNull<EntityRow<Session, 'id' | 'organization_id' | 'seen_day' | 'expires_at'>> &
+  EntityRow<Session, 'signed_in_day'>;
+
+const findDays = (limit: number) =>
+  selectStatement<[after: string], DaysRow>(
+    `SELECT id, organization_id, seen_day, signed_in_day, expires_at FROM session
+      WHERE id > ? AND browser_id IS NOT NULL ORDER BY id LIMIT ${limit}`,
+  );
+
+/** Purges sessions a day after they have expired, and browsers that lead nowhere (protocol §5.9). */
+@Injectable()
+export class SessionPurge {
+  constructor(
+    private readonly database: Database,
+    private readonly registry: Registry,
+    private readonly lifetime: SessionLifetime,
+    private readonly recorded: RecordedValues,
+    private readonly browsers: Browsers,
+  ) {}
+
+  /**
+   * Purges in steps. The caller may stop after any step.
+   *
+   * @param size the number of rows that one statement reads
+   * @param now the time of the purge
+   * @returns the number of sessions that each step purged
+   */
+  async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
+    const today = dayOf(now.getTime());
+    const isFirstOfDay = (await this.recorded.purgeDay('idle_sessions_purged_day')) !== today;
+    if (isFirstOfDay) yield* this.applyShorterSettings(size, now);
+    const before = new Date(now.getTime() - RETENTION_MS);
+    let rows: PurgedRow[];
+    do {
+      rows = await this.database.select(findExpired(size), [before]);
+      for (const portion of portionsOf(rows, SESSIONS_PER_STEP_COUNT)) {
+        yield await this.database.transaction((manager) => this.purgeIn(manager, portion, before));
+      }
+    } while (rows.length === size);
+    if (!isFirstOfDay) return;
+    yield* this.deleteUnusedBrowsers(size);
+    await this.recorded.recordPurgeDay('idle_sessions_purged_day', today);
+  }
+
+  /**
+   * Applies settings of organizations that became shorter than the time that was stored at the last visit. Days decide, so
+   * one pass a day is enough. It reads the table by its primary key.
+   */
+  private async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const rows: DaysRow[] = await this.database.select(findDays(size), [after]);
+      for (const { id, organization_id, seen_day, signed_in_day, expires_at } of rows) {
+        if (!this.registry.organization(organization_id)) continue;
+        const expiresAt = this.lifetime.expiryOf(organization_id, { seenDay: seen_day, signedInDay: signed_in_day });
+        // not in the past: its access tokens stay valid until they expire
+        const end = new Date(Math.max(expiresAt.getTime(), now.getTime()));
+        if (end.getTime() < timeOf(expires_at)) await this.database.execute(SHORTEN, [end, id, seen_day]);
+      }
+      yield 0;
+      after = rows.length < size ? undefined : rows.at(-1)?.id;
+    }
+  }
+
+  /** Deletes the browsers whose sessions were ended, once a day too. */
+  private async *deleteUnusedBrowsers(size: number): AsyncGenerator<number, void> {
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const page: { unused: string[]; next: string | undefined } = await this.browsers.findUnused(after, size);
+      for (const portion of portionsOf(page.unused, SESSIONS_PER_STEP_COUNT))
+        await this.database.transaction(async (manager) => {
+          await this.browsers.writeAllIn(manager, portion);
+          await this.browsers.deleteUnusedIn(manager, portion);
+        });
+      yield 0;
+      after = page.next;
+    }
+  }
+
+  /**
+   * Notes in the customers when they were used last, hands the children of the sessions to their parents, and deletes the
+   * sessions, and those of their browsers that lead nowhere then.
+   *
+   * @returns the number of deleted sessions
+   */
+  private async purgeIn(manager: EntityManager, found: PurgedRow[], before: Date): Promise<number> {
+    const customers = valueList([...new Set(found.map(({ customer_id }) => customer_id))].sort());
+    await writeIn(manager, noteLastUse(customers), customers);
+    const browserIds = found.flatMap(({ browser_id }) => browser_id ?? []);
+    await this.browsers.writeAllIn(manager, browserIds);
+    // a visit may have moved the end meanwhile
+    const rows = await lockExpired(manager, found, before);
+    if (rows.length === 0) return 0;
+    const purged = new Map(rows.map((row) => [row.id, row]));
+    for (const { id, customer_id: customerId } of await findParents(manager, rows)) {
+      const oldest = remainingAncestor(purged.get(id) as PurgedRow, purged);
+      await handChildren(manager, { customerId, parentId: id }, oldest);
+    }
+    await manager.delete(Session, { id: In(valueList([...purged.keys()])) });
+    await this.browsers.deleteUnusedIn(manager, browserIds);
+    return rows.length;
+  }
+}
+
+/** Matches no row if the browser has visited meanwhile. */
+const SHORTEN = writeStatement<[expiresAt: Date, id: string, seenDay: number]>(
+  'UPDATE session SET expires_at = ? WHERE id = ? AND seen_day = ?',
+);
+
+const noteLastUse = (customers: string[]) =>
+  writeStatement<string[]>(
+    `UPDATE customer SET version = version + 1, seen_day = CASE
+        WHEN seen_day < (SELECT MAX(session.seen_day) FROM session WHERE session.customer_id = customer.entity_id)
+        THEN (SELECT MAX(session.seen_day) FROM session WHERE session.customer_id = customer.entity_id)
+        ELSE seen_day END
+      WHERE entity_id IN (${placeholdersFor(customers)})`,
+  );
+
+function lockExpired(manager: EntityManager, found: PurgedRow[], before: Date): Promise<PurgedRow[]> {
+  const ids = valueList(found.map(({ id }) => id));
+  const lock = selectStatement<SqlValue[], PurgedRow>(
+    ({ forUpdate }) => `SELECT id, customer_id, browser_id, parent_id, parent_epoch, created_at FROM session
+      WHERE id IN (${placeholdersFor(ids)}) AND expires_at < ?${forUpdate}`,
+  );
+  return selectIn(manager, lock, [...ids, before]);
+}
+
+/** Those of some sessions that have children, which belong to the same customers. */
+function findParents(manager: EntityManager, rows: PurgedRow[]): Promise<{ id: string; customer_id: string }[]> {
+  const customers = valueList([...new Set(rows.map(({ customer_id }) => customer_id))]);
+  const ids = valueList(rows.map(({ id }) => id));
+  const find = selectStatement<string[], { id: string; customer_id: string }>(
+    `SELECT DISTINCT parent_id AS id, customer_id FROM session
+      WHERE customer_id IN (${placeholdersFor(customers)}) AND parent_id IN (${placeholdersFor(ids)})`,
+  );
+  return selectIn(manager, find, [...customers, ...ids]);
+}
+
+/** The parent, or the first one above it that is not purged at the same time. */
+function remainingAncestor(row: PurgedRow, purged: Map<string, PurgedRow>): PurgedRow {
+  let { parent_id: parentId } = row;
+  let last = row;
+  while (parentId !== null && purged.has(parentId)) {
+    last = purged.get(parentId) as PurgedRow;
+    parentId = last.parent_id;
+  }
+  return last;
+}

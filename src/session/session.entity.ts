@@ -1,0 +1,133 @@
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { CustomerIdentity } from '../customer/customer.entity.js';
+import { Browser } from './browser.entity.js';
+
+/**
+ * What a session is:
+ *
+ * - `own`: a browser created its customer.
+ * - `sign_in`: a user signed in in a browser.
+ * - `code`: a transfer token that nobody has redeemed. Its redemption changes the kind of the row to one of the next
+ *   three.
+ * - `moved`: a redeemed transfer token that left no device. It has one access token.
+ * - `transferred`: a browser that the customer was transferred to.
+ * - `refresh`: a refresh token of a device that the customer was transferred to.
+ * - `proof`: a proof of an extension that a token was obtained with. It has one access token.
+ * - `token`: an access token without a session that something was made with. The id is the `jti` of the token.
+ */
+export type SessionKind = 'own' | 'sign_in' | 'code' | 'moved' | 'transferred' | 'refresh' | 'proof' | 'token';
+
+/** One thing with which a device, or the holder of a code, acts for a customer (protocol §3.10). */
+@Entity('session')
+@Index('session_of_browser', ['browserId', 'organizationId', 'groupId'], { unique: true })
+export class Session {
+  /** The claim `sid` of its access tokens. */
+  @PrimaryColumn('varchar', { length: 64 })
+  id!: string;
+
+  @Column('varchar', { length: 16 })
+  kind!: SessionKind;
+
+  @Index('session_customer_id')
+  @Column('varchar', { name: 'customer_id', length: 36 })
+  customerId!: string;
+
+  /** No foreign key: the transaction that deletes a customer deletes its sessions, and each INSERT writes its row first. */
+  @ManyToOne(() => CustomerIdentity, { createForeignKeyConstraints: false })
+  @JoinColumn({ name: 'customer_id' })
+  readonly customer?: never;
+
+  /** The browser that the session leads to its customer; `null` for other kinds, and if the browser forgot the customer. */
+  @Column('varchar', { name: 'browser_id', length: 36, nullable: true })
+  browserId!: string | null;
+
+  @ManyToOne(() => Browser, { createForeignKeyConstraints: false })
+  @JoinColumn({ name: 'browser_id' })
+  readonly browser?: never;
+
+  /** Of the customer, in a session of a browser; otherwise `null`. */
+  @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
+  organizationId!: string | null;
+
+  /** Empty if the customer belongs to no group; `null` outside of a browser. */
+  @Column('varchar', { name: 'group_id', length: 64, nullable: true })
+  groupId!: string | null;
+
+  /** The session of the same customer whose token made this one. No foreign key: MySQL limits the depth of cascades. */
+  @Column('varchar', { name: 'parent_id', length: 64, nullable: true })
+  parentId!: string | null;
+
+  /** The epoch of the parent at that time. */
+  @Column('integer', { name: 'parent_epoch', nullable: true })
+  parentEpoch!: number | null;
+
+  /** The number of transfers and proofs in the chain that led here. */
+  @Column('integer')
+  depth!: number;
+
+  /** The claim `ep` of its access tokens. It rises when they end. */
+  @Column('integer')
+  epoch!: number;
+
+  /** The client that may redeem the code, or that has redeemed it; `null` for a session without a code. */
+  @Column('varchar', { name: 'client_id', length: 128, nullable: true })
+  clientId!: string | null;
+
+  /** The claim `act` of its access tokens as JSON, if an agent began the chain. The session ends with the agent's token. */
+  @Column('text', { nullable: true })
+  act!: string | null;
+
+  /** SHA-256 of the transfer token, also after its redemption, so that a replay is noticed. */
+  @Index('session_code_hash', { unique: true })
+  @Column('varchar', { name: 'code_hash', length: 64, nullable: true })
+  codeHash!: string | null;
+
+  /** PKCE, S256 (RFC 7636). */
+  @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
+  codeChallenge!: string | null;
+
+  /** An HMAC of the network that the redemption came from (`CallerNetworks`). */
+  @Column('varchar', { name: 'redeemed_network', length: 64, nullable: true })
+  redeemedNetwork!: string | null;
+
+  /** The time of the redemption, by the clock of the database. */
+  @Column('datetime', { name: 'redeemed_at', precision: 3, nullable: true })
+  redeemedAt!: Date | null;
+
+  /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
+  @Index('session_family_hash', { unique: true })
+  @Column('varchar', { name: 'family_hash', length: 64, nullable: true })
+  familyHash!: string | null;
+
+  /** SHA-256 of R of the current refresh token. */
+  @Column('varchar', { name: 'current_hash', length: 64, nullable: true })
+  currentHash!: string | null;
+
+  /** SHA-256 of R of the refresh token that the current one replaced. */
+  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
+  previousHash!: string | null;
+
+  /** With it and the previous refresh token, a retry computes the current one. */
+  @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
+  successorNonce!: string | null;
+
+  /** When the client used the refresh token last. */
+  @Column('datetime', { name: 'used_at', precision: 3, nullable: true })
+  usedAt!: Date | null;
+
+  /** The last day on which a device used the session, in days since 1970 (UTC); `null` if it is no device. */
+  @Column('integer', { name: 'seen_day', nullable: true })
+  seenDay!: number | null;
+
+  /** The day of the last sign-in, or of the transfer to a user's customer; `null` for a device that needs no sign-in. */
+  @Column('integer', { name: 'signed_in_day', nullable: true })
+  signedInDay!: number | null;
+
+  @Column('datetime', { name: 'created_at', precision: 3 })
+  createdAt!: Date;
+
+  /** Ends what the session may begin: a visit, a rotation, a redemption, a child. Its access tokens do not end then. */
+  @Index('session_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt!: Date;
+}

@@ -1,0 +1,56 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { CustomerModule } from '../customer/customer.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { Browser } from './browser.entity.js';
+import { Browsers } from './browsers.js';
+import { CallerNetworks } from './caller-networks.js';
+import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
+import { Devices } from './devices.js';
+import { Ended } from './ended.entity.js';
+import { Endings } from './endings.js';
+import { FeedEntries } from './feed/feed-entries.js';
+import { FeedHistory, RevocationFeedState } from './feed/feed-state.js';
+import { RevocationLimit } from './feed/revocation-limit.js';
+import { RevocationPages } from './feed/revocation-pages.js';
+import { RevocationPublisher } from './feed/revocation-publisher.js';
+import { RecordedValue, RecordedValues } from './recorded-values.js';
+import { Session } from './session.entity.js';
+import { SessionLifetime } from './session-lifetime.js';
+import { SessionPurge } from './session-purge.js';
+import { Sessions } from './sessions.js';
+import { TokenInspection, TokenValidity } from './token-validity.js';
+import { TransferCodes } from './transfer-codes.js';
+
+const ENTITIES = [Browser, Ended, RecordedValue, RevocationFeedState, Session];
+
+const EXPORTED = [
+  Browsers,
+  CallerNetworks,
+  CustomerRefreshTokens,
+  Devices,
+  Endings,
+  FeedHistory,
+  RecordedValues,
+  RevocationLimit,
+  RevocationPages,
+  RevocationPublisher,
+  SessionLifetime,
+  SessionPurge,
+  Sessions,
+  TokenInspection,
+  TokenValidity,
+  TransferCodes,
+];
+
+/**
+ * The sessions of customers: everything that a device holds is one row with a parent. `sessions.ts` begins and ends them,
+ * `token-validity.ts` decides whether a token has ended, and `browsers.ts` recognizes browsers.
+ */
+@Module({
+  imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, CustomerModule, RegistryModule],
+  providers: [...EXPORTED, FeedEntries],
+  exports: EXPORTED,
+})
+export class SessionModule {}

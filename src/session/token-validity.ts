@@ -1,0 +1,186 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { AccessTokens, type InspectedToken } from '../access-token/access-tokens.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
+import { type Actor, familyOf, type RevocableClaims } from '../access-token/token-claims.js';
+import { Database } from '../platform/database/database.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
+import type { EndedKind } from './ended.entity.js';
+
+/** A part of a statement, and the values of its parameters. */
+interface Sql {
+  text: string;
+  values: SqlValue[];
+}
+
+/** A SELECT that has a row if a token has not ended: joins by keys only, because MariaDB plans a subquery each time. */
+interface ValidityQuery {
+  from: string;
+  joins: Sql[];
+  where: Sql[];
+}
+
+const sql = (text: string, ...values: SqlValue[]): Sql => ({ text, values });
+
+const NO_TABLE = '(SELECT 1 AS one) AS no_table';
+
+function queryOf(claims: RevocableClaims): ValidityQuery {
+  const { jti, aud, client_id, iat, sid, act } = claims;
+  const query = ofOwner(claims);
+  addEnded(query, 'of_client', 'client', client_id, new Date(iat * 1000));
+  if (aud === undefined || aud === 'agent-api') addAgentToken(query, jti);
+  else if (sid === undefined) addEnded(query, 'of_token', 'token', jti);
+  if (act) addActor(query, act);
+  return query;
+}
+
+/**
+ * The row that a token ends with: its session, or its customer or agent. A session needs no look at its customer, because
+ * what raises the generation of a customer deletes the sessions, or raises their epochs.
+ */
+function ofOwner({ aud, sub, gen = 0, sid, ep = 0 }: RevocableClaims): ValidityQuery {
+  const rowOf = (from: string, ...where: Sql[]): ValidityQuery => ({ from, joins: [], where });
+  if (aud === undefined) return rowOf(NO_TABLE);
+  if (aud === 'agent-api') return rowOf('agent', sql('agent.id = ? AND agent.generation = ?', sub, gen));
+  if (sid !== undefined) return rowOf('session', sql('session.id = ? AND session.epoch = ?', sid, ep));
+  return rowOf('customer', sql('customer.entity_id = ? AND customer.generation = ? AND erased_at IS NULL', sub, gen));
+}
+
+function queryOfActor(act: Actor): ValidityQuery {
+  const query: ValidityQuery = { from: NO_TABLE, joins: [], where: [] };
+  addActor(query, act);
+  return query;
+}
+
+function addActor(query: ValidityQuery, { sid, sub, gen }: Actor): void {
+  addAgentToken(query, sid);
+  if (gen !== undefined) query.joins.push(sql('JOIN agent ON agent.id = ? AND agent.generation = ?', sub, gen));
+}
+
+/** The token of an agent, or its refresh family. */
+function addAgentToken(query: ValidityQuery, id: string): void {
+  addEnded(query, 'of_agent_token', 'token', id);
+  addEnded(query, 'of_family', 'family', familyOf(id));
+}
+
+function addEnded(
+  { joins, where }: ValidityQuery,
+  alias: string,
+  kind: EndedKind,
+  value: string,
+  issuedAt?: Date,
+): void {
+  const [since, values] = issuedAt ? [` AND ${alias}.issued_before >= ?`, [value, issuedAt]] : ['', [value]];
+  joins.push(sql(`LEFT JOIN ended AS ${alias} ON ${alias}.kind = '${kind}' AND ${alias}.value = ?${since}`, ...values));
+  where.push(sql(`${alias}.kind IS NULL`));
+}
+
+type ValidityStatement = SelectStatement<SqlValue[], { is_valid: number }>;
+
+/** Few, because the text depends on the kind of a token only. */
+const statements = new Map<string, ValidityStatement>();
+
+function statementOf({ from, joins, where }: ValidityQuery): ValidityStatement {
+  const texts = joins.map(({ text }) => text).join(' ');
+  const text = `${from} ${texts} WHERE ${where.map((condition) => condition.text).join(' AND ')}`;
+  let statement = statements.get(text);
+  if (statement === undefined) {
+    statement = selectStatement({ columns: ['1 AS is_valid'], from: text, batch: true });
+    statements.set(text, statement);
+  }
+  return statement;
+}
+
+/** An entry of `ended`, or the customer or agent of the token as it is now. */
+interface ReasonRow {
+  kind: 'session' | 'token' | 'family' | 'client' | 'customer' | 'agent';
+  value: string;
+  reason: string;
+}
+
+/** Only for an ended token, so it is not batched. */
+const FIND_REASONS = selectStatement<SqlValue[], ReasonRow>(
+  `SELECT kind, value, reason FROM ended
+      WHERE (kind = 'session' AND value = ?) OR (kind IN ('token', 'family') AND value IN (?, ?, ?, ?))
+        OR (kind = 'client' AND value = ? AND issued_before >= ?)
+    UNION ALL SELECT 'customer', entity_id, '' FROM customer
+      WHERE entity_id = ? AND generation = ? AND erased_at IS NULL
+    UNION ALL SELECT 'agent', id, CASE WHEN generation = ? THEN '' ELSE 'agent_generation' END FROM agent WHERE id = ?`,
+);
+
+/** In the order in which they are reported, the one that says the most about the event first. */
+export const ENDED_REASONS = [
+  'revoked',
+  'family_revoked',
+  'ancestor_revoked',
+  'client_revoked',
+  'customer_generation',
+  'agent_generation',
+  'agent_deleted',
+  'session_ended',
+] as const satisfies InactiveReason[];
+
+/** Decides whether a token has ended (protocol §3.13). Each check reads the database, so endings apply immediately. */
+@Injectable()
+export class TokenValidity {
+  constructor(private readonly database: Database) {}
+
+  /** One statement decides, in a transaction if there is a manager. */
+  hasEnded(claims: RevocableClaims, manager?: EntityManager): Promise<boolean> {
+    return this.hasNoRow(queryOf(claims), manager);
+  }
+
+  /** Whether the agent, or its token, has ended with which customer tokens were obtained. */
+  actorHasEnded(act: Actor, manager?: EntityManager): Promise<boolean> {
+    return this.hasNoRow(queryOfActor(act), manager);
+  }
+
+  private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {
+    const statement = statementOf(query);
+    const parameters = [...query.joins, ...query.where].flatMap(({ values }) => values);
+    const rows = manager ? selectIn(manager, statement, parameters) : this.database.select(statement, parameters);
+    return (await rows).length === 0;
+  }
+
+  /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
+  async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
+    if (!(await this.hasEnded(claims))) return undefined;
+    const { jti, sub, client_id, iat, aud, gen = 0, sid = '', act } = claims;
+    const agent =
+      aud === 'agent-api' ? { sub, gen } : act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
+    const tokens = [jti, familyOf(jti), act?.sid ?? '', familyOf(act?.sid ?? '')];
+    const owner = [sub, gen, agent?.gen ?? 0, agent?.sub ?? ''];
+    const rows = await this.database.select(FIND_REASONS, [sid, ...tokens, client_id, new Date(iat * 1000), ...owner]);
+    const reasons = new Set<string>(rows.map((row) => reasonOf(row, claims)));
+    if (aud === 'customer-api' && !rows.some(({ kind }) => kind === 'customer')) reasons.add('customer_generation');
+    if (agent && !rows.some(({ kind }) => kind === 'agent')) reasons.add('agent_deleted');
+    return ENDED_REASONS.find((reason) => reasons.has(reason)) ?? 'session_ended';
+  }
+}
+
+/** What a customer token was obtained with may have ended: the token of an agent. */
+function reasonOf({ kind, value, reason }: ReasonRow, { jti, act }: RevocableClaims): string {
+  const isOfAgent = act !== undefined && (value === act.sid || value === familyOf(act.sid)) && value !== jti;
+  return isOfAgent && (kind === 'token' || kind === 'family') ? 'ancestor_revoked' : reason;
+}
+
+/** Decides whether an access token is valid, and why not (docs/observability.md lists the reasons). */
+@Injectable()
+export class TokenInspection {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly validity: TokenValidity,
+  ) {}
+
+  /** @param audiences a token of another audience is inactive, and the database is not asked; all if omitted */
+  async inspect(token: string, audiences?: string[]): Promise<InspectedToken> {
+    const inspected = this.tokens.inspect(token);
+    if (inspected.inactiveReason) return inspected;
+    const { claims } = inspected;
+    if (audiences?.includes(claims.aud) === false) return { claims, inactiveReason: 'other_audience' };
+    const inactiveReason = await this.validity.endedReason(claims);
+    return inactiveReason ? { claims, inactiveReason } : inspected;
+  }
+}

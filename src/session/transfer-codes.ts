@@ -1,0 +1,271 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
+import type { Actor, SessionClaims } from '../access-token/token-claims.js';
+import { Audit, party } from '../audit/audit.js';
+import { Customers } from '../customer/customers.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { isPkceSatisfied } from '../oauth/pkce.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { dialectOf, sqlFlag, timeOf } from '../platform/database/sql-dialect.js';
+import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
+import { uuidv7 } from '../platform/uuid.js';
+import { CallerNetworks, isSameNetwork } from './caller-networks.js';
+import { Devices } from './devices.js';
+import { RevocationLimit } from './feed/revocation-limit.js';
+import { Session } from './session.entity.js';
+import { Sessions, type StoredSession } from './sessions.js';
+import { TokenValidity } from './token-validity.js';
+
+/** A second use from the same network within this time is a duplicate, not a replay (protocol §3.7). */
+const DUPLICATE_WINDOW_MS = 2_000;
+
+/** Whether the client of a code was deleted since the code was made. */
+const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
+  AND issued_before >= session.created_at)`;
+
+const COLUMNS = [
+  'id',
+  'kind',
+  'customer_id',
+  'client_id',
+  'act',
+  'code_challenge',
+  'redeemed_network',
+  'expires_at',
+] as const;
+
+interface CodeRow extends EntityRow<Session, (typeof COLUMNS)[number]> {
+  organization_id: string;
+  group_id: string;
+  /** Of the customer. */
+  generation: number;
+  has_user: boolean | number;
+  client_ended: number;
+  /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
+  redeemed_for: number | null;
+}
+
+const FIND = selectStatement<[codeHash: string], CodeRow>({
+  columns: [
+    ...COLUMNS.map((column) => `session.${column}`),
+    ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
+    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
+  ],
+  from: 'session JOIN customer ON customer.entity_id = session.customer_id WHERE session.code_hash = ?',
+  batch: true,
+});
+
+/** The first of parallel redemptions changes the row. An ending has deleted it. */
+const REDEEM = writeStatement<[network: string | null, expiresAt: Date, id: string, now: Date]>(
+  ({ now }) => `UPDATE session SET kind = 'moved', redeemed_at = ${now}, redeemed_network = ?, expires_at = ?
+    WHERE id = ? AND kind = 'code' AND expires_at > ?`,
+);
+
+/** A parallel request has redeemed the code, or it has ended, or its customer. */
+export class LostCodeError extends Error {}
+
+/** The columns that a code gets when it becomes a device. */
+export type DeviceColumns = Pick<Session, 'kind' | 'expiresAt' | 'seenDay'> & Partial<Session>;
+
+/** A transfer token that its client may redeem now. */
+export interface RedeemableCode {
+  /** Of the session that the redemption makes of the code. */
+  id: string;
+  entityId: string;
+  organizationId: string;
+  /** Empty if the customer belongs to no group. */
+  groupId: string;
+  /** Whether the customer is a user's. */
+  hasUser: boolean;
+  clientId: string;
+  hasChallenge: boolean;
+  /** The claims of the token that the code gives. */
+  session: SessionClaims;
+  codeHash: string;
+  /** An HMAC of the network of this request. */
+  network: string | null;
+}
+
+/** Transfer tokens: codes that can be redeemed once (protocol §3.6 and §3.7). A redeemed code is the session that it gave. */
+@Injectable()
+export class TransferCodes {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly configuration: Configuration,
+    private readonly networks: CallerNetworks,
+    private readonly sessions: Sessions,
+    private readonly devices: Devices,
+    private readonly validity: TokenValidity,
+    private readonly audit: Audit,
+    private readonly customers: Customers,
+    private readonly revocationLimit: RevocationLimit,
+  ) {}
+
+  /**
+   * Stores a code in a transaction that has written the customer's row, and returns it. The database has only its hash.
+   *
+   * @param origin the session, or the agent, whose token makes the code
+   * @throws OAuthError 429 if the customer has too many
+   */
+  async issueIn(
+    manager: EntityManager,
+    all: StoredSession[],
+    origin: Pick<Session, 'customerId' | 'depth' | 'act'> & Partial<Session>,
+    { clientId, codeChallenge }: { clientId: string; codeChallenge: string | undefined },
+  ): Promise<string> {
+    await this.devices.assertMayTransfer(manager, all);
+    const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
+    const now = this.clock.now();
+    await this.sessions.insertIn(manager, {
+      ...origin,
+      id: uuidv7(now),
+      kind: 'code',
+      clientId,
+      codeHash: sha256(code),
+      codeChallenge: codeChallenge ?? null,
+      expiresAt: new Date(now + this.configuration.TRANSFER_TOKEN_TTL * 1000),
+    });
+    return code;
+  }
+
+  /**
+   * Finds the code. A wrong client or verifier leaves it usable.
+   *
+   * @throws OAuthError `invalid_grant`
+   */
+  async find(code: string, clientId: string, codeVerifier: string | undefined): Promise<RedeemableCode> {
+    const codeHash = sha256(code);
+    const row = await this.rowOf(codeHash);
+    if (!row) throw OAuthError.invalidGrant('code: unknown');
+    if (row.client_id !== clientId) throw OAuthError.invalidGrant('code: of another client');
+    if (!isPkceSatisfied(row.code_challenge, codeVerifier))
+      throw OAuthError.invalidGrant('code: the verifier does not fit');
+    const network = this.networks.current(codeHash);
+    if (row.kind !== 'code') return this.rejectReuse(row, network);
+    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
+    if (row.client_ended !== 0) throw OAuthError.invalidGrant('code: its client was deleted');
+    const act = row.act === null ? undefined : (JSON.parse(row.act) as Actor);
+    if (act && (await this.validity.actorHasEnded(act)))
+      throw OAuthError.invalidGrant('code: the token that created it has ended');
+    return {
+      ...{ id: row.id, entityId: row.customer_id, organizationId: row.organization_id, groupId: row.group_id },
+      ...{ hasUser: Boolean(row.has_user), clientId, hasChallenge: row.code_challenge !== null, codeHash, network },
+      session: { gen: Number(row.generation), sid: row.id, ep: 0, ...(act && { act }) },
+    };
+  }
+
+  /**
+   * Redeems the code for one access token.
+   *
+   * @param ttlSeconds the lifetime of the access token
+   * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended
+   */
+  async redeem(code: RedeemableCode, ttlSeconds: number): Promise<void> {
+    const now = this.clock.now();
+    const expiresAt = new Date(now + ttlSeconds * 1000);
+    const redeemed = await this.database.execute(REDEEM, [code.network, expiresAt, code.id, new Date(now)]);
+    if (redeemed === 0) await this.rejectLost(code);
+    this.record(code, 'redeemed');
+  }
+
+  /**
+   * Redeems the code for a device.
+   *
+   * @param transaction writes the customer's row, and calls `redeemIn`
+   * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended
+   */
+  async redeemForDevice(code: RedeemableCode, transaction: () => Promise<unknown>): Promise<void> {
+    try {
+      await transaction();
+    } catch (error) {
+      if (error instanceof LostCodeError) await this.rejectLost(code);
+      throw error;
+    }
+    this.record(code, 'redeemed');
+  }
+
+  /** @throws LostCodeError, which rolls the transaction back */
+  async redeemIn(manager: EntityManager, code: RedeemableCode, device: DeviceColumns): Promise<void> {
+    const { now } = dialectOf(manager.dataSource);
+    const { affected } = await manager
+      .createQueryBuilder()
+      .update(Session)
+      .set({ ...device, redeemedAt: () => now, redeemedNetwork: code.network })
+      .where("id = :id AND kind = 'code' AND expires_at > :time", { id: code.id, time: new Date(this.clock.now()) })
+      .execute();
+    if (affected !== 1) throw new LostCodeError();
+  }
+
+  /** @throws OAuthError `invalid_grant` for a code that was redeemed or has ended since it was found */
+  private async rejectLost({ codeHash, network }: RedeemableCode): Promise<never> {
+    const row = await this.rowOf(codeHash);
+    if (row && row.kind !== 'code') return this.rejectReuse(row, network);
+    throw OAuthError.invalidGrant('code: the token that created it has ended');
+  }
+
+  /** Describes a code for the operator; `undefined` if it is not stored. */
+  async describe(code: string): Promise<StoredToken | undefined> {
+    const row = await this.rowOf(sha256(code));
+    if (!row) return undefined;
+    const inactiveReason = await this.inactiveReasonOf(row);
+    return {
+      kind: 'transfer token',
+      ...{ clientId: row.client_id ?? '', subject: row.customer_id, organizationId: row.organization_id },
+      ...{ expiresAt: timeOf(row.expires_at), session: row.id },
+      ...(inactiveReason && { inactiveReason }),
+    };
+  }
+
+  record({ entityId, organizationId, clientId, id }: CodeParties, action: 'issued' | 'redeemed' | 'replayed'): void {
+    this.audit.record({
+      event: `transfer_token.${action}`,
+      outcome: action === 'replayed' ? 'failure' : 'success',
+      actor: party('client', clientId),
+      subject: party('customer', entityId),
+      ...{ organizationId, clientId },
+      ...(id !== undefined && { details: { session: id } }),
+    });
+  }
+
+  /**
+   * A second use is a duplicate soon after the first use and from its network, or a replay, which ends the session that
+   * the first use gave, with everything that was made with it (protocol §3.7). @throws OAuthError `invalid_grant`
+   */
+  private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
+    const { id, customer_id: entityId, redeemed_for, redeemed_network, organization_id: organizationId } = row;
+    // negative if the clock of the database was set back
+    const isDuplicate = redeemed_for !== null && redeemed_for >= 0 && redeemed_for <= DUPLICATE_WINDOW_MS;
+    if (isDuplicate && isSameNetwork(redeemed_network, network)) throw OAuthError.invalidGrant('code: duplicate use');
+    const counted = this.revocationLimit.admit();
+    const entries = await this.customers.change({ entityId }, (manager) =>
+      this.sessions.endOneIn(manager, entityId, id, 'revoked', { isInFeed: counted !== undefined }),
+    );
+    counted?.setEntries(entries ?? 0);
+    this.record({ entityId, organizationId, clientId: row.client_id ?? '', id }, 'replayed');
+    throw OAuthError.invalidGrant('code: replayed');
+  }
+
+  private async inactiveReasonOf(row: CodeRow): Promise<InactiveReason | undefined> {
+    const { kind, expires_at, client_ended, act } = row;
+    if (kind !== 'code') return 'already_used';
+    if (client_ended !== 0) return 'client_revoked';
+    if (timeOf(expires_at) <= this.clock.now()) return 'expired';
+    if (act !== null && (await this.validity.actorHasEnded(JSON.parse(act) as Actor))) return 'ancestor_revoked';
+    return undefined;
+  }
+
+  private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    return (await this.database.select(FIND, [codeHash]))[0];
+  }
+}
+
+type CodeParties = Pick<RedeemableCode, 'entityId' | 'organizationId' | 'clientId'> & {
+  /** Absent while the code is not redeemed. */
+  id?: string;
+};
