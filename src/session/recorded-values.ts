@@ -39,7 +39,7 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
 /** Covers requests under way and clocks that differ. */
 const RETENTION_MARGIN_SECONDS = 120;
 
-/** How long an entry of `ended` is needed: no access token lives longer, whatever its client's `customer_token_ttl`. */
+/** The time for which an entry of `ended` is retained. No access token has a longer lifetime. */
 export const ENTRY_SECONDS = MAX_ACCESS_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SECONDS;
 
 /** The longest lifetime that refresh tokens ever had on this database, and the days of the last passes of the purge. */

@@ -7,8 +7,7 @@ import { Browser } from './browser.entity.js';
  *
  * - `own`: a browser created its customer.
  * - `sign_in`: a user signed in in a browser.
- * - `code`: a transfer token that nobody has redeemed. Its redemption changes the kind of the row to one of the next
- *   three.
+ * - `code`: an unredeemed transfer token. Its redemption changes the kind of the row to one of the next three.
  * - `moved`: a redeemed transfer token that left no device. It has one access token.
  * - `transferred`: a browser that the customer was transferred to.
  * - `refresh`: a refresh token of a device that the customer was transferred to.

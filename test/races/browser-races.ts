@@ -193,7 +193,7 @@ export function describeBrowserRaces(world: RaceWorld): void {
       return moved.status === 200 ? 'second' : 'first';
     }));
 
-  it('a browser visits an organization while a new user signs in with link, and nobody shares a customer', async () => {
+  it('a browser visits an organization while a new user signs in with link, and no two users share a customer', async () => {
     const ended: string[] = [];
     await inRounds('first visit / sign-in with link', async (race) => {
       const [one, two] = world.pods;

@@ -311,7 +311,7 @@ async function isInFeed(at: TestService, entry: Partial<FeedEntry>): Promise<boo
 }
 
 describe('an entry of the feed for customers’ tokens', () => {
-  it('lasts longer than any token can live, whatever the lifetimes of processes and clients are', async () => {
+  it('lasts longer than the longest lifetime of an access token, also with other lifetimes of processes and clients', async () => {
     expectLongestSeconds(await entrySeconds(await start()));
     const short = await start({ CUSTOMER_TOKEN_TTL: '60' });
     expectLongestSeconds(await entrySeconds(short));
