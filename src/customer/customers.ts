@@ -64,19 +64,21 @@ const INSERT = insertStatement({ ...NEW_ROW, batch: true });
 const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 const INSERT_KEY = insertIgnoreStatement({ into: CustomerKey, columns: ['hash', 'entity_id'] });
 
+/** Never an earlier day, so that a process whose clock is behind does not shorten the life of a customer. */
+const LATEST_DAY = 'CASE WHEN seen_day < ? THEN ? ELSE seen_day END';
 /** Matches no row if the customer is gone, being erased or linked, or its tokens of this generation have ended. */
-const WRITE = writeStatement<[today: number, entityId: string, generation: number]>(
-  `UPDATE customer SET version = version + 1, seen_day = ?
+const WRITE = writeStatement<[today: number, today: number, entityId: string, generation: number]>(
+  `UPDATE customer SET version = version + 1, seen_day = ${LATEST_DAY}
     WHERE entity_id = ? AND generation = ? AND erased_at IS NULL AND linked_to IS NULL`,
 );
-const WRITE_ANY_GENERATION = writeStatement<[today: number, entityId: string]>(
-  `UPDATE customer SET version = version + 1, seen_day = ?
+const WRITE_ANY_GENERATION = writeStatement<[today: number, today: number, entityId: string]>(
+  `UPDATE customer SET version = version + 1, seen_day = ${LATEST_DAY}
     WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
 );
 /** At least the time, so that clocks of processes may differ. */
 const RAISED = 'CASE WHEN generation < ? THEN ? ELSE generation + 1 END';
-const RAISE = writeStatement<[now: number, now: number, today: number, entityId: string]>(
-  `UPDATE customer SET version = version + 1, generation = ${RAISED}, seen_day = ?
+const RAISE = writeStatement<[now: number, now: number, today: number, today: number, entityId: string]>(
+  `UPDATE customer SET version = version + 1, generation = ${RAISED}, seen_day = ${LATEST_DAY}
     WHERE entity_id = ? AND erased_at IS NULL`,
 );
 /** At most once: a visitor's customer that is linked, or is a user's, does not match. */
@@ -96,8 +98,8 @@ const CLEAR_LINKS = writeStatement<[entityId: string]>("UPDATE customer SET link
 const DELETE_ERASED = writeStatement<[entityId: string]>(
   'DELETE FROM customer WHERE entity_id = ? AND erased_at IS NOT NULL',
 );
-const NOTE_DAY = writeStatement<[today: number, entityId: string]>(
-  'UPDATE customer SET seen_day = ? WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL',
+const NOTE_DAY = writeStatement<[today: number, today: number, entityId: string]>(
+  `UPDATE customer SET seen_day = ${LATEST_DAY} WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
 );
 
 const DEFAULT_IDLE_DAYS = 731;
@@ -232,8 +234,9 @@ export class Customers {
 
   /** @returns false if the customer is gone, was linked, or has another generation */
   async writeIn(manager: EntityManager, entityId: string, generation?: number): Promise<boolean> {
-    if (generation === undefined) return (await writeIn(manager, WRITE_ANY_GENERATION, [this.today(), entityId])) > 0;
-    return (await writeIn(manager, WRITE, [this.today(), entityId, generation])) > 0;
+    const today = this.today();
+    if (generation === undefined) return (await writeIn(manager, WRITE_ANY_GENERATION, [today, today, entityId])) > 0;
+    return (await writeIn(manager, WRITE, [today, today, entityId, generation])) > 0;
   }
 
   /**
@@ -243,7 +246,7 @@ export class Customers {
    */
   async raiseGenerationIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
     const now = this.clock.now();
-    if ((await writeIn(manager, RAISE, [now, now, dayOf(now), entityId])) === 0) return undefined;
+    if ((await writeIn(manager, RAISE, [now, now, dayOf(now), dayOf(now), entityId])) === 0) return undefined;
     return this.generationIn(manager, entityId);
   }
 
@@ -279,9 +282,10 @@ export class Customers {
    * @returns false if the customer is gone or was linked
    */
   async noteDay({ entity_id, creator, seen_day }: CustomerRow): Promise<boolean> {
+    const today = this.today();
     // only customers of browsers are purged
-    if (creator !== 'browser' || seen_day >= this.today()) return true;
-    return (await this.database.executeIdempotent(NOTE_DAY, [this.today(), entity_id])) > 0;
+    if (creator !== 'browser' || seen_day >= today) return true;
+    return (await this.database.executeIdempotent(NOTE_DAY, [today, today, entity_id])) > 0;
   }
 
   /** The customers that were linked to one. @param limit the most ids that are returned */
