@@ -35,7 +35,7 @@ import {
   startSignInServices,
 } from '../../support/sign-in-services.js';
 import { expectKeysOnly } from '../../support/statement-plans.js';
-import { statementsOf } from '../../support/statements.js';
+import { delaySelects, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../../support/test-registry.js';
 import { type TestResponse } from '../../support/test-service.js';
 import { infoStatus } from '../../support/transfers.js';
@@ -63,6 +63,12 @@ const signedIn = async (sub: string, cookie?: string, more: object = REMEMBER, a
   const { entity_id: entityId, access_token: token } = response.body;
   return { entityId: entityId as string, token: token as string, cookie: cookieHeader(response), response };
 };
+/** A user that has a customer. */
+async function knownUser(): Promise<string> {
+  const sub = newUser();
+  await signedIn(sub);
+  return sub;
+}
 const endAsOperator = (entityId: string, body?: object) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, body);
 const browsersOf = async (entityId: string): Promise<{ id: string }[]> =>
   (await service.admin('GET', `/admin/customers/${entityId}`)).body.browsers;
@@ -514,6 +520,39 @@ describe('a sign-in at the same time as', () => {
       const visitorId = visited.body.entity_id;
       const isLinked = visitorId === response.body.entity_id;
       expect((await service.idOf(cookieHeader(visited))) === visitorId).toBe(!isLinked);
+    }
+  });
+
+  it.each([
+    ['a new user', REMEMBER, async () => newUser()],
+    ['a known user', REMEMBER, knownUser],
+    ['a new user with link', LINK, async () => newUser()],
+    ['a known user with link', LINK, knownUser],
+  ])('the first visits of a day loses no customer of the browser: %s', async (_, more, userOf) => {
+    if (!onMariadb) for (const process of [service, other]) delaySelects(process);
+    for (let round = 0; round < ROUND_COUNT; round++) {
+      const visitor = await newVisitor();
+      const atRival = await service.idOf(visitor.cookie, AT_RIVAL);
+      for (const process of [service, other]) process.passDays(1);
+      const sub = await userOf();
+      const [response, ...visits] = await Promise.all([
+        signInAs(sub, more, fromPage(visitor.cookie), other),
+        ...Array.from({ length: REQUESTS_PER_RACE }, (_, index) => (index % 2 ? service : other).visit(visitor.cookie)),
+      ]);
+      for (const { status } of [response, ...visits]) expect(status).toBe(200);
+      await expectSignedIn(response);
+      expect(await service.idOf(cookieHeader(response), AT_RIVAL)).toBe(atRival);
+      const next = await service.idOf(visitor.cookie);
+      expect(next === visitor.entityId).toBe(more === REMEMBER);
+      const named = new Set(visits.map(({ body }) => body.entity_id));
+      named.delete(visitor.entityId);
+      expect([...named]).toEqual(named.size === 0 || next === visitor.entityId ? [] : [next]);
+      for (const visited of visits) {
+        const isOfNext = visited.body.entity_id === next;
+        expect(await infoStatus(service, visited.body.access_token)).toBe(isOfNext ? 200 : 401);
+        expect(await service.idOf(cookieHeader(visited))).toBe(next);
+        expect(await service.idOf(cookieHeader(visited), AT_RIVAL)).toBe(atRival);
+      }
     }
   });
 });
