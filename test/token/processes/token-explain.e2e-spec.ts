@@ -2,18 +2,20 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { claimsOf, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
-import { TOKEN } from '../../support/cookie-grant.js';
+import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay, stayOf, WITH_REFRESH } from '../../support/customer-refresh.js';
 import { issueAgentToken, runCommandWithInput } from '../../support/operator-commands.js';
 import { environmentOf, runProgram } from '../../support/processes.js';
 import { PROJECT } from '../../support/project-files.js';
+import { moveOf } from '../../support/remember.js';
 import { TestIssuer } from '../../support/test-issuer.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE } from '../../support/test-registry.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../../support/test-registry.js';
 import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
 const service = useService(async () => {
   idp = await TestIssuer.start();
-  return { environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) } };
+  return { registry: refreshingRegistry(), environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) } };
 });
 let idp: TestIssuer;
 afterAll(async () => {
@@ -115,6 +117,43 @@ describe('token explain', () => {
     expect(await explain(refresh_token)).toMatchObject({ code: 1, reason: 'already_used' });
     expect(await explain(body.refresh_token)).toMatchObject({ code: 0 });
     expect(await explain(`dev:${'x'.repeat(43)}`)).toMatchObject({ code: 1, reason: 'not_stored' });
+  });
+
+  it('finds the refresh token of a customer, and accepts the predecessor until its successor is used', async () => {
+    const { entity_id, access_token, refresh_token: first } = await stayOf(service);
+    const { sid } = claimsOf(access_token);
+    const stored = { clientId: ACME_SITE, subject: entity_id, organizationId: ACME, session: sid };
+    const usable = { code: 0, kind: 'refresh token', stored };
+    const replaced = { code: 1, kind: 'refresh token', reason: 'already_used', stored };
+    expect(await explain(first)).toMatchObject(usable);
+    const second = (await refreshCustomer(service, first)).body.refresh_token;
+    expect([await explain(first), await explain(second)]).toMatchObject([usable, usable]);
+    const third = (await refreshCustomer(service, second)).body.refresh_token;
+    expect([await explain(first), await explain(second), await explain(third)]).toMatchObject([
+      replaced,
+      usable,
+      usable,
+    ]);
+    expect((await refreshCustomer(service, second)).body.refresh_token).toBe(third);
+  });
+
+  it('names the deleted client of an access token, a transfer token and a refresh token', async () => {
+    const client_id = 'deleted-later';
+    const grants = { identity_token: { remember: ['refresh_token'] } };
+    const client = { client_id, name: 'Deleted later', client_type: 'web', organization_id: ACME };
+    const entry = { ...client, origins: [ACME_ORIGIN], grant_types: WITH_REFRESH, grants };
+    expect((await service.admin('POST', '/admin/clients', entry)).status).toBe(201);
+    const { access_token } = (await service.post(TOKEN, cookieBody({ client_id }))).body;
+    const code = await transferToken(service, access_token, { client_id });
+    const move = await moveOf(service, access_token, { client_id });
+    const { refresh_token } = (await stay(service, move, { client_id })).body;
+    const tokens = [access_token, code, refresh_token];
+    for (const token of tokens) expect(await explain(token)).toMatchObject({ code: 0 });
+    expect((await service.admin('DELETE', `/admin/clients/${client_id}`)).status).toBe(200);
+    for (const token of tokens) {
+      const explanation = 'The client of the token was deleted.';
+      expect(await explain(token)).toMatchObject({ code: 1, reason: 'client_revoked', explanation });
+    }
   });
 
   it('labels what a forged token claims as unverified, and escapes what could control the terminal', async () => {
