@@ -526,6 +526,60 @@ describe('protocol §5.6: a transaction that fails while a device remembers a cu
   });
 });
 
+describe('protocol §5.6: the statements of a redemption with remember=browser, without BEGIN and COMMIT,', () => {
+  /** The command and the table of each statement. */
+  async function sentBy(moved: Move, cookie?: string, body: object = {}): Promise<string[]> {
+    const texts = await statementTextsOf(service, async () => {
+      expect((await remember(service, moved, { cookie, body })).status).toBe(200);
+    });
+    return texts.map((text) => {
+      const [, table] = /.*(?:UPDATE|INTO|FROM)\s+["`]?(\w+)/s.exec(text) ?? [];
+      return `${text.split(/\s/)[0]} ${table}`;
+    });
+  }
+  const CODE = 'SELECT session';
+  const EARLIER = ['SELECT browser', 'SELECT session'];
+  /** The customer’s row, which orders its transactions, then its sessions, which the bounds count. */
+  const CUSTOMER = ['UPDATE customer', 'SELECT session'];
+  const BROWSER = 'INSERT browser';
+  /** The transfer token becomes the session of the browser. */
+  const REDEMPTION = 'UPDATE session';
+
+  it('are 5 on a device without cookies', async () => {
+    expect(await sentBy(await move())).toEqual([CODE, ...CUSTOMER, BROWSER, REDEMPTION]);
+  });
+
+  it('are 3 in a browser that leads to the customer already', async () => {
+    const known = await service.visit();
+    const moved = await move(known.body.access_token);
+    expect(await sentBy(moved, cookieHeader(known))).toEqual([CODE, 'SELECT browser', REDEMPTION]);
+  });
+
+  it('are 7 in a browser whose customer is replaced', async () => {
+    const cookie = cookieHeader(await service.visit());
+    const sent = await sentBy(await move(), cookie, { replace: true });
+    expect(sent).toEqual([CODE, ...EARLIER, ...CUSTOMER, BROWSER, REDEMPTION]);
+  });
+
+  it('are 2 more without replace, which find a customer that a parallel request creates', async () => {
+    const cookie = cookieHeader(await service.visit(undefined, {}, SALES));
+    const [first, second] = CUSTOMER as [string, string];
+    const check = ['UPDATE browser', 'SELECT session'];
+    const sent = await sentBy(await move(), cookie);
+    expect(sent).toEqual([CODE, ...EARLIER, first, ...check, second, BROWSER, REDEMPTION]);
+  });
+
+  it.each([1, 2, 3])('are one more, and 3 more for each customer of another organization: %i', async (count) => {
+    const browser = new TestBrowser(service);
+    for (let at = 0; at < count; at++) await browser.visit(AT_RIVAL, groupOfRival(`g${at}`));
+    const copies = Array(count).fill(['SELECT session', 'INSERT session']).flat();
+    const sent = await sentBy(await move(), browser.cookie, { replace: true });
+    const customers = Array(count).fill('UPDATE customer');
+    const copied = ['SELECT session', ...copies];
+    expect(sent).toEqual([CODE, ...EARLIER, ...customers, ...CUSTOMER, BROWSER, ...copied, REDEMPTION]);
+  });
+});
+
 describe('protocol §3.10: the sessions of a customer that a further device reads', () => {
   it.each<[string, (token: string) => Promise<unknown>]>([
     ['the token that created the transfers', (token) => endToken(token)],
