@@ -261,6 +261,9 @@ export class TransferCodes {
   }
 
   private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    const [row] = await this.database.select(FIND, [codeHash]);
+    if (!row || (row.redeemed_for ?? 0) >= 0) return row;
+    // The SELECT began before the redemption, or the clock of the database was set back. Another SELECT decides.
     return (await this.database.select(FIND, [codeHash]))[0];
   }
 }
