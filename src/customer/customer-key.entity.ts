@@ -12,7 +12,7 @@ export class CustomerKey {
   @Column('varchar', { name: 'entity_id', length: 36 })
   entityId!: string;
 
-  @ManyToOne(() => CustomerIdentity, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'entity_id', foreignKeyConstraintName: 'customer_key_to_customer' })
+  @ManyToOne(() => CustomerIdentity, { createForeignKeyConstraints: false })
+  @JoinColumn({ name: 'entity_id' })
   readonly customer?: never;
 }

@@ -95,6 +95,8 @@ const ERASE = writeStatement<[now: number, now: number, erasedAt: Date, entityId
 );
 /** The customers that were linked to an erased one stay linked, and do not name it any more. */
 const CLEAR_LINKS = writeStatement<[entityId: string]>("UPDATE customer SET linked_to = '' WHERE linked_to = ?");
+/** No foreign key deletes them, because a MySQL group with several primaries refuses one with CASCADE. */
+const DELETE_KEYS = writeStatement<[entityId: string]>('DELETE FROM customer_key WHERE entity_id = ?');
 const DELETE_ERASED = writeStatement<[entityId: string]>(
   'DELETE FROM customer WHERE entity_id = ? AND erased_at IS NOT NULL',
 );
@@ -272,6 +274,7 @@ export class Customers {
   /** Deletes the row of a customer that is being erased, with its keys. */
   async deleteErased(entityId: string): Promise<void> {
     await this.database.executeIdempotent(CLEAR_LINKS, [entityId]);
+    await this.database.executeIdempotent(DELETE_KEYS, [entityId]);
     await this.database.executeIdempotent(DELETE_ERASED, [entityId]);
   }
 

@@ -1,5 +1,5 @@
 import type { TableOptions } from 'typeorm';
-import { type Columns, CreateTables, cascadeTo, NULLABLE } from './schema.js';
+import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
 export class Customer1796000000002 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
@@ -27,7 +27,6 @@ export class Customer1796000000002 extends CreateTables {
       name: 'customer_key',
       columns: [its.key('hash', 64), its.text('entity_id', 36)],
       indices: [{ name: 'customer_key_entity_id', columnNames: ['entity_id'] }],
-      foreignKeys: [cascadeTo('customer', 'entity_id', 'entity_id', 'customer_key_to_customer')],
     },
   ];
 }

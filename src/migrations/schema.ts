@@ -4,7 +4,6 @@ import {
   Table,
   TableColumn,
   type TableColumnOptions,
-  type TableForeignKeyOptions,
   type TableIndexOptions,
   type TableOptions,
 } from 'typeorm';
@@ -58,13 +57,6 @@ export const NULLABLE: More = { isNullable: true };
 /** The index by which the purge finds expired rows. */
 export function expiryIndex(table: string): TableIndexOptions[] {
   return [{ name: `${table}_expires_at`, columnNames: ['expires_at'] }];
-}
-
-/** A foreign key whose rows are deleted with the row that they refer to. */
-export function cascadeTo(table: string, column: string, key: string, name: string): TableForeignKeyOptions {
-  const reference = { referencedTableName: table, columnNames: [column], referencedColumnNames: [key] };
-  // MariaDB has another default than the other databases
-  return { name, ...reference, onDelete: 'CASCADE', onUpdate: 'NO ACTION' };
 }
 
 /** Creates missing tables. Without transactional DDL, a migration that failed half-way can therefore run again. */
