@@ -1,4 +1,4 @@
-import { hkdfSync } from 'node:crypto';
+import { hkdfSync, type KeyObject } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -127,10 +127,20 @@ const isValid = ({ exp }: SigningKey, now: number) => now < exp;
 
 const maySign = (key: SigningKey, now: number) => key.nbf <= now && isValid(key, now);
 
+/** The secrets of each key by their purposes, which are few. A derivation costs almost as much as a signature. */
+const secrets = new WeakMap<KeyObject, Map<string, string>>();
+
 /** HKDF (RFC 5869). */
 function secretOf({ privateKey }: SigningKey, purpose: string): string {
-  const { d = '' } = privateKey.export({ format: 'jwk' });
-  return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
+  const ofKey = secrets.get(privateKey) ?? new Map<string, string>();
+  secrets.set(privateKey, ofKey);
+  let secret = ofKey.get(purpose);
+  if (secret === undefined) {
+    const { d = '' } = privateKey.export({ format: 'jwk' });
+    secret = Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
+    ofKey.set(purpose, secret);
+  }
+  return secret;
 }
 
 const kidOf = ({ publicJwk }: SigningKey) => publicJwk.kid;
