@@ -43,7 +43,6 @@ export class CustomerIdentity {
   seenDay!: number;
 
   /** When the erasure began. The row goes when the extensions have deleted their data too. */
-  @Index('customer_erased_at')
   @Column('datetime', { name: 'erased_at', precision: 3, nullable: true })
   erasedAt!: Date | null;
 

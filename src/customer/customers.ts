@@ -115,9 +115,13 @@ const FIND_EXPORTED = selectStatement<[entityId: string], Record<string, SqlValu
     FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
 );
 
-const FIND_ERASED = selectStatement<[], { entity_id: string }>(
-  'SELECT entity_id FROM customer WHERE erased_at IS NOT NULL ORDER BY erased_at LIMIT 1000',
-);
+/** A page of customers, as the purge reads them. */
+export interface CustomersToPurge {
+  idle: string[];
+  erased: string[];
+  /** Where the next page begins; `undefined` after the last one. */
+  next: string | undefined;
+}
 
 /** The values of a new customer in the order of the columns. */
 export function newCustomerRow(
@@ -299,26 +303,26 @@ export class Customers {
     return (await this.database.select(find, [entityId])).map(({ entity_id }) => entity_id);
   }
 
-  /** Customers whose erasure began. Few, because only a failure leaves one. */
-  async findErased(): Promise<string[]> {
-    return (await this.database.select(FIND_ERASED, [])).map(({ entity_id }) => entity_id);
-  }
-
   /**
    * Reads the next customers in the order of their ids.
    *
    * @param after the `next` of the page before; the empty string for the first one
    * @param limit the number of customers that are read
-   * @returns those of them that are idle, and where the next page begins
+   * @returns those of them that are idle, those whose erasure was interrupted, and where the next page begins
    */
-  async findIdle(after: string, limit: number, today: number): Promise<{ idle: string[]; next: string | undefined }> {
-    const find = selectStatement<[today: number, after: string], { entity_id: string; is_idle: number }>(
-      `SELECT entity_id, ${sqlFlag(IS_IDLE)} AS is_idle FROM customer WHERE entity_id > ?
+  async findToPurge(after: string, limit: number, today: number): Promise<CustomersToPurge> {
+    const find = selectStatement<
+      [today: number, after: string],
+      { entity_id: string; is_idle: number; is_erased: number }
+    >(
+      `SELECT entity_id, ${sqlFlag(IS_IDLE)} AS is_idle, ${sqlFlag('erased_at IS NOT NULL')} AS is_erased
+        FROM customer WHERE entity_id > ?
         ORDER BY entity_id LIMIT ${limit}`,
     );
     const rows = await this.database.select(find, [today, after]);
     const idle = rows.filter(({ is_idle }) => is_idle !== 0).map(({ entity_id }) => entity_id);
-    return { idle, next: rows.length < limit ? undefined : rows.at(-1)?.entity_id };
+    const erased = rows.filter(({ is_erased }) => is_erased !== 0).map(({ entity_id }) => entity_id);
+    return { idle, erased, next: rows.length < limit ? undefined : rows.at(-1)?.entity_id };
   }
 
   /** Marks those of some customers as being erased that are still idle. @returns their ids */

@@ -45,15 +45,18 @@ export class CustomerErasure {
   /**
    * Finishes the erasure of customers in a purge. An error of one customer is logged only, and the next purge tries again.
    *
+   * @returns the number of customers that failed
    * @throws ServiceUnavailableException if the database was unavailable for several customers, each for a second
    */
-  async finishInPurge(entityIds: string[]): Promise<void> {
-    let unavailableCount = 0;
+  async finishInPurge(entityIds: string[]): Promise<number> {
+    let [failedCount, unavailableCount] = [0, 0];
     for (const id of entityIds)
       await this.finish(id).catch((error: Error) => {
+        failedCount++;
         if (error instanceof ServiceUnavailableException && ++unavailableCount === MAX_UNAVAILABLE_COUNT) throw error;
         this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${error.message}`);
       });
+    return failedCount;
   }
 
   private async finish(entityId: string): Promise<void> {

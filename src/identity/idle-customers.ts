@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Customers } from '../customer/customers.js';
+import { Customers, type CustomersToPurge } from '../customer/customers.js';
 import { dayOf } from '../platform/clock.js';
 import { portionsOf } from '../platform/database/value-list.js';
 import { RecordedValues } from '../session/recorded-values.js';
@@ -13,7 +13,7 @@ const CLOCK_MARGIN_MS = 300_000;
 
 /**
  * Purges the customers that a browser created and that have no session, `idle_days` after their last use (protocol §5.9).
- * Customers that agents created, and those of users, remain.
+ * Customers that agents created, and those of users, remain. The same pass finishes erasures that were interrupted.
  *
  * Days decide, so one pass per day is enough. It reads the table by its primary key and needs no other index.
  */
@@ -27,39 +27,41 @@ export class IdleCustomers {
   ) {}
 
   /**
-   * Purges in steps. The caller may stop after any step. Then the next purge repeats the pass.
+   * Purges in steps. The caller may stop after any step. Then, and after a failure, the next purge repeats the pass.
    *
    * @param size the number of rows that one statement reads
    * @param now the time of the purge
    * @returns the number of customers that each step purged
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
-    for (const portion of portionsOf(await this.customers.findErased(), MAX_CUSTOMERS_PER_STEP)) {
-      await this.erasure.finishInPurge(portion);
-      yield 0;
-    }
     const today = dayOf(now.getTime() - CLOCK_MARGIN_MS);
     if ((await this.recorded.purgeDay('idle_customers_purged_day')) === today) return;
     let after: string | undefined = '';
+    let failed = 0;
     while (after !== undefined) {
-      const page: { idle: string[]; next: string | undefined } = await this.customers.findIdle(after, size, today);
+      const page: CustomersToPurge = await this.customers.findToPurge(after, size, today);
       yield 0;
-      for (const portion of portionsOf(page.idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, now, today);
+      for (const portion of portionsOf(page.erased, MAX_CUSTOMERS_PER_STEP)) {
+        failed += await this.erasure.finishInPurge(portion);
+        yield 0;
+      }
+      for (const portion of portionsOf(page.idle, MAX_CUSTOMERS_PER_STEP)) {
+        const marked = await this.mark(portion, now, today);
+        failed += await this.erasure.finishInPurge(marked);
+        yield marked.length;
+      }
       after = page.next;
     }
-    await this.recorded.recordPurgeDay('idle_customers_purged_day', today);
+    if (failed === 0) await this.recorded.recordPurgeDay('idle_customers_purged_day', today);
   }
 
   /**
    * If a request for a token of one of these customers came first, it has noted the day, and the customer remains. If it
    * comes later, it finds no customer.
    */
-  private async purge(ids: string[], now: Date, today: number): Promise<number> {
+  private async mark(ids: string[], now: Date, today: number): Promise<string[]> {
     const retained = new Set(await this.participants.mustRetain(ids));
     const candidates = ids.filter((id) => !retained.has(id));
-    if (candidates.length === 0) return 0;
-    const marked = await this.customers.markIdle(candidates, now, today);
-    await this.erasure.finishInPurge(marked);
-    return marked.length;
+    return candidates.length === 0 ? [] : this.customers.markIdle(candidates, now, today);
   }
 }

@@ -18,10 +18,7 @@ export class Customer1796000000002 extends CreateTables {
         its.time('erased_at', NULLABLE),
         its.time('created_at'),
       ],
-      indices: [
-        { name: 'customer_linked_to', columnNames: ['linked_to'] },
-        { name: 'customer_erased_at', columnNames: ['erased_at'] },
-      ],
+      indices: [{ name: 'customer_linked_to', columnNames: ['linked_to'] }],
     },
     {
       name: 'customer_key',
