@@ -12,8 +12,7 @@ const LEVELS = [
   ['bearer'],
   ['routes'],
   ['identity'],
-  ['one-time-code'],
-  ['organization-user', 'refresh-token'],
+  ['organization-user'],
   ['agent-auth', 'token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
   ['grants', 'openapi'],
   [

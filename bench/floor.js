@@ -123,8 +123,8 @@ function agentToken(request, response, body) {
   const { organization_id } = claims;
   execute(response, CUSTOMER_OF_AGENT, [...agentOf(claims), body.entity_id, organization_id], ([customer]) => {
     if (!customer) throw new Error('ended, or unknown');
-    const { sub, client_id, gen, jti } = claims;
-    const session = { gen: Number(customer.generation), act: { sub, sid: jti, client_id, gen } };
+    const { sub, client_id, sid, ep } = claims;
+    const session = { gen: Number(customer.generation), act: { sub, sid, ep, client_id } };
     const fields = { client_id: body.client_id, organization_id };
     respond(response, tokenResponse(body.entity_id, { ...body, organization_id }, fields, session));
   });

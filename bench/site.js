@@ -13,6 +13,7 @@ export const ORIGIN = 'https://site.example';
 /** The `code_verifier` of the transfer tokens with a challenge. */
 export const CODE_VERIFIER = 'a-code-verifier-of-at-least-43-characters-0';
 const AGENT_ID = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
+const AGENT_SESSION_ID = '5e55104a-0000-4000-8000-00000000a6e7';
 /** The resource server that introspects tokens. */
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api-0123456789' };
 
@@ -125,6 +126,11 @@ export async function seedAgent(database) {
       VALUES (?, 'agent@bench.example', 'Agent', '', ?, '["customers:own"]', 0)`,
     [AGENT_ID, ORGANIZATION],
   );
+  await database.query(
+    `INSERT INTO agent_session (id, kind, agent_id, organization_id, client_id, scope, epoch, created_at, expires_at)
+      VALUES (?, 'token', ?, ?, ?, 'customers:own', 0, NOW(3), NOW(3) + INTERVAL 1 DAY)`,
+    [AGENT_SESSION_ID, AGENT_ID, ORGANIZATION, CLIENT],
+  );
 }
 
 /** The n-th transfer token that `seedTransfers` adds. @param {number} n */
@@ -206,7 +212,7 @@ export async function tokenMaker(keysFile) {
       const { entityId, session } = customer(n);
       return make({ sub: entityId, aud: 'customer-api', gen: 0, sid: session, ep: 0 });
     },
-    ofAgent: () => make({ sub: AGENT_ID, aud: 'agent-api', scope: 'customers:own', gen: 0 }),
+    ofAgent: () => make({ sub: AGENT_ID, aud: 'agent-api', scope: 'customers:own', sid: AGENT_SESSION_ID, ep: 0 }),
   };
 }
 

@@ -34,11 +34,11 @@ export function agentCalling(request) {
 /** @param {Request} request @param {Response} response @param {any} body */
 export function customerOfUser(request, response, body) {
   const claims = agentCalling(request);
-  const { organization_id, sub, client_id, gen, jti } = claims;
+  const { organization_id, sub, client_id, sid, ep } = claims;
   const key = sha256(JSON.stringify([organization_id, body.external_id]));
   execute(response, CUSTOMER_OF_USER, [...agentOf(claims), key], ([customer]) => {
     if (!customer) throw new Error('ended, or unknown');
-    const session = { gen: Number(customer.generation), act: { sub, sid: jti, client_id, gen } };
+    const session = { gen: Number(customer.generation), act: { sub, sid, ep, client_id } };
     const fields = { client_id: body.client_id, organization_id, created: false };
     respond(response, tokenResponse(customer.entity_id, { ...body, organization_id }, fields, session));
   });

@@ -17,37 +17,24 @@ pool.on('connection', (connection) => connection.query('SET SESSION TRANSACTION 
 
 /** Finds a row if a customer token has not ended. It joins rows by their keys (bench/parts/statements.js). */
 export const VALID = `
-  SELECT 1 AS is_valid FROM customer
-  JOIN session ON session.id = ? AND session.epoch = ?
+  SELECT 1 AS is_valid FROM session
   LEFT JOIN ended AS of_client ON of_client.kind = 'client' AND of_client.value = ? AND of_client.issued_before >= ?
-  WHERE customer.entity_id = ? AND customer.generation = ? AND customer.erased_at IS NULL AND of_client.kind IS NULL`;
+  WHERE session.id = ? AND session.epoch = ? AND of_client.kind IS NULL`;
 /** Joins what can end the token of an agent. */
 export const AGENT = `
-  JOIN agent ON agent.id = ? AND agent.generation = ?
-  LEFT JOIN ended AS of_token ON of_token.kind = 'token' AND of_token.value = ?
-  LEFT JOIN ended AS of_family ON of_family.kind = 'family' AND of_family.value = ?
+  JOIN agent_session ON agent_session.id = ? AND agent_session.epoch = ?
   LEFT JOIN ended AS of_client ON of_client.kind = 'client' AND of_client.value = ? AND of_client.issued_before >= ?`;
-export const AGENT_IS_VALID = 'of_token.kind IS NULL AND of_family.kind IS NULL AND of_client.kind IS NULL';
+export const AGENT_IS_VALID = 'of_client.kind IS NULL';
 /** The first statement of a transaction about the sessions of a customer. */
 export const WRITE_CUSTOMER = `UPDATE customer SET version = version + 1, seen_day = ?
   WHERE entity_id = ? AND generation = ? AND erased_at IS NULL`;
 export const NEW_BROWSER = 'INSERT INTO browser (browser_id, secret_hash, version) VALUES (?, ?, 0)';
 
 /** The parameters of VALID. @param {any} claims */
-export const validityOf = ({ sid, ep, client_id, iat, sub, gen }) => [
-  sid,
-  ep,
-  client_id,
-  new Date(iat * 1000),
-  sub,
-  gen,
-];
+export const validityOf = ({ sid, ep, client_id, iat }) => [client_id, new Date(iat * 1000), sid, ep];
 
 /** The parameters of AGENT. @param {any} claims */
-export const agentOf = ({ sub, gen, jti, client_id, iat }) => [
-  ...[sub, gen, jti, jti.split('.')[0]],
-  ...[client_id, new Date(iat * 1000)],
-];
+export const agentOf = ({ sid, ep, client_id, iat }) => [sid, ep, client_id, new Date(iat * 1000)];
 
 /** @param {import('node:http').ServerResponse} response @param {string} sql @param {any[]} parameters @param {(result: any) => void} then */
 export function execute(response, sql, parameters, then) {

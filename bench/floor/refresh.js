@@ -5,14 +5,14 @@ import { execute } from './database.js';
 import { respond } from './responses.js';
 import { day, later, sha256, tokenResponse } from './tokens.js';
 
-/** Sessions that agents began need a further statement and are not measured. */
 const FIND_SESSION = `
   SELECT session.id, session.customer_id, session.client_id, session.epoch, session.current_hash, session.expires_at,
     customer.organization_id, customer.generation
   FROM session JOIN customer ON customer.entity_id = session.customer_id
+  LEFT JOIN agent_session ON agent_session.id = session.agent_session_id AND agent_session.epoch = session.agent_epoch
   LEFT JOIN ended ON ended.kind = 'client' AND ended.value = session.client_id
     AND ended.issued_before >= session.redeemed_at
-  WHERE session.family_hash = ? AND session.act IS NULL AND ended.kind IS NULL`;
+  WHERE session.family_hash = ? AND session.agent_session_id IS NULL AND ended.kind IS NULL`;
 /** Changes nothing if the session has ended, or a parallel request was faster. */
 const ROTATE = `
   UPDATE session

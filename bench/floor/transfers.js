@@ -20,7 +20,7 @@ const CODE = `
   FROM session JOIN customer ON customer.entity_id = session.customer_id
   LEFT JOIN ended ON ended.kind = 'client' AND ended.value = session.client_id
     AND ended.issued_before >= session.created_at
-  WHERE session.code_hash = ? AND session.act IS NULL AND ended.kind IS NULL`;
+  WHERE session.code_hash = ? AND session.agent_session_id IS NULL AND ended.kind IS NULL`;
 /** Changes nothing if the code was redeemed, or has ended. */
 const REDEEM = `
   UPDATE session SET kind = 'moved', redeemed_at = CURRENT_TIMESTAMP(3), redeemed_network = ?, expires_at = ?

@@ -9,7 +9,7 @@ export interface StoredToken {
   organizationId: string;
   /** Milliseconds since 1970. */
   expiresAt: number;
-  /** The session of a transfer token or of a customer's refresh token, or the family of an agent's one. */
+  /** The session of the customer or agent. */
   session?: string;
   inactiveReason?: InactiveReason;
 }
@@ -33,15 +33,13 @@ export const INACTIVE_REASONS = {
   other_organization: 'The trusted issuer may not issue tokens for the organization in the token.',
   rejected_claim: 'A claim or the header of a token of a trusted issuer violates a rule.',
   revoked: 'The token or its session was ended: by its holder, a client, the operator or a replay.',
-  family_revoked:
-    "The session of a refresh token, or an agent's refresh family, was ended: by a client, the operator, a replay or reuse.",
+  family_revoked: 'The session of a refresh token was ended: by a client, the operator or reuse.',
   ancestor_revoked: "The token ended with the session, or the agent's token, with which it was made.",
   session_ended:
     'The session of the token is gone or was renewed, and its record, which names the reason, has expired.',
   client_revoked: 'The client of the token was deleted.',
   customer_generation: 'The customer was erased or linked to a user, or all its tokens were ended.',
-  agent_generation: 'The agent has a new password, other scopes or another organization.',
-  agent_deleted: 'The agent was deleted.',
+  agent_changed: 'The agent was deleted, or has a new password, other scopes or another organization.',
 } as const;
 
 export type InactiveReason = keyof typeof INACTIVE_REASONS;

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Audit, party } from '../audit/audit.js';
 import { Integer, OneOf, Text } from '../oauth/parameters.js';
+import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { Agents } from '../registry/agents.js';
-import { Endings } from '../session/endings.js';
+import { uuidv7 } from '../platform/uuid.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
 
 /**
  * The different values of a list that is delimited by spaces, such as a scope (RFC 6749 §3.3). The grammar has one space
@@ -31,8 +32,6 @@ export interface AgentGrant {
   clientId: string;
   /** Scopes separated by spaces. */
   scope: string;
-  /** The generation of the agent at the time when the agent granted access. */
-  generation: number;
 }
 
 /** The part of a token response that describes the access token (RFC 6749 §4.2.2, §5.1). */
@@ -51,27 +50,38 @@ export class AgentTokenResponse {
 }
 
 @Injectable()
-export class AgentTokenIssuer implements OnModuleInit {
+export class AgentTokenIssuer {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly endings: Endings,
-    private readonly agents: Agents,
+    private readonly sessions: AgentSessions,
+    private readonly clock: Clock,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
   ) {}
 
-  onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, manager) => {
-      if (manager) await this.endings.recordAgents(manager, agentIds);
-    });
+  /**
+   * Issues a token without a refresh token.
+   *
+   * @param generation of the agent when it granted access
+   * @throws AgentChangedError
+   */
+  async issue(grant: AgentGrant, generation: number): Promise<AgentTokenResponse> {
+    const { agentId, organizationId, clientId, scope } = grant;
+    const now = this.clock.now();
+    const id = uuidv7(now);
+    const expiresAt = new Date(now + this.configuration.AGENT_TOKEN_TTL * 1000);
+    await this.sessions.begin({ id, kind: 'token', agentId, organizationId, clientId, scope, expiresAt }, generation);
+    return this.issueFor(grant, { id, epoch: 0 });
   }
 
-  /** @param jti starts with the id of the attempt if a code or a refresh token was redeemed for the token */
-  issue(grant: AgentGrant, jti: string = randomUUID()): AgentTokenResponse {
-    const { agentId: sub, organizationId, clientId, scope, generation: gen } = grant;
-    const claims = { sub, aud: 'agent-api', client_id: clientId, organization_id: organizationId, scope, gen } as const;
+  /** Issues a token of a session that exists. */
+  issueFor(grant: AgentGrant, session: { id: string; epoch: number }): AgentTokenResponse {
+    const { agentId: sub, organizationId, clientId, scope } = grant;
+    const { id: sid, epoch: ep } = session;
+    const ids = { client_id: clientId, organization_id: organizationId, sid, ep };
     const ttl = this.configuration.AGENT_TOKEN_TTL;
-    const token = this.tokens.issue(claims, ttl, jti);
+    const jti = randomUUID();
+    const token = this.tokens.issue({ sub, aud: 'agent-api', ...ids, scope }, ttl, jti);
     const agent = party('agent', sub);
     this.audit.success('token.issued', agent, agent, { organizationId, clientId, details: { jti, scope } });
     return { access_token: token, token_type: 'Bearer', expires_in: ttl, scope };

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
@@ -8,15 +7,12 @@ import { agentActor, assertAgent, type Principal } from '../bearer/principal.js'
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
-import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { requestContext, traced } from '../platform/request-context/request-context.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
-import type { RefreshContent } from '../refresh-token/family-statements.js';
-import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import {
@@ -25,7 +21,9 @@ import {
   readClientCredentials,
 } from '../registry/client-authentication.js';
 import { Caller } from '../routes/parameter.decorators.js';
-import { Endings } from '../session/endings.js';
+import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
 import {
   type AgentGrant,
   AgentTokenIssuer,
@@ -88,11 +86,11 @@ class TokenPairResponse extends AgentTokenResponse {
 export class TokenPairController {
   constructor(
     private readonly clients: ClientAuthentication,
-    private readonly codes: OneTimeCodes,
-    private readonly refreshTokens: RefreshTokens,
+    private readonly codes: AuthorizationCodes,
+    private readonly refreshTokens: AgentRefreshTokens,
+    private readonly sessions: AgentSessions,
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
-    private readonly endings: Endings,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
@@ -140,60 +138,56 @@ export class TokenPairController {
   })
   async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
     const agent = assertAgent(caller);
-    await this.endings.endAgentToken(agent.claims);
+    await this.sessions.endTokens(agent);
     this.audit.success('token.revoked', agentActor(agent), party('token', agent.claims.jti));
     return {};
   }
 
   private async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
-    const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
-    let grant: AgentGrant | undefined;
-    let refreshToken = '';
-    const { attempt } = await this.codes.redeem(code, proof, {
-      prepare: async (granted) => {
-        grant = await this.currentGrant(client, granted);
-      },
-      // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
-      store: async (manager, redeemed) => {
-        const { attempt: id, grantedAt } = redeemed;
-        refreshToken = await this.refreshTokens.beginIn(manager, id, redeemed, grantedAt);
-      },
+    return traced('redemption', { 'cas.code_kind': 'authorization' }, async () => {
+      const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
+      const granted = await this.codes.find(code, proof);
+      const grant = await this.currentGrant(client, granted);
+      const refreshToken = await this.refreshTokens.begin(granted);
+      return this.tokenPairResponse(grant, { id: granted.id, epoch: 0 }, refreshToken);
     });
-    // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
-    return this.tokenPairResponse(grant as AgentGrant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 
   private async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
-    // `token` has authenticated every client that has a secret
-    const { clientId, secretHash } = client;
-    const refreshing = { clientId, isAuthenticated: secretHash !== null };
-    const decide = async (granted: RefreshContent) => narrowScope(await this.currentGrant(client, granted), scope);
-    const { access, family, refreshToken } = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
-    return this.tokenPairResponse(access, `${family}.${randomUUID()}`, refreshToken);
+    const decide = async (row: AgentRefreshRow) => narrowScope(await this.currentGrant(client, grantOf(row)), scope);
+    const { row, access, refreshToken } = await this.refreshTokens.refresh(refresh_token, client.clientId, decide);
+    return this.tokenPairResponse(access, row, refreshToken);
   }
 
-  /** What the agent can grant the client now. The agent or the client may have lost scopes since the grant. */
-  private async currentGrant(client: ClientApplication, granted: RefreshContent): Promise<AgentGrant> {
-    const { agentId, organizationId, clientId, generation } = granted;
+  /** What the agent can grant the client now: the client may have lost scopes. A changed agent has ended the session. */
+  private async currentGrant(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
+    const { agentId, organizationId, clientId } = granted;
     const agent = await this.agents.byId(agentId);
-    if (agent && agent.generation > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId))
       throw OAuthError.invalidGrant('the agent or the client left the organization');
     const scope = grantedScope(granted.scope, client.scopes, agent.scopes);
     if (scope === '') throw OAuthError.invalidGrant('no granted scope is left');
-    return { agentId, organizationId, clientId, scope, generation };
+    return { agentId, organizationId, clientId, scope };
   }
 
-  private tokenPairResponse(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {
+  private tokenPairResponse(
+    grant: AgentGrant,
+    session: { id: string; epoch: number },
+    refreshToken: string,
+  ): TokenPairResponse {
     return {
-      ...this.tokens.issue(grant, jti),
+      ...this.tokens.issueFor(grant, session),
       refresh_token: refreshToken,
       account_id: grant.agentId,
       organization_id: grant.organizationId,
     };
   }
+}
+
+function grantOf({ agent_id, organization_id, client_id, scope }: AgentRefreshRow): AgentGrant {
+  return { agentId: agent_id, organizationId: organization_id, clientId: client_id, scope };
 }
 
 /** A refresh request may ask for fewer scopes than were granted, never for more (RFC 6749 §6). */

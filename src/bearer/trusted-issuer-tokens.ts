@@ -18,6 +18,9 @@ export interface Issuer extends TrustedIssuer {
   keySet: RemoteKeySet;
 }
 
+/** The size of the columns of a session. */
+const MAX_CLAIM_CHARACTERS = 255;
+
 /** Verifies agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (protocol §6.10). */
 @Injectable()
 export class TrustedIssuerTokens {
@@ -50,14 +53,17 @@ export class TrustedIssuerTokens {
       throw inactiveToken('other_organization');
     requestContext.set({ organizationId });
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
-    if (typeof claims.sub !== 'string' || !isWellFormed([claims.sub, clientId])) throw inactiveToken('rejected_claim');
+    const { sub } = claims;
+    if (typeof sub !== 'string' || !isWellFormed([sub, clientId])) throw inactiveToken('rejected_claim');
+    if (Math.max(sub.length, clientId.length) > MAX_CLAIM_CHARACTERS) throw inactiveToken('rejected_claim');
     const jti = tokenId(issuer, claims, token);
-    const { sub: agentId, iat = 0, exp } = claims;
-    const bearer = { jti, sub: agentId, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
+    const { iat = 0, exp } = claims;
+    const session = { sid: jti, ep: 0 };
+    const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer, ...session };
     const endedReason = await this.validity.endedReason(bearer);
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
-    return { kind: 'agent', agentId, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
+    return { kind: 'agent', agentId: sub, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
   }
 
   private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {
@@ -84,7 +90,7 @@ export class TrustedIssuerTokens {
 }
 
 /**
- * The id of a token in the denylist and the log. A hash, because a `jti` of the issuer may have any length. Without a
+ * The id of a token as a session, and in the log. A hash, because a `jti` of the issuer may have any length. Without a
  * `jti`, the signed part identifies the token, because a signature has several valid texts: other base64url texts decode
  * to the same bytes, and ECDSA accepts two signatures.
  */

@@ -24,10 +24,10 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
     const granted = grantedScope(scope, client.scopes, agent.scopes);
     if (granted === '') throw new Error('--scope: the client and the agent have no requested scope in common');
     const { id: agentId, organizationId, generation } = agent;
-    const grant = { agentId, organizationId, clientId, scope: granted, generation };
+    const grant = { agentId, organizationId, clientId, scope: granted };
     // a service with another AUTH_URL or PORT rejects the token
     context.notify(`issuer: ${application.get(Configuration).AUTH_URL}\n`);
-    return application.get(AgentTokenIssuer).issue(grant).access_token;
+    return (await application.get(AgentTokenIssuer).issue(grant, generation)).access_token;
   });
   context.print(`${token}\n`);
   return 0;

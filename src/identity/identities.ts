@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { Actor } from '../access-token/token-claims.js';
 import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from '../customer/customer.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { IDEMPOTENT_WRITE } from '../platform/database/retry-policy.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { actOf } from '../session/agent/agent-columns.js';
 import { Browsers, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
@@ -187,13 +187,14 @@ export class Identities {
 
   private async customerOfSession(
     manager: EntityManager,
-    { id, customer_id: entityId, epoch, act }: SessionRow,
+    row: SessionRow,
     scope: IdentityScope,
   ): Promise<Customer | undefined> {
-    const row = await this.customers.findIn(manager, entityId);
-    if (!row) return undefined;
-    const { generation } = row;
-    const session = { gen: generation, sid: id, ep: epoch, ...(act !== null && { act: JSON.parse(act) as Actor }) };
+    const { id, customer_id: entityId, epoch } = row;
+    const customer = await this.customers.findIn(manager, entityId);
+    if (!customer) return undefined;
+    const { generation } = customer;
+    const session = { gen: generation, sid: id, ep: epoch, ...actOf(row) };
     return { entityId, ...scope, generation, session };
   }
 

@@ -79,7 +79,8 @@ export class NewBrowsers {
     await this.sessions.insertIn(manager, {
       ...{ id: uuidv7(this.clock.now()), kind, customerId, browserId },
       ...{ organizationId: session.organization_id, groupId: session.group_id },
-      ...{ parentId: session.parent_id, parentEpoch: session.parent_epoch, depth: session.depth, act: session.act },
+      ...{ parentId: session.parent_id, parentEpoch: session.parent_epoch, depth: session.depth },
+      ...{ agentSessionId: session.agent_session_id, agentEpoch: session.agent_epoch },
       ...{
         seenDay: session.seen_day,
         signedInDay: session.signed_in_day,

@@ -1,10 +1,8 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
-import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { OrganizationUserModule } from '../organization-user/organization-user.module.js';
-import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { CustomerRevocationController } from './customer-revocation.controller.js';
 import { CustomerTokenController } from './customer-token.controller.js';
@@ -17,15 +15,7 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** Introspection (RFC 7662), revocation (RFC 7009), and what a customer does with its own tokens. */
 @Module({
-  imports: [
-    AccessTokenModule,
-    IdentityModule,
-    OneTimeCodeModule,
-    OrganizationUserModule,
-    RefreshTokenModule,
-    OperatorModule,
-    SessionModule,
-  ],
+  imports: [AccessTokenModule, IdentityModule, OrganizationUserModule, OperatorModule, SessionModule],
   controllers: [
     CustomerRevocationController,
     CustomerTokenController,

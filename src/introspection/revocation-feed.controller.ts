@@ -40,8 +40,8 @@ class FeedQuery {
 /** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
 class RevocationEntry {
   @OneOf(
-    ['session', 'subject', 'token', 'client', 'family'],
-    'What `value` is: the `sid` of customer tokens, the `sub` of a customer or agent, the `jti` of a token or the `act.sid` of customer tokens, a client, or the family of an agent token.',
+    ['session', 'subject', 'token', 'client'],
+    'What `value` is: the `sid` of tokens and the `act.sid` of customer tokens, the `sub` of a customer, the `jti` of a customer token, or a client.',
     'subject',
   )
   kind!: PublishedRevocation['kind'];
@@ -49,10 +49,10 @@ class RevocationEntry {
   @Text('The id that tokens are compared with.', EXAMPLE.entityId)
   value!: string;
 
-  @OptionalInteger('Tokens with a lower `ep` have ended. Only in entries of the kind `session`.', 2)
+  @OptionalInteger('Tokens with a lower `ep`, or `act.ep`, have ended. Only in entries of the kind `session`.', 2)
   epoch?: number;
 
-  @OptionalInteger('Tokens with a lower `gen` or `act.gen` have ended. Only in entries of the kind `subject`.', 2)
+  @OptionalInteger('Tokens with a lower `gen` have ended. Only in entries of the kind `subject`.', 2)
   generation?: number;
 
   @Optional()

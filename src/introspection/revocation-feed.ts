@@ -15,9 +15,8 @@ export function viewOf(audiences: string[]): FeedView {
 }
 
 export function isVisibleIn(view: FeedView, { audience }: PublishedRevocation): boolean {
-  if (view === 'all') return true;
-  if (view === 'none' || audience === 'none') return false;
-  return view === 'customer-api' || audience !== 'customer-api';
+  if (view === 'none') return false;
+  return view !== 'agent-api' || audience !== 'customer-api';
 }
 
 const CURSOR_WORDS = new RegExp(`^([1-9]\\d{0,9}) (0|[1-9]\\d{0,14}) (${FEED_VIEWS.join('|')})$`);

@@ -3,9 +3,9 @@ import { type AccessTokenClaims, OPAQUE_TOKEN } from '../access-token/access-tok
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
 import { type Issuer, TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
+import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
 import { TokenInspection } from '../session/token-validity.js';
 import { TransferCodes } from '../session/transfer-codes.js';
@@ -36,8 +36,8 @@ export class TokenExplanation {
     private readonly trustedIssuers: TrustedIssuerTokens,
     private readonly transferCodes: TransferCodes,
     private readonly customerRefreshTokens: CustomerRefreshTokens,
-    private readonly codes: OneTimeCodes,
-    private readonly refreshTokens: RefreshTokens,
+    private readonly authorizationCodes: AuthorizationCodes,
+    private readonly agentRefreshTokens: AgentRefreshTokens,
   ) {}
 
   async explain(text: string): Promise<ExplainedToken> {
@@ -67,7 +67,7 @@ export class TokenExplanation {
 
   private async storedToken(text: string): Promise<StoredToken | undefined> {
     const ofCustomer = (await this.transferCodes.describe(text)) ?? (await this.customerRefreshTokens.describe(text));
-    return ofCustomer ?? (await this.codes.describe(text)) ?? this.refreshTokens.describe(text);
+    return ofCustomer ?? (await this.authorizationCodes.describe(text)) ?? this.agentRefreshTokens.describe(text);
   }
 
   private async explainTrustedIssuerToken(text: string, issuer: Issuer): Promise<ExplainedToken> {

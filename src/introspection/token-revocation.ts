@@ -6,9 +6,9 @@ import { Audit, party } from '../audit/audit.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
-import { Endings } from '../session/endings.js';
 import type { CountedRevocation } from '../session/feed/revocation-limit.js';
 
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
@@ -27,10 +27,10 @@ interface Revoker {
 export class TokenRevocation {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly endings: Endings,
     private readonly sessions: CustomerSessions,
     private readonly customerRefreshTokens: CustomerRefreshTokens,
-    private readonly refreshTokens: RefreshTokens,
+    private readonly agentRefreshTokens: AgentRefreshTokens,
+    private readonly agentSessions: AgentSessions,
     private readonly audit: Audit,
   ) {}
 
@@ -54,7 +54,7 @@ export class TokenRevocation {
   /** @returns the number of entries for verifiers */
   private async end(claims: AccessTokenClaims): Promise<number> {
     if (claims.aud === 'customer-api') return this.sessions.endToken(claims);
-    await this.endings.endAgentToken(claims);
+    await this.agentSessions.endTokens({ organizationId: claims.organization_id, claims });
     return 1;
   }
 
@@ -64,17 +64,17 @@ export class TokenRevocation {
     { clientId, audience, count }: Revoker,
     accessTokenReason: InactiveReason,
   ): Promise<void> {
-    const session = await this.customerRefreshTokens.sessionOf(token, clientId);
-    const family =
-      session || audience === 'customer-api' ? undefined : await this.refreshTokens.familyOf(token, clientId);
-    const id = session?.id ?? family;
+    const ofCustomer = await this.customerRefreshTokens.sessionOf(token, clientId);
+    const ofAgent =
+      ofCustomer || audience === 'customer-api' ? undefined : await this.agentRefreshTokens.sessionOf(token, clientId);
+    const id = ofCustomer?.id ?? ofAgent?.id;
     if (id === undefined)
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     const counted = count?.();
-    if (session) {
-      const entries = await this.sessions.endOne(session.entityId, session.id, 'family_revoked');
+    if (ofCustomer) {
+      const entries = await this.sessions.endOne(ofCustomer.customer_id, id, 'family_revoked');
       counted?.setEntries(entries ?? 0);
-    } else await this.refreshTokens.end(id);
+    } else await this.agentSessions.end(id, 'family_revoked');
     this.auditRevocation(id, clientId);
   }
 

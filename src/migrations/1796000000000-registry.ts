@@ -50,6 +50,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('scopes'),
         its.flag('owned_by_file'),
         its.integer('generation', { default: 0 }),
+        its.integer('version', { default: 0 }),
       ],
       indices: [
         { name: 'agent_email', columnNames: ['email'], isUnique: true },

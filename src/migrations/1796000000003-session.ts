@@ -21,7 +21,8 @@ export class Session1796000000003 extends CreateTables {
         its.integer('depth'),
         its.integer('epoch'),
         its.text('client_id', 128, NULLABLE),
-        its.json('act', NULLABLE),
+        its.text('agent_session_id', 64, NULLABLE),
+        its.integer('agent_epoch', NULLABLE),
         its.text('code_hash', 64, NULLABLE),
         its.text('code_challenge', 43, NULLABLE),
         its.text('redeemed_network', 64, NULLABLE),
@@ -39,6 +40,7 @@ export class Session1796000000003 extends CreateTables {
       indices: [
         { name: 'session_of_browser', columnNames: ['browser_id', 'organization_id', 'group_id'], isUnique: true },
         { name: 'session_customer_id', columnNames: ['customer_id'] },
+        { name: 'session_agent_session_id', columnNames: ['agent_session_id'] },
         { name: 'session_code_hash', columnNames: ['code_hash'], isUnique: true },
         { name: 'session_family_hash', columnNames: ['family_hash'], isUnique: true },
         ...expiryIndex('session'),

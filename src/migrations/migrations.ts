@@ -3,8 +3,7 @@ import { Registry1796000000000 } from './1796000000000-registry.js';
 import { Ended1796000000001 } from './1796000000001-ended.js';
 import { Customer1796000000002 } from './1796000000002-customer.js';
 import { Session1796000000003 } from './1796000000003-session.js';
-import { OneTimeCode1796000000004 } from './1796000000004-one-time-code.js';
-import { RefreshToken1796000000005 } from './1796000000005-refresh-token.js';
+import { AgentSession1796000000004 } from './1796000000004-agent-session.js';
 import { Consent1796000000006 } from './1796000000006-consent.js';
 import { UsedAssertion1796000000007 } from './1796000000007-used-assertion.js';
 
@@ -20,8 +19,7 @@ export const migrations: MigrationClass[] = [
   Ended1796000000001,
   Customer1796000000002,
   Session1796000000003,
-  OneTimeCode1796000000004,
-  RefreshToken1796000000005,
+  AgentSession1796000000004,
   Consent1796000000006,
   UsedAssertion1796000000007,
 ];

@@ -16,6 +16,7 @@ import { expiringTables } from '../platform/database/entity-checks.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { SessionPurge } from '../session/session-purge.js';
 
 const ROWS_PER_DELETE = 1_000;
@@ -29,8 +30,8 @@ const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELE
 export type Purged = Record<string, number>;
 
 /**
- * Deletes expired rows, sessions, browsers that lead nowhere and idle customers in small batches that do not delay requests. One process
- * purges at a time.
+ * Deletes expired rows, sessions, browsers that lead nowhere and idle customers in small batches that do not delay
+ * requests. One process purges at a time.
  */
 @Injectable()
 export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
@@ -44,6 +45,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
     private readonly sessions: SessionPurge,
+    private readonly agentSessions: AgentSessions,
     private readonly idleCustomers: IdleCustomers,
     private readonly clock: Clock,
   ) {}
@@ -102,10 +104,11 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     return new Date(this.clock.now() - Math.max(aheadMs, 0));
   }
 
-  /** Sessions are before their customers, which are idle when they have none. */
+  /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
     yield ['session', this.sessions.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['agent_session', this.agentSessions.deleteInSteps(ROWS_PER_DELETE, now)];
     yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, now)];
   }
 

@@ -29,7 +29,11 @@ export class Agent {
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
 
-  /** Tokens, codes and refresh families that carry a lower generation have ended. It never decreases. */
+  /** It rises when the sessions of the agent end. */
   @Column('integer', { default: 0 })
   generation!: number;
+
+  /** It rises when a session of the agent begins. */
+  @Column('integer', { default: 0 })
+  version!: number;
 }

@@ -1,17 +1,20 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Database } from '../platform/database/database.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import {
   type ColumnOf,
   type EntityRow,
   type SelectStatement,
   selectStatement,
+  writeStatement,
 } from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
 import { comparableEmail } from './agent-email.js';
 import { RegistryTransactions, type TokenRevoker } from './registry-transactions.js';
 import { agentResource } from './resources/agent.resource.js';
 
-const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file generation'.split(' ');
+const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file generation version'.split(' ');
 
 type AgentRow = EntityRow<Agent, ColumnOf<Agent>>;
 
@@ -20,6 +23,10 @@ const findBy = (column: 'id' | 'email') =>
   selectStatement<[key: string], AgentRow>({ columns: COLUMNS, from: `agent WHERE ${column} = ?`, batch: true });
 const FIND_BY_ID = findBy('id');
 const FIND_BY_EMAIL = findBy('email');
+
+const WRITE = writeStatement<[id: string, generation: number]>(
+  'UPDATE agent SET version = version + 1 WHERE id = ? AND generation = ?',
+);
 
 /** Each use reads the database, so that a new password is valid immediately. */
 @Injectable()
@@ -35,6 +42,16 @@ export class Agents {
 
   byId(id: string): Promise<Agent | undefined> {
     return this.find(FIND_BY_ID, id);
+  }
+
+  /**
+   * Changes the row of an agent in a transaction that begins a session of the agent, so that a change of the agent, which
+   * ends its sessions, comes before or after it.
+   *
+   * @returns false if the agent has changed, or was deleted
+   */
+  async writeIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
+    return (await writeIn(manager, WRITE, [id, generation])) > 0;
   }
 
   /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */

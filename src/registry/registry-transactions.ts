@@ -111,7 +111,7 @@ async function writeRows(manager: EntityManager, resource: RegistryResource, cha
     await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
   const changed = changes.filter(({ change }) => change === 'changed');
   for (const some of portionsOf(changed, ENTRIES_PER_INSERT)) await updateRows(manager, resource, some);
-  // the raised generation of a deleted entry outlives its row in the revocation feed
+  // also of an entry that is deleted: no session of an agent begins from now on
   const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
   for (const keys of portionsOf(ended))
     await manager.update(entity, { [column]: In(keys) }, columnsOnTokenEnd as ObjectLiteral);

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, type FindOptionsWhere, In } from 'typeorm';
-import type { Actor, SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/token-claims.js';
 import type { IdentityScope } from '../customer/customer.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -10,11 +10,11 @@ import { type EntityRow, type OrNull, selectStatement, writeStatement } from '..
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Browser } from './browser.entity.js';
 import { type BrowserPair, MAX_PAIRS_COUNT } from './browser-pair.js';
 import { Session, type SessionKind } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
-import { TokenValidity } from './token-validity.js';
 
 const SESSION_COLUMNS = [
   'id',
@@ -27,34 +27,35 @@ const SESSION_COLUMNS = [
   'parent_epoch',
   'depth',
   'client_id',
-  'act',
   'seen_day',
   'signed_in_day',
   'expires_at',
 ] as const;
 
 /** A session of a browser. */
-export type SessionRow = EntityRow<Session, (typeof SESSION_COLUMNS)[number]>;
+export type SessionRow = EntityRow<Session, (typeof SESSION_COLUMNS)[number]> & AgentColumns;
+
+const SESSION_LIST = [...SESSION_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS].join(', ');
 
 /** A browser with its session in the requested organization and group, if there is one. */
 type RecognizedRow = EntityRow<Browser, 'browser_id' | 'secret_hash'> &
-  OrNull<
-    Pick<SessionRow, 'id' | 'kind' | 'customer_id' | 'epoch' | 'act' | 'seen_day' | 'signed_in_day' | 'expires_at'>
-  > & {
+  OrNull<Pick<SessionRow, 'id' | 'kind' | 'customer_id' | 'epoch' | 'seen_day' | 'signed_in_day' | 'expires_at'>> &
+  AgentColumns & {
     generation: number | null;
   };
 
 const RECOGNIZED_COLUMNS = [
   ...['browser.browser_id', 'browser.secret_hash'],
-  ...['session.id', 'session.kind', 'session.customer_id', 'session.epoch', 'session.act', 'session.seen_day'],
-  ...['session.signed_in_day', 'session.expires_at', 'customer.generation'],
+  ...['session.id', 'session.kind', 'session.customer_id', 'session.epoch', 'session.seen_day'],
+  ...['session.signed_in_day', 'session.expires_at', 'customer.generation', ...AGENT_COLUMNS],
 ];
 
 /** Reads by keys only. It has joins, because MariaDB plans a subquery at each execution. */
 const RECOGNIZED_FROM = `browser
   LEFT JOIN session
     ON session.browser_id = browser.browser_id AND session.organization_id = ? AND session.group_id = ?
-  LEFT JOIN customer ON customer.entity_id = session.customer_id`;
+  LEFT JOIN customer ON customer.entity_id = session.customer_id
+  ${AGENT_JOIN}`;
 
 const RECOGNIZE = selectStatement<[organizationId: string, groupId: string, browserId: string], RecognizedRow>({
   columns: RECOGNIZED_COLUMNS,
@@ -74,15 +75,15 @@ const NOTE_VISIT = writeStatement<[today: number, expiresAt: Date, id: string, b
 );
 
 const FIND_SESSIONS = selectStatement<[browserId: string], SessionRow>(
-  `SELECT ${SESSION_COLUMNS.join(', ')} FROM session WHERE browser_id = ?`,
+  `SELECT ${SESSION_LIST} FROM session ${AGENT_JOIN} WHERE session.browser_id = ?`,
 );
 
 type LeadingRow = EntityRow<Browser, 'browser_id' | 'secret_hash'> & OrNull<SessionRow>;
 
 /** Some browsers with their sessions in all organizations. */
 const FIND_LEADING = selectStatement<string[], LeadingRow>(
-  `SELECT browser.browser_id, browser.secret_hash, ${SESSION_COLUMNS.map((column) => `session.${column}`)}
-    FROM browser LEFT JOIN session ON session.browser_id = browser.browser_id
+  `SELECT browser.browser_id, browser.secret_hash, ${SESSION_LIST}
+    FROM browser LEFT JOIN session ON session.browser_id = browser.browser_id ${AGENT_JOIN}
     WHERE browser.browser_id IN (${Array(MAX_PAIRS_COUNT).fill('?').join()})`,
 );
 
@@ -121,7 +122,6 @@ export class Browsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly validity: TokenValidity,
     private readonly lifetime: SessionLifetime,
   ) {}
 
@@ -142,7 +142,7 @@ export class Browsers {
     const browsers: RecognizedBrowser[] = [];
     for (const row of await this.rowsOf(pairs, scope)) {
       const pair = pairs.find((each) => isOf(each, row));
-      if (pair) browsers.push({ browserId: row.browser_id, secret: pair.cookie, session: await this.sessionOf(row) });
+      if (pair) browsers.push({ browserId: row.browser_id, secret: pair.cookie, session: this.sessionOf(row) });
     }
     return browsers.sort((one, other) => (one.browserId < other.browserId ? 1 : -1));
   }
@@ -157,9 +157,7 @@ export class Browsers {
       if (row.id !== null) ofBrowser.push(row as SessionRow);
       sessions.set(row.browser_id, ofBrowser);
     }
-    const browsers: { browserId: string; leading: SessionRow[] }[] = [];
-    for (const [browserId, rows] of sessions) browsers.push({ browserId, leading: await this.leading(rows) });
-    return browsers;
+    return [...sessions].map(([browserId, rows]) => ({ browserId, leading: this.leading(rows) }));
   }
 
   /**
@@ -193,7 +191,7 @@ export class Browsers {
 
   /** The sessions of a browser that lead to customers, the last seen first. */
   async leadingSessionsIn(manager: EntityManager, browserId: string): Promise<SessionRow[]> {
-    return this.leading(await selectIn(manager, FIND_SESSIONS, [browserId]), manager);
+    return this.leading(await selectIn(manager, FIND_SESSIONS, [browserId]));
   }
 
   /** The same outside of a transaction. */
@@ -230,9 +228,10 @@ export class Browsers {
     for (const portion of portionsOf([...new Set(browserIds)])) {
       const list = valueList(portion);
       const find = selectStatement<SqlValue[], SessionRow & { browser_id: string }>(
-        `SELECT browser_id, ${SESSION_COLUMNS.join(', ')} FROM session WHERE browser_id IN (${placeholdersFor(list)})`,
+        `SELECT session.browser_id, ${SESSION_LIST} FROM session ${AGENT_JOIN}
+          WHERE session.browser_id IN (${placeholdersFor(list)})`,
       );
-      const leading = await this.leading(await selectIn(manager, find, list), manager);
+      const leading = this.leading(await selectIn(manager, find, list));
       const used = new Set(leading.map(({ browser_id }) => browser_id));
       unused.push(...portion.filter((id) => !used.has(id)));
     }
@@ -275,29 +274,22 @@ export class Browsers {
     return this.database.select(RECOGNIZE_ANY, [organizationId, groupId, ...paddedIds(pairs)]);
   }
 
-  /** Only a session that an agent began costs a second SELECT. */
-  private async sessionOf(row: RecognizedRow): Promise<BrowserSession | undefined> {
+  private sessionOf(row: RecognizedRow): BrowserSession | undefined {
     const { id, expires_at } = row;
-    if (id === null || timeOf(expires_at as Date) <= this.clock.now()) return undefined;
-    const act = row.act === null ? undefined : (JSON.parse(row.act) as Actor);
-    if (act && (await this.validity.actorHasEnded(act))) return undefined;
+    if (id === null || timeOf(expires_at as Date) <= this.clock.now() || agentHasEnded(row)) return undefined;
     return {
       ...{ id, kind: row.kind as SessionKind, entityId: row.customer_id as string },
       ...{ seenDay: row.seen_day as number, signedInDay: row.signed_in_day },
       expiresAt: new Date(timeOf(expires_at as Date)),
-      claims: { gen: row.generation as number, sid: id, ep: row.epoch as number, ...(act && { act }) },
+      claims: { gen: row.generation as number, sid: id, ep: row.epoch as number, ...actOf(row) },
     };
   }
 
-  /** Only a session that an agent began costs a further SELECT. */
-  private async leading<Row extends SessionRow>(rows: Row[], manager?: EntityManager): Promise<Row[]> {
+  private leading<Row extends SessionRow>(rows: Row[]): Row[] {
     const now = this.clock.now();
-    const leading: Row[] = [];
-    for (const row of rows) {
-      const hasEnded = row.act !== null && (await this.validity.actorHasEnded(JSON.parse(row.act) as Actor, manager));
-      if (!hasEnded && timeOf(row.expires_at) > now) leading.push(row);
-    }
-    return leading.sort((one, other) => (other.seen_day ?? 0) - (one.seen_day ?? 0));
+    return rows
+      .filter((row) => !agentHasEnded(row) && timeOf(row.expires_at) > now)
+      .sort((one, other) => (other.seen_day ?? 0) - (one.seen_day ?? 0));
   }
 
   /** A session that has no browser any more may begin what its last access token allows, unless it ends before. */

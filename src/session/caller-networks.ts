@@ -23,8 +23,3 @@ export class CallerNetworks {
     return derivedSecret(this.keys.derivedSecret(PURPOSE), `${context} ${request.network}`);
   }
 }
-
-/** An unknown network is another network than any other. */
-export function isSameNetwork(one: string | null, other: string | null): boolean {
-  return one !== null && one === other;
-}

@@ -1,12 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { Actor } from '../access-token/token-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
+import { AgentSessions } from './agent/agent-sessions.js';
 import type { SessionKind } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
-import { TokenValidity } from './token-validity.js';
 
 const MAX_CODES_COUNT = 60;
 const MAX_BY_TRANSFER_COUNT = 200;
@@ -29,7 +28,7 @@ const DEVICES: SessionKind[] = ['transferred', 'refresh'];
 export class Devices {
   constructor(
     private readonly sessions: Sessions,
-    private readonly validity: TokenValidity,
+    private readonly agentSessions: AgentSessions,
     private readonly clock: Clock,
   ) {}
 
@@ -117,12 +116,13 @@ export class Devices {
     return all.filter(({ kind, expires_at }) => kinds.includes(kind) && timeOf(expires_at) > now);
   }
 
-  /** Leaves out the sessions that have ended with the token of an agent. Their rows stay until they expire. */
+  /** Leaves out the sessions that have ended with the session of an agent. Their rows stay until they expire. */
   private async inForce(manager: EntityManager, sessions: StoredSession[]): Promise<StoredSession[]> {
-    const ended = new Set<string>();
-    for (const act of new Set(sessions.map((session) => session.act)))
-      if (act !== null && (await this.validity.actorHasEnded(JSON.parse(act) as Actor, manager))) ended.add(act);
-    return sessions.filter(({ act }) => act === null || !ended.has(act));
+    const epochs = await this.agentSessions.epochsOf(
+      manager,
+      sessions.flatMap(({ agent_session_id }) => agent_session_id ?? []),
+    );
+    return sessions.filter(({ agent_session_id: id, agent_epoch }) => id === null || epochs.get(id) === agent_epoch);
   }
 
   private isUnused({ seen_day }: StoredSession): boolean {

@@ -1,22 +1,18 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { Audience } from '../access-token/token-claims.js';
 import { Expires } from '../platform/database/entity-checks.js';
 
 /**
- * What has ended: tokens of a session up to an epoch, tokens of a customer or agent up to a generation, one token, the
- * tokens of a client, or a refresh family of an agent.
+ * What has ended: tokens of a session up to an epoch, with what an agent obtained with them; tokens of a customer up to a
+ * generation; one token of a customer; or the tokens of a client.
  */
-export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'family';
+export type EndedKind = 'session' | 'subject' | 'token' | 'client';
+
+/** Whose tokens an entry can end. `null`: those of agents, and the customer tokens that agents obtained. */
+export type EndedAudience = 'customer-api' | null;
 
 /**
- * Whose tokens an entry can end. One for `agent-api` also concerns the customer tokens that agents obtained. `none`: no
- * token, because the entry ends a sign-in session of the page. `null`: both kinds.
- */
-export type EndedAudience = Audience | 'none' | null;
-
-/**
- * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token`, `client` and
- * `family`; it reads the other kinds only for the reason. The row is retained until the last token that it could end has
+ * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token` and
+ * `client`; it reads the other kinds only for the reason. The row is retained until the last token that it could end has
  * expired.
  */
 @Expires()

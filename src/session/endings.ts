@@ -1,26 +1,28 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { RevocableClaims } from '../access-token/token-claims.js';
 import { Clock } from '../platform/clock.js';
+import {
+  MAX_ACCESS_TOKEN_TTL_SECONDS,
+  MAX_REFRESH_TOKEN_TTL_SECONDS,
+} from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Ended, type EndedAudience, type EndedKind } from './ended.entity.js';
-import { ENTRY_SECONDS, RecordedValues } from './recorded-values.js';
-import { MAX_IDLE_DAYS } from './session-lifetime.js';
 
 /** Later than the `iat` of any token, so that an entry applies to tokens of any age. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
+/** Covers requests under way and clocks that differ. */
+const RETENTION_MARGIN_SECONDS = 120;
+/** The time for which an entry is retained. No access token has a longer lifetime. */
+export const ENTRY_SECONDS = MAX_ACCESS_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SECONDS;
 /** Covers tokens that other processes still issue for a deleted client, and clocks that are ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
-/**
- * How long the ending of an agent's token is retained: the devices that the agent made end with it, and none that has
- * ended is in force for longer, because a visit that finds it ended does not move its end.
- */
-const DEVICE_SECONDS = (MAX_IDLE_DAYS + 2) * 86_400;
+/** The codes and refresh tokens of a deleted client have ended too. */
+const CLIENT_ENTRY_SECONDS = MAX_REFRESH_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SECONDS;
 /** The number in the entry of a session that is gone: later than every epoch. */
 const MAX_EPOCH_COUNT = 2 ** 31 - 1;
 /** The number of rows that one statement inserts. */
@@ -49,53 +51,28 @@ const COLUMNS = [
 
 const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
 
-/** Two writes for one agent: its row gets the generation, and is created if there is none. */
-const AGENT_GENERATION = '(SELECT generation FROM agent WHERE agent.id = ended.value)';
-const RAISE_AGENT = writeStatement<[expiresAt: Date, agentId: string]>(`UPDATE ended
-  SET published_until = CASE WHEN number < ${AGENT_GENERATION} THEN NULL ELSE published_until END,
-    number = COALESCE(${AGENT_GENERATION}, number), expires_at = ?
-  WHERE kind = 'subject' AND value = ?`);
-const INSERT_AGENT = writeStatement<[issuedBefore: Date, expiresAt: Date, agentId: string]>(
-  ({ insertIgnore }) => `${insertIgnore} INTO ended (kind, value, number, reason, issued_before, expires_at, audience)
-    SELECT 'subject', id, generation, 'agent_generation', ?, ?, 'agent-api' FROM agent WHERE id = ? AND generation > 0`,
-);
-
 /** Records what has ended, for the verifiers that follow the feed and as the denylist of tokens without a row. */
 @Injectable()
 export class Endings {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly recorded: RecordedValues,
   ) {}
 
-  /**
-   * Records sessions of customers in the transaction that ends them.
-   *
-   * @param epoch tokens with a lower epoch have ended; if omitted, all, because the sessions are deleted
-   * @param isInFeed false if the limit of revocations is reached
-   */
+  /** Records sessions in the transaction that ends them. */
   async recordSessions(
     manager: EntityManager,
     sessions: { id: string; reason: InactiveReason }[],
-    { epoch = MAX_EPOCH_COUNT, isInFeed = true } = {},
+    { epoch = MAX_EPOCH_COUNT, audience = 'customer-api', isInFeed = true }: SessionEnding = {},
   ): Promise<void> {
     const rows = sessions.map(({ id, reason }) => ({ value: id, reason }));
-    await this.raiseIn(manager, 'session', rows, epoch, isInFeed);
+    await this.raiseIn(manager, { kind: 'session', number: epoch, audience, isInFeed }, rows);
   }
 
   /** Records in its transaction that tokens of a customer with a lower generation have ended. */
   async recordCustomer(manager: EntityManager, entityId: string, generation: number): Promise<void> {
-    await this.raiseIn(manager, 'subject', [{ value: entityId, reason: 'customer_generation' }], generation);
-  }
-
-  /** @param manager of the transaction that has raised the generations of these agents */
-  async recordAgents(manager: EntityManager, agentIds: string[]): Promise<void> {
-    const expiresAt = this.expiry(ENTRY_SECONDS);
-    for (const id of agentIds) {
-      await writeIn(manager, RAISE_AGENT, [expiresAt, id]);
-      await writeIn(manager, INSERT_AGENT, [FAR_FUTURE, expiresAt, id]);
-    }
+    const entry = { kind: 'subject', number: generation, audience: 'customer-api', isInFeed: true } as const;
+    await this.raiseIn(manager, entry, [{ value: entityId, reason: 'customer_generation' }]);
   }
 
   /** Ends a customer's token that has no session, in a transaction. */
@@ -104,53 +81,33 @@ export class Endings {
     await this.end({ ...entry, seconds: ENTRY_SECONDS }, manager);
   }
 
-  /** Ends a token of an agent, and what it was used for. A trusted issuer's token has no `aud`. */
-  async endAgentToken({ jti, aud = 'customer-api' }: Pick<RevocableClaims, 'jti' | 'aud'>): Promise<void> {
-    await this.end({ kind: 'token', value: jti, reason: 'revoked', audience: aud, seconds: await this.agentSeconds() });
-  }
-
-  /** Ends a sign-in session of the page, which has no tokens. */
-  async endSignIn(id: string): Promise<void> {
-    await this.end({ kind: 'token', value: id, reason: 'revoked', seconds: ENTRY_SECONDS, audience: 'none' });
-  }
-
-  /** Ends all tokens of an agent's refresh family, later ones included, and what they were used for. */
-  async endFamily(family: string): Promise<void> {
-    const entry = { kind: 'family', value: family, reason: 'family_revoked', audience: 'agent-api' } as const;
-    await this.end({ ...entry, seconds: await this.agentSeconds() });
-  }
-
   /** Ends the tokens that were issued to a client so far, in the transaction that deletes the client. */
   async endClient(clientId: string, manager?: EntityManager): Promise<void> {
-    const seconds = await this.recorded.familySeconds();
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
-    const entry = { kind: 'client', value: clientId, reason: 'client_revoked', seconds, audience: null } as const;
-    await this.end({ ...entry, issuedBefore }, manager);
+    const entry = { kind: 'client', value: clientId, reason: 'client_revoked', audience: null } as const;
+    await this.end({ ...entry, issuedBefore, seconds: CLIENT_ENTRY_SECONDS }, manager);
   }
 
   /** Entries that exist get the number if it is higher, and are published again; those of the feed stay in the feed. */
   private async raiseIn(
     manager: EntityManager,
-    kind: EndedKind,
+    { isInFeed, ...entry }: RaisedEntry & { isInFeed: boolean },
     rows: { value: string; reason: InactiveReason }[],
-    number: number,
-    isInFeed = true,
   ): Promise<void> {
     const expiresAt = this.expiry(ENTRY_SECONDS);
     const publishedUntil = isInFeed ? null : new Date(this.clock.now());
     for (const portion of portionsOf(rows, ROWS_PER_INSERT_COUNT)) {
-      if (isInFeed) await this.raiseExistingIn(manager, kind, portion, number, expiresAt);
-      const common = { kind, number, issuedBefore: FAR_FUTURE, expiresAt, publishedUntil };
-      const entities = portion.map((row) => ({ ...common, ...row, audience: 'customer-api' as const }));
+      if (isInFeed) await this.raiseExistingIn(manager, entry, portion, expiresAt);
+      const common = { ...entry, issuedBefore: FAR_FUTURE, expiresAt, publishedUntil };
+      const entities = portion.map((row) => ({ ...common, ...row }));
       await manager.createQueryBuilder().insert().into(Ended).values(entities).orIgnore().execute();
     }
   }
 
   private async raiseExistingIn(
     manager: EntityManager,
-    kind: EndedKind,
+    { kind, number }: RaisedEntry,
     rows: { value: string }[],
-    number: number,
     expiresAt: Date,
   ): Promise<void> {
     const values = valueList(rows.map(({ value }) => value));
@@ -175,13 +132,24 @@ export class Endings {
     if ((await write(INSERT, [...row])) === 0) await update();
   }
 
-  private async agentSeconds(): Promise<number> {
-    return Math.max(await this.recorded.familySeconds(), DEVICE_SECONDS);
-  }
-
   private expiry(seconds: number): Date {
     return new Date(this.clock.now() + seconds * 1000);
   }
+}
+
+interface SessionEnding {
+  /** Tokens with a lower epoch have ended; if omitted, all, because the sessions are deleted. */
+  epoch?: number;
+  /** `null` for sessions of agents, whose entries also concern the customer tokens that they obtained. */
+  audience?: EndedAudience;
+  /** False if the limit of revocations is reached. */
+  isInFeed?: boolean;
+}
+
+interface RaisedEntry {
+  kind: EndedKind;
+  number: number;
+  audience: EndedAudience;
 }
 
 interface EndedEntry {

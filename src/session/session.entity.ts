@@ -1,5 +1,6 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import { CustomerIdentity } from '../customer/customer.entity.js';
+import { AgentSession } from './agent/agent-session.entity.js';
 import { Browser } from './browser.entity.js';
 
 /**
@@ -72,9 +73,18 @@ export class Session {
   @Column('varchar', { name: 'client_id', length: 128, nullable: true })
   clientId!: string | null;
 
-  /** The claim `act` of its access tokens as JSON, if an agent began the chain. The session ends with the agent's token. */
-  @Column('text', { nullable: true })
-  act!: string | null;
+  /** The agent's session that began the chain, if an agent did. This session ends with it. */
+  @Index('session_agent_session_id')
+  @Column('varchar', { name: 'agent_session_id', length: 64, nullable: true })
+  agentSessionId!: string | null;
+
+  @ManyToOne(() => AgentSession, { createForeignKeyConstraints: false })
+  @JoinColumn({ name: 'agent_session_id' })
+  readonly agentSession?: never;
+
+  /** The epoch of the agent's session at that time. */
+  @Column('integer', { name: 'agent_epoch', nullable: true })
+  agentEpoch!: number | null;
 
   /** SHA-256 of the transfer token, also after its redemption, so that a replay is noticed. */
   @Index('session_code_hash', { unique: true })

@@ -3,6 +3,10 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { CustomerModule } from '../customer/customer.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { AgentRefreshTokens } from './agent/agent-refresh-tokens.js';
+import { AgentSession } from './agent/agent-session.entity.js';
+import { AgentSessions } from './agent/agent-sessions.js';
+import { AuthorizationCodes } from './agent/authorization-codes.js';
 import { Browser } from './browser.entity.js';
 import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
@@ -23,9 +27,12 @@ import { Sessions } from './sessions.js';
 import { TokenInspection, TokenValidity } from './token-validity.js';
 import { TransferCodes } from './transfer-codes.js';
 
-const ENTITIES = [Browser, Ended, RecordedValue, RevocationFeedState, Session];
+const ENTITIES = [AgentSession, Browser, Ended, RecordedValue, RevocationFeedState, Session];
 
 const EXPORTED = [
+  AgentRefreshTokens,
+  AgentSessions,
+  AuthorizationCodes,
   Browsers,
   CallerNetworks,
   CustomerRefreshTokens,
@@ -45,8 +52,9 @@ const EXPORTED = [
 ];
 
 /**
- * The sessions of customers: everything that a device holds is one row with a parent. `sessions.ts` begins and ends them,
- * `token-validity.ts` decides whether a token has ended, and `browsers.ts` recognizes browsers.
+ * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins and ends those of
+ * customers, and `agent/agent-sessions.ts` those of agents. `token-validity.ts` decides whether a token has ended, and
+ * `browsers.ts` recognizes browsers.
  */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, CustomerModule, RegistryModule],

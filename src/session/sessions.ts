@@ -9,9 +9,9 @@ import { selectIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
+import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, agentHasEnded } from './agent/agent-columns.js';
 import { Endings } from './endings.js';
 import { Session, type SessionKind } from './session.entity.js';
-import { TokenValidity } from './token-validity.js';
 
 /** Protocol §3.10. */
 const MAX_DEPTH_COUNT = 8;
@@ -29,7 +29,8 @@ const COLUMNS = [
   'parent_epoch',
   'depth',
   'epoch',
-  'act',
+  'agent_session_id',
+  'agent_epoch',
   'seen_day',
   'created_at',
   'expires_at',
@@ -54,7 +55,6 @@ const DEVICE_COLUMNS = [
   'organization_id',
   'group_id',
   'client_id',
-  'act',
   'used_at',
   'seen_day',
   'expires_at',
@@ -63,15 +63,18 @@ const DEVICE_COLUMNS = [
 /** A session of a device: of a browser, or with a refresh token. */
 export type DeviceRow = EntityRow<Session, (typeof DEVICE_COLUMNS)[number]>;
 
-const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow>(
-  `SELECT ${DEVICE_COLUMNS.join(', ')} FROM session
-    WHERE customer_id = ? AND (browser_id IS NOT NULL OR kind = 'refresh') AND expires_at > ?
-    ORDER BY seen_day DESC, id`,
+const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow & AgentColumns>(
+  `SELECT ${[...DEVICE_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS].join(', ')}
+    FROM session ${AGENT_JOIN}
+    WHERE session.customer_id = ? AND (session.browser_id IS NOT NULL OR session.kind = 'refresh')
+      AND session.expires_at > ?
+    ORDER BY session.seen_day DESC, session.id`,
 );
 
 /** What an export has of a session: no hash, and no id of a browser, by which exports could be joined. */
 const FIND_EXPORTED = selectStatement<[customerId: string], Record<string, SqlValue>>(
-  `SELECT id, kind, customer_id, organization_id, group_id, parent_id, parent_epoch, depth, epoch, client_id, act,
+  `SELECT id, kind, customer_id, organization_id, group_id, parent_id, parent_epoch, depth, epoch, client_id,
+      (SELECT agent_id FROM agent_session WHERE agent_session.id = session.agent_session_id) AS agent_id,
       redeemed_at, used_at, seen_day, signed_in_day, created_at, expires_at
     FROM session WHERE customer_id = ? ORDER BY id`,
 );
@@ -94,16 +97,12 @@ export class Sessions {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly endings: Endings,
-    private readonly validity: TokenValidity,
   ) {}
 
   /** The devices that hold a customer, the one used last first. */
   async devicesOf(customerId: string): Promise<DeviceRow[]> {
     const rows = await this.database.select(FIND_DEVICES, [customerId, new Date(this.clock.now())]);
-    const inForce: DeviceRow[] = [];
-    for (const row of rows)
-      if (row.act === null || !(await this.validity.actorHasEnded(JSON.parse(row.act) as Actor))) inForce.push(row);
-    return inForce;
+    return rows.filter((row) => !agentHasEnded(row));
   }
 
   /** The stored sessions of a customer, for an export. */
@@ -144,18 +143,18 @@ export class Sessions {
     manager: EntityManager,
     claims: RevocableClaims & { exp: number },
     all: StoredSession[],
-  ): Promise<Pick<Session, 'customerId' | 'parentId' | 'parentEpoch' | 'depth' | 'act'>> {
+  ): Promise<Pick<Session, 'customerId' | 'parentId' | 'parentEpoch' | 'depth' | 'agentSessionId' | 'agentEpoch'>> {
     const { sub: customerId, jti, sid = jti, ep = 0, act, exp } = claims;
     const parent = all.find(({ id }) => id === sid);
-    const actor = act ? JSON.stringify(act) : null;
+    const agent = agentOf(act);
     const expiresAt = parent ? new Date(parent.expires_at) : new Date(exp * 1000);
     if (expiresAt.getTime() <= this.clock.now()) throw OAuthError.invalidGrant('the session of the token has expired');
     if (!parent) {
-      await this.insertIn(manager, { id: jti, kind: 'token', customerId, act: actor, expiresAt });
+      await this.insertIn(manager, { id: jti, kind: 'token', customerId, ...agent, expiresAt });
     }
     const depth = (parent?.depth ?? 0) + 1;
     if (depth > MAX_DEPTH_COUNT) throw OAuthError.invalidGrant(`transfer: more than ${MAX_DEPTH_COUNT} in a chain`);
-    return { customerId, parentId: sid, parentEpoch: ep, depth, act: actor };
+    return { customerId, parentId: sid, parentEpoch: ep, depth, ...agent };
   }
 
   /**
@@ -262,6 +261,11 @@ export class Sessions {
     if (kind === 'code' || kind === 'token') return false;
     return seen_day === null || seen_day >= dayOf(this.clock.now()) - MAX_TOKEN_DAYS;
   }
+}
+
+/** The columns of a session that ends with the session of an agent. */
+export function agentOf(act: Actor | undefined): Pick<Session, 'agentSessionId' | 'agentEpoch'> {
+  return { agentSessionId: act?.sid ?? null, agentEpoch: act?.ep ?? null };
 }
 
 /**

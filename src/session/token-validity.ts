@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AccessTokens, type InspectedToken } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import { type Actor, familyOf, type RevocableClaims } from '../access-token/token-claims.js';
+import type { RevocableClaims } from '../access-token/token-claims.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
@@ -24,45 +24,33 @@ interface ValidityQuery {
 
 const sql = (text: string, ...values: SqlValue[]): Sql => ({ text, values });
 
-const NO_TABLE = '(SELECT 1 AS one) AS no_table';
-
 function queryOf(claims: RevocableClaims): ValidityQuery {
   const { jti, aud, client_id, iat, sid, act } = claims;
   const query = ofOwner(claims);
   addEnded(query, 'of_client', 'client', client_id, new Date(iat * 1000));
-  if (aud === undefined || aud === 'agent-api') addAgentToken(query, jti);
-  else if (sid === undefined) addEnded(query, 'of_token', 'token', jti);
-  if (act) addActor(query, act);
+  if (aud === 'customer-api' && sid === undefined) addEnded(query, 'of_token', 'token', jti);
+  if (act)
+    query.joins.push(sql('JOIN agent_session ON agent_session.id = ? AND agent_session.epoch = ?', act.sid, act.ep));
   return query;
 }
 
 /**
- * The row that a token ends with: its session, or its customer or agent. A session needs no look at its customer, because
- * what raises the generation of a customer deletes the sessions, or raises their epochs.
+ * The row that a token ends with: its session, or its customer. A session needs no look at its customer or agent, because
+ * what changes these deletes the sessions, or raises their epochs.
  */
 function ofOwner({ aud, sub, gen = 0, sid, ep = 0 }: RevocableClaims): ValidityQuery {
   const rowOf = (from: string, ...where: Sql[]): ValidityQuery => ({ from, joins: [], where });
-  if (aud === undefined) return rowOf(NO_TABLE);
-  if (aud === 'agent-api') return rowOf('agent', sql('agent.id = ? AND agent.generation = ?', sub, gen));
+  if (aud === undefined) return ofIssuerToken(sid ?? '');
+  if (aud === 'agent-api')
+    return rowOf('agent_session', sql('agent_session.id = ? AND agent_session.epoch = ?', sid ?? '', ep));
   if (sid !== undefined) return rowOf('session', sql('session.id = ? AND session.epoch = ?', sid, ep));
   return rowOf('customer', sql('customer.entity_id = ? AND customer.generation = ? AND erased_at IS NULL', sub, gen));
 }
 
-function queryOfActor(act: Actor): ValidityQuery {
-  const query: ValidityQuery = { from: NO_TABLE, joins: [], where: [] };
-  addActor(query, act);
-  return query;
-}
-
-function addActor(query: ValidityQuery, { sid, sub, gen }: Actor): void {
-  addAgentToken(query, sid);
-  if (gen !== undefined) query.joins.push(sql('JOIN agent ON agent.id = ? AND agent.generation = ?', sub, gen));
-}
-
-/** The token of an agent, or its refresh family. */
-function addAgentToken(query: ValidityQuery, id: string): void {
-  addEnded(query, 'of_agent_token', 'token', id);
-  addEnded(query, 'of_family', 'family', familyOf(id));
+/** A trusted issuer's token has no row before it is used for a customer. Its end raises the epoch. */
+function ofIssuerToken(id: string): ValidityQuery {
+  const join = sql('LEFT JOIN agent_session ON agent_session.id = ? AND agent_session.epoch > 0', id);
+  return { from: '(SELECT 1 AS one) AS no_table', joins: [join], where: [sql('agent_session.id IS NULL')] };
 }
 
 function addEnded(
@@ -93,9 +81,9 @@ function statementOf({ from, joins, where }: ValidityQuery): ValidityStatement {
   return statement;
 }
 
-/** An entry of `ended`, or the customer or agent of the token as it is now. */
+/** An entry of `ended`, or the customer of the token as it is now. */
 interface ReasonRow {
-  kind: 'session' | 'token' | 'family' | 'client' | 'customer' | 'agent';
+  kind: 'session' | 'token' | 'client' | 'customer';
   value: string;
   reason: string;
 }
@@ -103,11 +91,10 @@ interface ReasonRow {
 /** Only for an ended token, so it is not batched. */
 const FIND_REASONS = selectStatement<SqlValue[], ReasonRow>(
   `SELECT kind, value, reason FROM ended
-      WHERE (kind = 'session' AND value = ?) OR (kind IN ('token', 'family') AND value IN (?, ?, ?, ?))
+      WHERE (kind = 'session' AND value IN (?, ?)) OR (kind = 'token' AND value = ?)
         OR (kind = 'client' AND value = ? AND issued_before >= ?)
     UNION ALL SELECT 'customer', entity_id, '' FROM customer
-      WHERE entity_id = ? AND generation = ? AND erased_at IS NULL
-    UNION ALL SELECT 'agent', id, CASE WHEN generation = ? THEN '' ELSE 'agent_generation' END FROM agent WHERE id = ?`,
+      WHERE entity_id = ? AND generation = ? AND erased_at IS NULL`,
 );
 
 /** In the order in which they are reported, the one that says the most about the event first. */
@@ -117,8 +104,7 @@ export const ENDED_REASONS = [
   'ancestor_revoked',
   'client_revoked',
   'customer_generation',
-  'agent_generation',
-  'agent_deleted',
+  'agent_changed',
   'session_ended',
 ] as const satisfies InactiveReason[];
 
@@ -132,11 +118,6 @@ export class TokenValidity {
     return this.hasNoRow(queryOf(claims), manager);
   }
 
-  /** Whether the agent, or its token, has ended with which customer tokens were obtained. */
-  actorHasEnded(act: Actor, manager?: EntityManager): Promise<boolean> {
-    return this.hasNoRow(queryOfActor(act), manager);
-  }
-
   private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {
     const statement = statementOf(query);
     const parameters = [...query.joins, ...query.where].flatMap(({ values }) => values);
@@ -148,22 +129,18 @@ export class TokenValidity {
   async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
     if (!(await this.hasEnded(claims))) return undefined;
     const { jti, sub, client_id, iat, aud, gen = 0, sid = '', act } = claims;
-    const agent =
-      aud === 'agent-api' ? { sub, gen } : act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
-    const tokens = [jti, familyOf(jti), act?.sid ?? '', familyOf(act?.sid ?? '')];
-    const owner = [sub, gen, agent?.gen ?? 0, agent?.sub ?? ''];
-    const rows = await this.database.select(FIND_REASONS, [sid, ...tokens, client_id, new Date(iat * 1000), ...owner]);
+    const ofToken = [sid, act?.sid ?? '', jti, client_id, new Date(iat * 1000)];
+    const rows = await this.database.select(FIND_REASONS, [...ofToken, sub, gen]);
     const reasons = new Set<string>(rows.map((row) => reasonOf(row, claims)));
     if (aud === 'customer-api' && !rows.some(({ kind }) => kind === 'customer')) reasons.add('customer_generation');
-    if (agent && !rows.some(({ kind }) => kind === 'agent')) reasons.add('agent_deleted');
     return ENDED_REASONS.find((reason) => reasons.has(reason)) ?? 'session_ended';
   }
 }
 
-/** What a customer token was obtained with may have ended: the token of an agent. */
-function reasonOf({ kind, value, reason }: ReasonRow, { jti, act }: RevocableClaims): string {
-  const isOfAgent = act !== undefined && (value === act.sid || value === familyOf(act.sid)) && value !== jti;
-  return isOfAgent && (kind === 'token' || kind === 'family') ? 'ancestor_revoked' : reason;
+/** The session of the agent that obtained a customer token may have ended. */
+function reasonOf({ kind, value, reason }: ReasonRow, { act }: RevocableClaims): string {
+  const isOfAgent = kind === 'session' && value === act?.sid && reason !== 'agent_changed';
+  return isOfAgent ? 'ancestor_revoked' : reason;
 }
 
 /** Decides whether an access token is valid, and why not (docs/observability.md lists the reasons). */

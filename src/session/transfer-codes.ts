@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
-import type { Actor, SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/token-claims.js';
 import { Audit, party } from '../audit/audit.js';
 import { Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -13,32 +13,21 @@ import { dialectOf, sqlFlag, timeOf } from '../platform/database/sql-dialect.js'
 import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { CallerNetworks, isSameNetwork } from './caller-networks.js';
+import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
+import { CallerNetworks } from './caller-networks.js';
 import { Devices } from './devices.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
+import { isDuplicateUse, settledRow } from './redemptions.js';
 import { Session } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
-import { TokenValidity } from './token-validity.js';
-
-/** A second use from the same network within this time is a duplicate, not a replay (protocol §3.7). */
-const DUPLICATE_WINDOW_MS = 2_000;
 
 /** Whether the client of a code was deleted since the code was made. */
 const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
   AND issued_before >= session.created_at)`;
 
-const COLUMNS = [
-  'id',
-  'kind',
-  'customer_id',
-  'client_id',
-  'act',
-  'code_challenge',
-  'redeemed_network',
-  'expires_at',
-] as const;
+const COLUMNS = ['id', 'kind', 'customer_id', 'client_id', 'code_challenge', 'redeemed_network', 'expires_at'] as const;
 
-interface CodeRow extends EntityRow<Session, (typeof COLUMNS)[number]> {
+interface CodeRow extends EntityRow<Session, (typeof COLUMNS)[number]>, AgentColumns {
   organization_id: string;
   group_id: string;
   /** Of the customer. */
@@ -53,10 +42,11 @@ const FIND = selectStatement<[codeHash: string], CodeRow>({
   columns: [
     ...COLUMNS.map((column) => `session.${column}`),
     ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
+    ...AGENT_COLUMNS,
     `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
     ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
   ],
-  from: 'session JOIN customer ON customer.entity_id = session.customer_id WHERE session.code_hash = ?',
+  from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.code_hash = ?`,
   batch: true,
 });
 
@@ -101,7 +91,6 @@ export class TransferCodes {
     private readonly networks: CallerNetworks,
     private readonly sessions: Sessions,
     private readonly devices: Devices,
-    private readonly validity: TokenValidity,
     private readonly audit: Audit,
     private readonly customers: Customers,
     private readonly revocationLimit: RevocationLimit,
@@ -116,7 +105,7 @@ export class TransferCodes {
   async issueIn(
     manager: EntityManager,
     all: StoredSession[],
-    origin: Pick<Session, 'customerId' | 'depth' | 'act'> & Partial<Session>,
+    origin: Pick<Session, 'customerId' | 'depth'> & Partial<Session>,
     { clientId, codeChallenge }: { clientId: string; codeChallenge: string | undefined },
   ): Promise<string> {
     await this.devices.assertMayTransfer(manager, all);
@@ -150,13 +139,11 @@ export class TransferCodes {
     if (row.kind !== 'code') return this.rejectReuse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
     if (row.client_ended !== 0) throw OAuthError.invalidGrant('code: its client was deleted');
-    const act = row.act === null ? undefined : (JSON.parse(row.act) as Actor);
-    if (act && (await this.validity.actorHasEnded(act)))
-      throw OAuthError.invalidGrant('code: the token that created it has ended');
+    if (agentHasEnded(row)) throw OAuthError.invalidGrant('code: the token that created it has ended');
     return {
       ...{ id: row.id, entityId: row.customer_id, organizationId: row.organization_id, groupId: row.group_id },
       ...{ hasUser: Boolean(row.has_user), clientId, hasChallenge: row.code_challenge !== null, codeHash, network },
-      session: { gen: Number(row.generation), sid: row.id, ep: 0, ...(act && { act }) },
+      session: { gen: Number(row.generation), sid: row.id, ep: 0, ...actOf(row) },
     };
   }
 
@@ -213,7 +200,7 @@ export class TransferCodes {
   async describe(code: string): Promise<StoredToken | undefined> {
     const row = await this.rowOf(sha256(code));
     if (!row) return undefined;
-    const inactiveReason = await this.inactiveReasonOf(row);
+    const inactiveReason = this.inactiveReasonOf(row);
     return {
       kind: 'transfer token',
       ...{ clientId: row.client_id ?? '', subject: row.customer_id, organizationId: row.organization_id },
@@ -238,10 +225,8 @@ export class TransferCodes {
    * the first use gave, with everything that was made with it (protocol §3.7). @throws OAuthError `invalid_grant`
    */
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
-    const { id, customer_id: entityId, redeemed_for, redeemed_network, organization_id: organizationId } = row;
-    // negative if the clock of the database was set back
-    const isDuplicate = redeemed_for !== null && redeemed_for >= 0 && redeemed_for <= DUPLICATE_WINDOW_MS;
-    if (isDuplicate && isSameNetwork(redeemed_network, network)) throw OAuthError.invalidGrant('code: duplicate use');
+    const { id, customer_id: entityId, organization_id: organizationId } = row;
+    if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
     const counted = this.revocationLimit.admit();
     const entries = await this.customers.change({ entityId }, (manager) =>
       this.sessions.endOneIn(manager, entityId, id, 'revoked', { isInFeed: counted !== undefined }),
@@ -251,20 +236,15 @@ export class TransferCodes {
     throw OAuthError.invalidGrant('code: replayed');
   }
 
-  private async inactiveReasonOf(row: CodeRow): Promise<InactiveReason | undefined> {
-    const { kind, expires_at, client_ended, act } = row;
-    if (kind !== 'code') return 'already_used';
-    if (client_ended !== 0) return 'client_revoked';
-    if (timeOf(expires_at) <= this.clock.now()) return 'expired';
-    if (act !== null && (await this.validity.actorHasEnded(JSON.parse(act) as Actor))) return 'ancestor_revoked';
-    return undefined;
+  private inactiveReasonOf(row: CodeRow): InactiveReason | undefined {
+    if (row.kind !== 'code') return 'already_used';
+    if (row.client_ended !== 0) return 'client_revoked';
+    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+    return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 
-  private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
-    const [row] = await this.database.select(FIND, [codeHash]);
-    if (!row || (row.redeemed_for ?? 0) >= 0) return row;
-    // The SELECT began before the redemption, or the clock of the database was set back. Another SELECT decides.
-    return (await this.database.select(FIND, [codeHash]))[0];
+  private rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    return settledRow(async () => (await this.database.select(FIND, [codeHash]))[0]);
   }
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import { actorOf, familyOf, type SessionClaims } from '../access-token/token-claims.js';
+import type { Actor, SessionClaims } from '../access-token/token-claims.js';
 import { type Descent, Descents } from '../bearer/descents.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import type { Customer } from '../customer/customer.js';
@@ -10,8 +10,9 @@ import { Customers } from '../customer/customers.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { Devices } from '../session/devices.js';
-import { type NewSession, Sessions } from '../session/sessions.js';
+import { agentOf, Sessions } from '../session/sessions.js';
 import { TokenValidity } from '../session/token-validity.js';
 import type { GrantResult } from './grant.js';
 import type { TokenRequest } from './token-checks.js';
@@ -56,6 +57,7 @@ export class CustomerClaimsSource {
     private readonly identities: Identities,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
+    private readonly agentSessions: AgentSessions,
     private readonly devices: Devices,
     private readonly validity: TokenValidity,
     private readonly descents: Descents,
@@ -77,7 +79,10 @@ export class CustomerClaimsSource {
     const { groupId, generation } = await this.currentOf(granted, isRead);
     if (route.group && route.group.groupId !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
-    const session = granted.session ?? { gen: generation, ...(agent && { act: actorOf(agent.claims) }) };
+    const session = granted.session ?? {
+      gen: generation,
+      ...(agent && { act: await this.agentSessions.actorFor(agent) }),
+    };
     return { ...session, ...group };
   }
 
@@ -95,10 +100,15 @@ export class CustomerClaimsSource {
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw OAuthError.invalidGrant('descent: its customer was erased, or is of another organization');
     if ((granted.groupId ?? customer.groupId) !== customer.groupId) throw ERRORS.wrongGroup();
-    assertSameAgent(bearer, agent);
+    const act =
+      bearer.aud === 'customer-api'
+        ? bearer.act
+        : await this.agentSessions.actorFor({ organizationId, claims: bearer });
+    const caller = agent && (await this.agentSessions.actorFor(agent));
+    assertSameAgent(act, caller);
     const expiresAt = new Date(this.clock.now() + ttlSeconds * 1000);
     const generation = proof.generation ?? granted.generation ?? customer.generation;
-    const session = await this.beginProof(entityId, generation, proof, agent, expiresAt);
+    const session = await this.beginProof(entityId, generation, proof, caller ?? act, expiresAt);
     if (!session) throw OAuthError.invalidGrant('descent: the sessions of the customer have ended');
     return { ...granted, groupId: customer.groupId, generation: session.gen, session };
   }
@@ -107,30 +117,28 @@ export class CustomerClaimsSource {
     entityId: string,
     generation: number,
     { bearer }: Descent,
-    agent: AgentPrincipal | undefined,
+    act: Actor | undefined,
     expiresAt: Date,
   ): Promise<SessionClaims | undefined> {
     return this.customers.change({ entityId, generation }, async (manager) => {
       const all = await this.sessions.allOf(manager, entityId);
       if (await this.hasEnded(manager, bearer))
         throw OAuthError.invalidGrant('descent: the token of the caller has ended');
-      const origin: Pick<NewSession, 'depth' | 'act' | 'parentId' | 'parentEpoch'> =
-        bearer.aud === 'customer-api'
-          ? await this.sessions.childOf(manager, bearer, all)
-          : { depth: 1, act: JSON.stringify(actorOf(bearer)) };
+      const origin = bearer.aud === 'customer-api' ? await this.sessions.childOf(manager, bearer, all) : { depth: 1 };
       await this.devices.assertMayProve(manager, all);
-      const act = agent ? JSON.stringify(actorOf(agent.claims)) : (origin.act ?? null);
       const id = randomUUID();
-      await this.sessions.insertIn(manager, { ...origin, act, id, kind: 'proof', customerId: entityId, expiresAt });
-      return { gen: generation, sid: id, ep: 0, ...(act && { act: JSON.parse(act) }) };
+      const proof = { id, kind: 'proof', customerId: entityId, expiresAt } as const;
+      await this.sessions.insertIn(manager, { ...origin, ...proof, ...agentOf(act) });
+      return { gen: generation, sid: id, ep: 0, ...(act && { act }) };
     });
   }
 
-  /** A token that was ended after it had expired has an entry of its own, because its session may go on. */
+  /** A customer's token that was ended after it had expired has an entry of its own, because its session may go on. */
   private async hasEnded(manager: EntityManager, bearer: Descent['bearer']): Promise<boolean> {
-    const { sid, ep: _, ...withoutSession } = bearer;
-    if (await this.validity.hasEnded(withoutSession, manager)) return true;
-    return sid !== undefined && this.validity.hasEnded(bearer, manager);
+    if (await this.validity.hasEnded(bearer, manager)) return true;
+    if (bearer.aud !== 'customer-api' || bearer.sid === undefined) return false;
+    const { sid: _sid, ep: _ep, ...withoutSession } = bearer;
+    return this.validity.hasEnded(withoutSession, manager);
   }
 
   private async currentOf(granted: GrantResult, isRead: boolean): Promise<Pick<Customer, 'groupId' | 'generation'>> {
@@ -144,13 +152,10 @@ export class CustomerClaimsSource {
 }
 
 /**
- * @throws OAuthError `invalid_grant` for a proof that was made with a token of another agent than the caller, or of another
- * refresh family, because a token ends with one token of an agent
+ * @throws OAuthError `invalid_grant` for a proof that was made with a token of another session of an agent than the
+ * caller's, because a token ends with one session of an agent
  */
-function assertSameAgent(bearer: Descent['bearer'], agent: AgentPrincipal | undefined): void {
-  if (!agent) return;
-  const actor = bearer.aud === 'customer-api' ? bearer.act : actorOf(bearer);
-  const caller = actorOf(agent.claims);
-  const isSame = actor?.sub === caller.sub && actor.iss === caller.iss && familyOf(actor.sid) === familyOf(caller.sid);
-  if (actor && !isSame) throw OAuthError.invalidGrant('descent: of another agent than the caller');
+function assertSameAgent(act: Actor | undefined, caller: Actor | undefined): void {
+  if (act && caller && act.sid !== caller.sid)
+    throw OAuthError.invalidGrant('descent: of another agent than the caller');
 }

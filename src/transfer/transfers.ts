@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import { actorOf } from '../access-token/token-claims.js';
 import {
   type AgentPrincipal,
   CUSTOMERS_OWN,
@@ -16,7 +15,8 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { RateLimits } from '../rate-limit/rate-limits.js';
 import { Registry } from '../registry/registry.js';
-import { Sessions } from '../session/sessions.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { agentOf, Sessions } from '../session/sessions.js';
 import { TokenValidity } from '../session/token-validity.js';
 import { TransferCodes } from '../session/transfer-codes.js';
 import type { TransferBody } from './transfer.body.js';
@@ -44,6 +44,7 @@ export class Transfers {
     private readonly identities: Identities,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
+    private readonly agentSessions: AgentSessions,
     private readonly codes: TransferCodes,
     private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
@@ -91,7 +92,7 @@ export class Transfers {
     if (!(await this.identities.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
     // After the lookup, so that made-up customer ids take no counters in memory.
     this.limits.take('transfers', customerId);
-    const origin = { customerId, depth: 1, act: JSON.stringify(actorOf(agent.claims)) };
+    const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
     const code = await this.customers.change({ entityId: customerId }, async (manager) => {
       if (await this.validity.hasEnded(agent.claims, manager)) throw inactiveToken('revoked');
       return this.codes.issueIn(manager, await this.sessions.allOf(manager, customerId), origin, content);

@@ -75,7 +75,7 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     expect(await rowOf(body.entity_id)).toMatchObject({ creator: 'agent', organizationId: ACME });
   });
 
-  it('issues a customer token that names the agent and the agent token that it was issued with', async () => {
+  it('issues a customer token that names the agent and the session of the agent token that it was issued with', async () => {
     const { body } = await requestToken();
     const { sub, aud, client_id, organization_id, ...more } = claimsOf(body.access_token);
     expect({ sub, aud, client_id, organization_id }).toEqual({
@@ -86,7 +86,7 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     });
     const agent = claimsOf(ofAcme);
     expect(more).toMatchObject({ gen: expect.any(Number), gty: 'agent_token', jti: expect.stringMatching(UUID) });
-    expect(more.act).toEqual({ sub: agent.sub, sid: agent.jti, client_id: agent.client_id, gen: 0 });
+    expect(more.act).toEqual({ sub: agent.sub, sid: agent.sid, ep: 0, client_id: agent.client_id });
     expect(Object.keys(more).sort()).toEqual(['act', 'exp', 'gen', 'gty', 'iat', 'iss', 'jti']);
   });
 

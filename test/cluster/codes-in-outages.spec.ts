@@ -25,8 +25,8 @@ describe('protocol §3.6, while a node of three is cut off', () => {
       const { pods } = cluster;
       const hit = pods[index] as ClusterPod;
       const [other] = othersOf(pods, hit) as [ClusterPod];
-      const { access_token } = await newCustomer(other);
-      const codes = await times(CODE_COUNT, () => transferToken(other, access_token));
+      const newCode = async () => transferToken(other, (await newCustomer(other)).access_token);
+      const codes = await times(CODE_COUNT, newCode);
       const cut = sleep(RACE_START_MS + (EARLY_RACE_COUNT * RACE_INTERVAL_MS) / 2).then(() => hit.node.cutOff());
       const races = codes.map(async (code, position) => {
         await (position < EARLY_RACE_COUNT ? sleep(position * RACE_INTERVAL_MS) : cut);

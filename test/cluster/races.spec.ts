@@ -1,4 +1,5 @@
 import { inject } from 'vitest';
+import { describeAgentRaces } from '../races/agent-races.js';
 import { describeBoundRaces, describeBrowserRaces } from '../races/browser-races.js';
 import { describeEndingRaces } from '../races/ending-races.js';
 import { useRaceWorld } from '../races/world.js';
@@ -14,5 +15,6 @@ const world = useRaceWorld(async () => {
   return [one.url(DATABASE), (one.plan.kind === 'galera' ? two : one).url(DATABASE)];
 });
 describeEndingRaces(world);
+describeAgentRaces(world);
 describeBrowserRaces(world);
 describeBoundRaces(world);

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { exchangeCode } from '../support/agent-tokens.js';
 import { signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
-import { codeOf } from '../support/authorization-page.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, stay } from '../support/customer-refresh.js';
 import { END_SESSIONS } from '../support/end-sessions.js';
@@ -36,7 +34,7 @@ const AT_HOME = { 'x-forwarded-for': '203.0.113.7' };
 const ELSEWHERE = { 'x-forwarded-for': '198.51.100.9' };
 
 /** A round of a race: what ends, what is made meanwhile, and what was made before. */
-interface Round extends Making {
+export interface Round extends Making {
   entityId: string;
   /** Ends what the making starts from. Resolves to the response, also if it is an error by design. */
   end(pod: RacePod): Promise<TestResponse>;
@@ -59,7 +57,11 @@ const revoke = (pod: RacePod, token: string) => pod.post(REVOKE, { client_id: AC
  * Lets something be made while what it comes from ends. Afterwards nothing that was made works, and an offline verifier
  * rejects every access token that has ended.
  */
-async function raceEnd(world: RaceWorld, name: string, prepare: (pod: RacePod, number: number) => Promise<Round>) {
+export async function raceEnd(
+  world: RaceWorld,
+  name: string,
+  prepare: (pod: RacePod, number: number) => Promise<Round>,
+) {
   const ended: string[] = [];
   const survivors: string[] = [];
   await inRounds(name, async (race, number) => {
@@ -241,48 +243,6 @@ export function describeEndingRaces(world: RaceWorld): void {
         end,
       };
     }));
-
-  describe('the end of an agent’s token', () => {
-    /** A token of the agent that ends in the race, and a customer. */
-    async function agentAndCustomer(pod: RacePod) {
-      const { access_token } = (await exchangeCode(pod, await codeOf(world.agentBrowser))).body;
-      const { entityId } = await newRacedCustomer(pod);
-      const end = (ender: RacePod) => ender.send('DELETE', '/v2/token', bearer(access_token));
-      return { entityId, agent: bearer(access_token), end };
-    }
-
-    it('ends a transfer by the agent at the same time', () =>
-      raceEnd(world, 'agent’s token ends / its transfer', async (pod) => {
-        const { entityId, agent, end } = await agentAndCustomer(pod);
-        return { entityId, tokens: [], end, make: (maker) => agentsTransferOf(maker, agent, entityId) };
-      }));
-
-    it('ends a token for a customer that the agent gets at the same time', () =>
-      raceEnd(world, 'agent’s token ends / its token', async (pod) => {
-        const { entityId, agent, end } = await agentAndCustomer(pod);
-        return { entityId, tokens: [], end, make: (maker) => agentsTokenFor(maker, agent, entityId) };
-      }));
-
-    it('ends what its token for a customer makes at the same time', () =>
-      raceEnd(world, 'agent’s token ends / of its token', async (pod, number) => {
-        const { entityId, agent, end } = await agentAndCustomer(pod);
-        const token = (await agentsTokenFor(pod, agent, entityId)).body.access_token;
-        const making = MAKING_NAMES[number % MAKING_NAMES.length] as keyof typeof MAKINGS;
-        return { ...(await MAKINGS[making](pod, token)), entityId, tokens: [token], end };
-      }));
-
-    it.each(['browser', 'refresh token'] as const)('ends a %s that its transfer gives at the same time', (device) =>
-      raceEnd(world, `agent’s token ends / ${device}`, async (pod) => {
-        const { entityId, agent, end } = await agentAndCustomer(pod);
-        const move = await moveOf(pod, agent.authorization.slice('Bearer '.length), {
-          bearer_type: 'agent',
-          customer_id: entityId,
-        });
-        const make = (maker: RacePod) => (device === 'browser' ? remember(maker, move) : stay(maker, move));
-        return { entityId, tokens: [], end, make };
-      }),
-    );
-  });
 
   describe('end_sessions ends what was there before and leaves what comes after it', () => {
     interface LaterRound {

@@ -106,6 +106,23 @@ export class RaceWorld {
     return Promise.all(this.pods.map((pod) => isActiveAt(pod, token)));
   }
 
+  /** An agent of its own, and its path in the admin API. */
+  async newAgent(): Promise<{ email: string; password: string; path: string }> {
+    const credentials = { email: `${randomUUID()}@acme.example`, password: randomUUID() };
+    const entry = { ...credentials, name: 'Raced', organization_id: ACME, scopes: ['customers:own'] };
+    const { status, body } = await available(() =>
+      manage(this.pods[0], 'POST', '/admin/agents', bearer(OPERATOR_TOKEN), entry),
+    );
+    expect(status).toBe(201);
+    return { ...credentials, path: `/admin/agents/${body.id}` };
+  }
+
+  /** Gives an agent other scopes, which ends its sessions. */
+  changeAgent(pod: RacePod, path: string): Promise<TestResponse> {
+    const scopes = ['customers:own', 'customers:manage'];
+    return manage(pod, 'PATCH', path, bearer(OPERATOR_TOKEN), { scopes });
+  }
+
   /** The number of browsers that lead to a customer. */
   async browserCountOf(entityId: string): Promise<number> {
     const path = `/admin/customers/${entityId}/browsers`;

@@ -29,5 +29,5 @@ export async function expectKeysOnly(service: TestService, browser: TestBrowser)
   }
 }
 
-/** The browser, its session in the organization and group, and the customer of the session. */
-const TABLE_COUNT = 3;
+/** The browser, its session in the organization and group, and the customer and the agent's session of this session. */
+const TABLE_COUNT = 4;

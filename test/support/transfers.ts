@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
-import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { AgentSession } from '../../src/session/agent/agent-session.entity.js';
 import { Session } from '../../src/session/session.entity.js';
 import { exchangeCode } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
@@ -58,40 +57,32 @@ export async function infoStatus(service: HttpClient, token: string): Promise<nu
 
 /** Makes the redemption of a transfer token or code older, as if time had passed on the clock of the database. */
 export async function ageRedemption(service: TestService, code: string, seconds: number): Promise<void> {
-  const earlier = (time: Date | null) => new Date((time as Date).getTime() - seconds * 1000);
-  const sessions = sessionsIn(service);
-  const session = await sessions.findOneBy({ codeHash: sha256(code) });
-  if (session) await sessions.update({ id: session.id }, { redeemedAt: earlier(session.redeemedAt) });
-  else {
-    const codes = codesOf(service);
-    const { hash, consumedAt } = await codes.findOneByOrFail({ hash: sha256(code) });
-    await codes.update({ hash }, { consumedAt: earlier(consumedAt) });
+  for (const sessions of [sessionsIn(service), agentSessionsIn(service)] as Repository<Redeemed>[]) {
+    const session = await sessions.findOneBy({ codeHash: sha256(code) });
+    if (!session) continue;
+    const redeemedAt = new Date((session.redeemedAt as Date).getTime() - seconds * 1000);
+    await sessions.update({ id: session.id }, { redeemedAt });
+    return;
   }
+  throw new Error('the code is not stored');
 }
+
+type Redeemed = Pick<Session, 'id' | 'codeHash' | 'redeemedAt'>;
 
 /** The sessions of customers, transfer tokens included. */
 export function sessionsIn({ application }: TestService): Repository<Session> {
   return application.get(DataSource).getRepository(Session);
 }
 
-/** The hashes by which the database finds the family of a refresh token `REGION:F.R`, and the token. */
+/** The hashes by which the database finds the session of a refresh token `REGION:F.R`, and the token. */
 export function hashesOf(refreshToken: string) {
   const [family = '', secret = ''] = (refreshToken.split(':')[1] as string).split('.');
   return { familyHash: sha256(family), tokenHash: sha256(secret) };
 }
 
-/** Makes the last rotation in the refresh family of an agent's token older. */
-export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
-  const families = application.get(DataSource).getRepository(RefreshFamily);
-  const { id, rotatedAt, countedSince } = await families.findOneByOrFail({
-    familyHash: hashesOf(refreshToken).familyHash,
-  });
-  const earlier = (time: Date) => new Date(time.getTime() - seconds * 1000);
-  await families.update({ id }, { rotatedAt: earlier(rotatedAt), countedSince: earlier(countedSince) });
-}
-
-export function codesOf({ application }: TestService): Repository<OneTimeCode> {
-  return application.get(DataSource).getRepository(OneTimeCode);
+/** The sessions of agents, authorization codes included. */
+export function agentSessionsIn({ application }: TestService): Repository<AgentSession> {
+  return application.get(DataSource).getRepository(AgentSession);
 }
 
 /** Every value in every table, as one text. */

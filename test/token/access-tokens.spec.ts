@@ -284,7 +284,7 @@ describe('the memory of verified tokens', () => {
   let token: string;
   beforeEach(() => {
     token = tokens.issue(
-      { ...CLAIMS, sid: 'session', ep: 1, act: { sub: 'agent', sid: 'token', client_id: 'site' } },
+      { ...CLAIMS, sid: 'session', ep: 1, act: { sub: 'agent', sid: 'token', ep: 0, client_id: 'site' } },
       TTL_SECONDS,
     );
     for (const spy of [set, verifySpy]) spy.mockClear();

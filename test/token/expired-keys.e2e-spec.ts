@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { generateKey } from '../../src/access-token/key-set.js';
-import { Agent } from '../../src/registry/agent.entity.js';
-import { passwordFingerprint } from '../../src/registry/agent-password.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, FOR_TOKEN, formOf, redirected } from '../support/authorization-page.js';
@@ -13,6 +11,7 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { PROOF, proofExtension } from '../support/proof-extension.js';
 import { ACME, ACME_AGENT } from '../support/test-registry.js';
+import { agentSessionsIn } from '../support/transfers.js';
 import { serviceOfTest, type UsedService, useService } from '../support/use-service.js';
 
 type Jwk = ReturnType<typeof generateKey>;
@@ -45,18 +44,17 @@ function cookieOf(key: Jwk, name: string, value: string): [string, string] {
   return [`__Host-${name}`, encodeURIComponent(`s:${text}.${signature.replace(/=+$/, '')}`)];
 }
 
-/** The session of an agent, from the values of a copy of the database. */
+/** A session of an agent, from the values of a copy of the database. */
 async function forgedSession(service: UsedService, key: Jwk): Promise<AgentBrowser> {
-  const agent = await service.rowsOf(Agent).findOneByOrFail({ email: ACME_AGENT.email });
-  const expires = service.clock.now() + 8 * HOUR_SECONDS * 1000;
-  const value = [agent.id, expires, passwordFingerprint(agent), randomUUID(), agent.generation].join('.');
+  await new AgentBrowser(service).signIn();
+  const [session] = await agentSessionsIn(service).findBy({ kind: 'page' });
   const browser = new AgentBrowser(service);
-  browser.cookies.set(...cookieOf(key, 'agent_session', value));
+  browser.cookies.set(...cookieOf(key, 'agent_session', session?.id as string));
   return browser;
 }
 
-async function agentTokenOf(browser: AgentBrowser): Promise<string | undefined> {
-  return redirected(await browser.open(FOR_TOKEN)).parameters.access_token;
+async function isSignedIn(browser: AgentBrowser): Promise<boolean> {
+  return redirected(await browser.open(FOR_TOKEN)).parameters.access_token !== undefined;
 }
 
 /** A descent of a proof, as if the customer had created the proof. */
@@ -80,11 +78,8 @@ describe('protocol §3.16: a signing key that has expired', () => {
   const service = useService(withKeys(old, current).options);
   const expire = () => service.clock.advance({ seconds: HOUR_SECONDS + 1 });
 
-  it('makes no session of an agent, although it did before', async () => {
-    expect(await agentTokenOf(await forgedSession(service, old)), 'before it expires').toBeDefined();
-    expire();
-    expect(await agentTokenOf(await forgedSession(service, old))).toBeUndefined();
-    expect(await agentTokenOf(await forgedSession(service, current)), 'the key in force').toBeDefined();
+  it('makes no session of an agent, even before it expires', async () => {
+    for (const key of [old, current]) expect(await isSignedIn(await forgedSession(service, key))).toBe(false);
   });
 
   it('makes no form of the sign-in page, although it did before', async () => {
@@ -112,16 +107,16 @@ describe('protocol §3.16: a signing key that has expired', () => {
   it('is not used after a start either', async () => {
     const expired = { ...old, exp: START_SECONDS - 1 };
     const started = await serviceOfTest(withKeys(expired, current).options);
-    expect(await agentTokenOf(await forgedSession(started, expired))).toBeUndefined();
     expectInvalidGrant(await redeemForged(started, expired));
   });
 });
 
 describe('protocol §3.16: if every signing key has expired', () => {
-  it('the page and the grants respond 500, and a forged session gives no agent token', async () => {
+  it('the page and the grants respond 500', async () => {
     const service = await serviceOfTest(withKeys(old).options);
-    const session = await forgedSession(service, old);
-    expect(await agentTokenOf(session)).toBeDefined();
+    const session = new AgentBrowser(service);
+    await session.signIn();
+    expect(await isSignedIn(session)).toBe(true);
     service.clock.advance({ seconds: HOUR_SECONDS + 1 });
     const page = await session.open(FOR_TOKEN);
     expect({ status: page.status, parameters: redirected(page).parameters }).toEqual({ status: 500, parameters: {} });

@@ -112,18 +112,12 @@ const SIGNED: Partial<Record<InactiveReason, () => Promise<string>>> = {
     await admin('DELETE', `customers/${entity_id}`);
     return access_token;
   },
-  agent_generation: async () => {
+  agent_changed: async () => {
     const { path, email } = await newAgent(service);
     const token = await issueAgentToken(service, { email });
     const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(token));
     await service.admin('PATCH', path, { password: 'another password of the agent' });
     return byAgent.body.access_token;
-  },
-  agent_deleted: async () => {
-    const { path, email } = await newAgent(service);
-    const token = await issueAgentToken(service, { email });
-    await service.admin('DELETE', path);
-    return token;
   },
 };
 

@@ -67,7 +67,7 @@ describe('protocol §3.3: the claims gty, group_id and act of a customer token',
     const { entity_id } = await cookieGrant(GROUP_TOKEN);
     const token = await agentGrant({ entity_id });
     const { sub, client_id } = claimsOf(agent);
-    const expected = { gty: 'agent_token', group_id: GROUP, act: { sub, client_id, gen: 0 } };
+    const expected = { gty: 'agent_token', group_id: GROUP, act: { sub, client_id, ep: 0 } };
     expect(claimsOf(token.access_token)).toMatchObject(expected);
     expect(await info(token)).toMatchObject(expected);
     expect(await introspect(token.access_token)).toMatchObject(expected);

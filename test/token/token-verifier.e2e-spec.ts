@@ -123,7 +123,7 @@ const CASES: Record<string, () => Promise<Case>> = {
       ended: [agentToken, ofAgent, await movedOf(ofAgent)],
       valid: [(await newCustomer(service)).access_token],
       event: () => service.admin('PATCH', path, { password: 'a new password of the agent' }),
-      reasons: ['agent_generation', 'agent_generation', 'agent_generation'],
+      reasons: ['revoked', 'ancestor_revoked', 'ancestor_revoked'],
     };
   },
 };

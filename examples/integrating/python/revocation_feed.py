@@ -21,7 +21,6 @@ LIMITS = {
     'subject': 'generation',
     'client': 'issued_before',
     'token': 'issued_before',
-    'family': 'issued_before',
 }
 
 
@@ -71,19 +70,16 @@ class RevocationFeed:
         return is_complete and seconds() - self._synced_at <= self.max_age_seconds
 
     def has_ended(self, claims):
-        """Whether an entry ends a token: the token itself, its session, client or subject, or those of its agent."""
-        checks = [  # entries of the kinds `token` and `family` end tokens of any age, so 0 is compared with their limit
+        """Whether an entry ends a token: the token itself, its session, client or subject, or the session of its agent."""
+        checks = [  # an entry of the kind `token` ends a token of any age, so 0 is compared with its limit
             ('token', claims['jti'], 0),
-            ('family', claims['jti'].split('.')[0], 0),
             ('session', claims.get('sid'), claims.get('ep', 0)),
             ('client', claims['client_id'], claims['iat']),
             ('subject', claims['sub'], claims.get('gen', 0)),
         ]
-        act = claims.get('act')  # the agent that obtained the token, and the agent's own token
+        act = claims.get('act')  # the agent that obtained the token, and the session of the agent's own token
         if act:
-            checks += [('token', act['sid'], 0), ('family', act['sid'].split('.')[0], 0)]
-        if act and 'iss' not in act:  # an agent of a trusted issuer has no generation here
-            checks.append(('subject', act['sub'], act.get('gen', 0)))
+            checks.append(('session', act['sid'], act.get('ep', 0)))
         return any(number < self._ended.get((kind, value), (0, 0))[0] for kind, value, number in checks)
 
     def _follow(self):

@@ -12,6 +12,6 @@ export async function signAgentToken(
   const agent = await application.get(Agents).byEmail(email);
   if (!agent) throw new Error(`no agent ${email}`);
   const { id: agentId, organizationId, generation } = agent;
-  const grant = { agentId, organizationId, clientId, scope, generation };
-  return application.get(AgentTokenIssuer).issue(grant).access_token;
+  const grant = { agentId, organizationId, clientId, scope };
+  return (await application.get(AgentTokenIssuer).issue(grant, generation)).access_token;
 }

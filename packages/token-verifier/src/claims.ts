@@ -4,12 +4,12 @@ import { TokenVerifierError } from './errors.js';
 export interface Actor {
   /** The agent's id. */
   readonly sub: string;
-  /** The agent's token, with which the customer token ends. */
+  /** The session of the agent's token, with which the customer token ends. */
   readonly sid: string;
+  /** The epoch of that session; 0 if absent. */
+  readonly ep?: number;
   /** The client of the agent's token. */
   readonly client_id: string;
-  /** The agent's generation; absent for an agent of a trusted issuer. */
-  readonly gen?: number;
   /** The trusted issuer of the agent's token; absent for an agent of the service. */
   readonly iss?: string;
 }
@@ -32,9 +32,9 @@ export interface AccessTokenClaims {
   readonly gty?: string;
   /** Only in tokens of a customer of a group. */
   readonly group_id?: string;
-  /** The generation of the customer or agent; 0 if absent. */
+  /** Only in customer tokens: the generation of the customer; 0 if absent. */
   readonly gen?: number;
-  /** Only in customer tokens of a session: the session. */
+  /** The session of the token; absent in a customer token without a session. */
   readonly sid?: string;
   /** The epoch of the session; 0 if absent. */
   readonly ep?: number;
@@ -84,7 +84,7 @@ function isAccessTokenClaims(claims: unknown): claims is AccessTokenClaims {
 }
 
 function isActor(value: unknown): boolean {
-  return isObject(value) && [value.sub, value.sid].every((id) => typeof id === 'string') && isOptionalCount(value.gen);
+  return isObject(value) && [value.sub, value.sid].every((id) => typeof id === 'string') && isOptionalCount(value.ep);
 }
 
 function isOptionalCount(value: unknown): boolean {

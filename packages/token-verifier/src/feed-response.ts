@@ -19,14 +19,13 @@ export interface FeedPage {
 
 /**
  * For each kind, the only field that an entry may have in addition to `kind`, `value` and `expires_at`, and the limit that
- * follows from this field. The number of a token is its `ep`, `gen` or `iat`, or 0 for the kinds that end all tokens.
+ * follows from this field. The number of a token is its `ep`, `gen` or `iat`, or 0 for the kind `token`.
  */
 const LIMITS = new Map<string, [field: string, limitOf: (value: unknown) => number | undefined]>([
   ['session', ['epoch', countOf]],
   ['subject', ['generation', countOf]],
   ['client', ['issued_before', secondAfter]],
   ['token', ['issued_before', () => 1]],
-  ['family', ['issued_before', () => 1]],
 ]);
 const MAX_CURSOR_CHARACTERS = 4_096;
 /** RFC 3339 with any number of decimals. */

@@ -64,15 +64,11 @@ export class RevocationList {
   }
 
   /** Why a token has ended, by the rule of the service; `undefined` if the token has not ended. */
-  endedReason({ jti, sid, ep, sub, gen, aud, client_id, iat, act }: AccessTokenClaims): TokenErrorCode | undefined {
+  endedReason({ jti, sid, ep, sub, gen, client_id, iat, act }: AccessTokenClaims): TokenErrorCode | undefined {
     if (this.ends('token', jti) || (sid !== undefined && this.ends('session', sid, ep))) return 'revoked';
-    if (this.ends('family', familyOf(jti))) return 'family_revoked';
-    if (act && (this.ends('token', act.sid) || this.ends('family', familyOf(act.sid)))) return 'ancestor_revoked';
+    if (act && this.ends('session', act.sid, act.ep)) return 'ancestor_revoked';
     if (this.ends('client', client_id, iat)) return 'client_revoked';
-    if (this.ends('subject', sub, gen)) return aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
-    // An agent of a trusted issuer has no generation in the service.
-    if (act && act.iss === undefined && this.ends('subject', act.sub, act.gen)) return 'agent_generation';
-    return undefined;
+    return this.ends('subject', sub, gen) ? 'customer_generation' : undefined;
   }
 
   /** Whether an entry ends the tokens with this number. */
@@ -83,9 +79,4 @@ export class RevocationList {
   private skip(expiresAt: number, reason: SkippedReason): void {
     this.skipped = { reason, until: Math.max(expiresAt, this.skipped?.until ?? 0) };
   }
-}
-
-/** The tokens of an agent's refresh family have the id of the family before the first dot of their `jti`. */
-function familyOf(jti: string): string {
-  return jti.split('.', 1)[0] as string;
 }

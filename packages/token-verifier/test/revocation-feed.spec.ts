@@ -186,7 +186,7 @@ describe('the revocation feed', () => {
     ],
     ['with an unknown field', { kind: 'token', audience: 'customer-api' }],
     ['of a token with a generation', { kind: 'token', generation: 1 }],
-    ['of a family with an epoch', { kind: 'family', epoch: 1 }],
+    ['of a token with an epoch', { kind: 'token', epoch: 1 }],
     ['of a session without an epoch', { kind: 'session' }],
     ['of a session with a negative epoch', { kind: 'session', epoch: -1 }],
     ['of a session with a generation and an epoch', { kind: 'session', epoch: 1, generation: 1 }],

@@ -26,7 +26,7 @@ describe('verify', () => {
 
   it('resolves to frozen claims, because later calls with the same token share them', async () => {
     const verifier = await test.start();
-    const token = await test.token({ act: { sub: 'agent-1', sid: 'token-0', client_id: 'crm', gen: 0 } });
+    const token = await test.token({ act: { sub: 'agent-1', sid: 'session-0', ep: 0, client_id: 'crm' } });
     const claims = await verifier.verify(token);
     expect(() => Object.assign(claims, { sub: 'another' })).toThrow(TypeError);
     expect(() => Object.assign(claims.act as object, { sub: 'another' })).toThrow(TypeError);
@@ -54,9 +54,9 @@ describe('verify', () => {
     ['an epoch as text', { sid: 'session-1', ep: '1' }, 'rejected_claim'],
     ['a negative epoch', { sid: 'session-1', ep: -1 }, 'rejected_claim'],
     ['an actor that is null', { act: null }, 'rejected_claim'],
-    ['an actor without a subject', { act: { sid: 'token-0', client_id: 'crm' } }, 'rejected_claim'],
-    ['an actor without a token', { act: { sub: 'agent-1', client_id: 'crm' } }, 'rejected_claim'],
-    ['an actor with a generation as text', { act: { sub: 'agent-1', sid: 'token-0', gen: '1' } }, 'rejected_claim'],
+    ['an actor without a subject', { act: { sid: 'session-0', client_id: 'crm' } }, 'rejected_claim'],
+    ['an actor without a session', { act: { sub: 'agent-1', client_id: 'crm' } }, 'rejected_claim'],
+    ['an actor with an epoch as text', { act: { sub: 'agent-1', sid: 'session-0', ep: '1' } }, 'rejected_claim'],
   ])('rejects a token with %s', async (_, claims, code) => {
     const verifier = await test.start();
     await expect(verifier.verify(await changed(claims))).rejects.toMatchObject({ code, statusCode: 401 });

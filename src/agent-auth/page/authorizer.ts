@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
-import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
+import { AuthorizationCodes } from '../../session/agent/authorization-codes.js';
 import { AgentTokenIssuer, grantedScope } from '../agent-token-issuer.js';
 import type { AuthorizationRequest } from './authorization-request.js';
 import { errorParameters, type ResponseParameters } from './authorization-response.js';
@@ -15,10 +14,9 @@ export type Decision = { response: ResponseParameters } | { consentTo: string };
 @Injectable()
 export class Authorizer {
   constructor(
-    private readonly codes: OneTimeCodes,
+    private readonly codes: AuthorizationCodes,
     private readonly tokens: AgentTokenIssuer,
     private readonly consents: Consents,
-    private readonly configuration: Configuration,
   ) {}
 
   /** A public application needs consent once, an application that can be impersonated needs it for each request. */
@@ -55,11 +53,11 @@ export class Authorizer {
     const { id: agentId, organizationId, generation } = agent;
     if (request.responseType === 'token') {
       requestContext.set({ grant: 'implicit' });
-      const token = this.tokens.issue({ agentId, organizationId, clientId, scope, generation });
+      const token = await this.tokens.issue({ agentId, organizationId, clientId, scope }, generation);
       return { ...token, expires_in: String(token.expires_in) };
     }
     const content = { clientId, agentId, organizationId, scope, redirectUri, codeChallenge, generation };
-    return { code: await this.codes.issue(content, this.configuration.AUTHORIZATION_CODE_TTL) };
+    return { code: await this.codes.issue(content) };
   }
 }
 

@@ -8,8 +8,9 @@ import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
-import { AgentSessions } from '../session/agent-sessions.js';
+import { AgentChangedError } from '../../session/agent/agent-sessions.js';
 import { CsrfTokens, formErrors, PageForm } from '../session/csrf-tokens.js';
+import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer, type Decision, errorDecision } from './authorizer.js';
 import { PageResponses } from './page-responses.js';
@@ -52,7 +53,7 @@ class ConsentForm extends RequestForm {
 export class PageController {
   constructor(
     private readonly registry: Registry,
-    private readonly sessions: AgentSessions,
+    private readonly sessions: PageSessions,
     private readonly authorizer: Authorizer,
     private readonly signIn: SignIn,
     private readonly responses: PageResponses,
@@ -72,6 +73,7 @@ export class PageController {
       REQUEST_ERRORS.clientUnknown(),
       OAuthError.invalidRequest('redirect_uri: required'),
       REQUEST_ERRORS.redirectUriUnknown(),
+      OAuthError.rateLimited(1, 'example'),
     ],
   })
   authorize(@Req() request: Request): Promise<string> {
@@ -88,7 +90,7 @@ export class PageController {
     body: ConsentForm,
     bodyExamples: { 'the agent allows the access': ['csrf', 'request', 'scope', 'decision'] },
     redirects: true,
-    errors: formErrors,
+    errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
@@ -116,10 +118,11 @@ export class PageController {
     const { request: query = '', email = '', password = '' } = form;
     const authorization = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
-    if ('agent' in outcome) {
-      await this.sessions.begin(request, outcome.agent);
-      return this.responses.redirectToPage(request, authorization);
-    }
+    if ('agent' in outcome)
+      return this.orAskToSignIn(request, authorization, async () => {
+        await this.sessions.begin(request, outcome.agent);
+        return this.responses.redirectToPage(request, authorization);
+      });
     const { status, problem, retryAfter } = outcome;
     request.res?.status(status);
     if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
@@ -165,6 +168,22 @@ export class PageController {
     if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
     const agent = await this.sessions.agentOf(request);
     if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
-    return this.responses.respond(request, authorization, agent, await decide(authorization, agent));
+    return this.orAskToSignIn(request, authorization, async () =>
+      this.responses.respond(request, authorization, agent, await decide(authorization, agent)),
+    );
+  }
+
+  /** An agent that has changed during the request signs in again. */
+  private async orAskToSignIn(
+    request: Request,
+    authorization: AuthorizationRequest,
+    respond: () => Promise<string>,
+  ): Promise<string> {
+    try {
+      return await respond();
+    } catch (error) {
+      if (!(error instanceof AgentChangedError)) throw error;
+      return this.responses.askToSignIn(request, authorization);
+    }
   }
 }

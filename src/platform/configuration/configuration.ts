@@ -11,6 +11,7 @@ const DAY_SECONDS = 86_400;
 /** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
 export const MAX_ACCESS_TOKEN_TTL_SECONDS = DAY_SECONDS;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
+export const MAX_REFRESH_TOKEN_TTL_SECONDS = YEAR_SECONDS;
 
 /**
  * The environment variables that an operator can set (protocol §9.4). Each variable may also be set as `NAME_FILE`, the
@@ -84,7 +85,7 @@ export class Configuration {
   TRANSFER_TOKEN_TTL = 3_600;
 
   /** Seconds for which an unused refresh token is valid. */
-  @Whole(1, YEAR_SECONDS)
+  @Whole(1, MAX_REFRESH_TOKEN_TTL_SECONDS)
   REFRESH_TOKEN_TTL = 2_592_000;
 
   @Whole(1, 600)

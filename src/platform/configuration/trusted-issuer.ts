@@ -1,5 +1,5 @@
 import { plainToInstance } from 'class-transformer';
-import { ArrayNotEmpty, ArrayUnique, IsArray, IsIn, IsOptional, Matches } from 'class-validator';
+import { ArrayNotEmpty, ArrayUnique, IsArray, IsIn, IsOptional, Matches, MaxLength } from 'class-validator';
 import { IsHttpUrl, IsIssuer } from './url-rules.js';
 
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
@@ -10,6 +10,7 @@ const EACH_TEXT_RULE = { ...TEXT_RULE, each: true };
 /** An authorization server whose agent tokens the service accepts, and how it validates them (protocol §6.10). */
 export class TrustedIssuer {
   @IsIssuer()
+  @MaxLength(255)
   issuer!: string;
 
   @IsHttpUrl()

@@ -165,11 +165,6 @@ type WrittenValue<Value> = Value extends SqlValue ? Value : string;
 /** The name of a column of an entity. */
 export type ColumnOf<Entity> = keyof Columns<Entity> & string;
 
-export function columnsOf<Entity extends object>(entity: new () => Entity): ColumnOf<Entity>[] {
-  const columns = getMetadataArgsStorage().columns.filter(({ target }) => target === entity);
-  return columns.map(({ propertyName, options }) => options.name ?? propertyName) as ColumnOf<Entity>[];
-}
-
 /** The values to be written to some columns of an entity, in the order of the columns. */
 export type ColumnValues<Entity, Names extends readonly ColumnOf<Entity>[]> = {
   -readonly [Index in keyof Names]: WrittenValue<Columns<Entity>[Names[Index]]>;

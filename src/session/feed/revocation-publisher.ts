@@ -14,7 +14,7 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
 import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
-import { ENTRY_SECONDS, RecordedValues } from '../recorded-values.js';
+import { ENTRY_SECONDS } from '../endings.js';
 import { FeedEntries } from './feed-entries.js';
 import {
   FeedHistory,
@@ -73,7 +73,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     private readonly database: Database,
     private readonly history: FeedHistory,
     private readonly entries: FeedEntries,
-    private readonly recorded: RecordedValues,
     private readonly clock: Clock,
     private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
@@ -174,7 +173,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (history === null) return void (await this.history.create());
     this.state.compare({ history, position });
     if (!this.state.isLower) {
-      if (this.state.highest && this.state.highest.history !== history) await this.recorded.recordLifetimes();
       this.entries.readFrom(stored);
       this.moveTo({ history, position }, Boolean(has_backlog));
       return stored;

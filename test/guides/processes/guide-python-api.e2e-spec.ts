@@ -125,7 +125,6 @@ ${statements}`,
       const forever = { issued_before: '9999-12-31T00:00:00.000Z', ...inFuture };
       const entries = [
         { kind: 'token', value: 'token-1', ...forever },
-        { kind: 'family', value: 'family-1', ...forever },
         { kind: 'session', value: 'session-1', epoch: 2, ...inFuture },
         { kind: 'session', value: 'session-1', epoch: 1, ...inFuture },
         { kind: 'client', value: 'client-1', issued_before: '2026-01-01T00:00:00.500Z', ...inFuture },
@@ -134,27 +133,20 @@ ${statements}`,
         { kind: 'subject', value: 'sub-1', generation: 1, ...inFuture },
       ];
       const usual = { jti: 'other', sub: 'other', client_id: 'other', iat: 1_767_225_600 };
-      const act = (changes: object) => ({ act: { sub: 'other', sid: 'other', gen: 1, ...changes } });
+      const act = (changes: object) => ({ act: { sub: 'other', sid: 'other', ep: 1, ...changes } });
       const ended = [
         { jti: 'token-1' },
-        { jti: 'family-1' },
-        { jti: 'family-1.2' },
         { sid: 'session-1' },
         { sid: 'session-1', ep: 1 },
         { client_id: 'client-1' },
         { client_id: 'client-2' },
         { sub: 'sub-1' },
         { sub: 'sub-1', gen: 1 },
-        act({ sid: 'token-1' }),
-        act({ sid: 'family-1' }),
-        act({ sid: 'family-1.2' }),
-        act({ sid: 'token-1', gen: undefined, iss: 'https://agents.example' }),
-        act({ sub: 'sub-1' }),
-        act({ sub: 'sub-1', gen: undefined }),
+        act({ sid: 'session-1' }),
+        act({ sid: 'session-1', ep: undefined }),
       ];
       const valid = [
         {},
-        { jti: 'family-10.2' },
         { jti: 'session-1' },
         { sid: 'session-1', ep: 2 },
         { sid: 'session-2', ep: 1 },
@@ -163,9 +155,9 @@ ${statements}`,
         { sub: 'sub-1', gen: 2 },
         { sub: 'token-1', gen: 1 },
         act({}),
-        act({ sid: 'session-1' }),
-        act({ sub: 'sub-1', gen: 2 }),
-        act({ sub: 'sub-1', gen: undefined, iss: 'https://agents.example' }),
+        act({ sid: 'session-1', ep: 2 }),
+        act({ sid: 'token-1' }),
+        act({ sub: 'sub-1' }),
       ];
       const tokens = [...ended, ...valid].map((claims) => ({ ...usual, ...claims }));
       const statements = `result = [[token for token in given['tokens'] if feed.has_ended(token)], feed.is_current]`;

@@ -5,13 +5,11 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
-import { OneTimeCode } from '../../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { asStored } from '../../../src/platform/database/sqlite-statements.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
 import { type Purged } from '../../../src/purge/purge.js';
-import { RefreshFamily } from '../../../src/refresh-token/refresh-family.entity.js';
 import { RegistryChange } from '../../../src/registry/registry-change.entity.js';
 import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
@@ -26,15 +24,15 @@ import { browserPartOf, expectNoOrphans, identitiesOf, sessionsOfBrowser } from 
 import { issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
 import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
-import { codesOf, newCustomer } from '../../support/transfers.js';
+import { newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const EXPIRING = [OneTimeCode, RefreshFamily, Ended, UsedAssertion, RegistryChange] as const;
+const EXPIRING = [Ended, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
-  ...{ one_time_code: rows, refresh_family: rows, ended: rows, used_assertion: rows, registry_change: rows },
-  ...{ session: 0, customer: 0 },
+  ...{ ended: rows, used_assertion: rows, registry_change: rows },
+  ...{ session: 0, agent_session: 0, customer: 0 },
 });
 const NO_ROWS = purgedRows(0);
 
@@ -75,7 +73,7 @@ describe('the purge of expired rows', () => {
       sizes[table].push(deleted);
     });
     expect(await purge(service)).toEqual(purgedRows(1_001));
-    const { customer: _, session: __, ...tables } = NO_ROWS;
+    const { customer: _, session: __, agent_session: ___, ...tables } = NO_ROWS;
     for (const table of Object.keys(tables)) expect(sizes[table]).toEqual([1_000, 1]);
   });
 });
@@ -90,18 +88,18 @@ describe('a table that cannot be purged', () => {
     for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
     const execute = database.execute.bind(database);
     vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-      if (sqlOf(database, statement).includes('DELETE FROM one_time_code')) throw error;
+      if (sqlOf(database, statement).includes('DELETE FROM ended')) throw error;
       return execute(statement, parameters);
     });
     const warn = vi.spyOn(Logger.prototype, 'warn');
     await expect(runCommand(service, 'purge')).rejects.toThrow(
-      /^tables that cannot be purged: one_time_code; purged: \{.*"customer":1/,
+      /^tables that cannot be purged: ended; purged: \{.*"customer":1/,
     );
-    expect(warn.mock.calls.join()).toMatch(/one_time_code.*an error of the database/);
+    expect(warn.mock.calls.join()).toMatch(/ended.*an error of the database/);
     const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerIdentity].map(countOf));
-    expect(counts).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
+    expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
     vi.restoreAllMocks();
-    expect((await purge(service))?.one_time_code).toBe(1);
+    expect((await purge(service))?.ended).toBe(1);
   });
 
   /** The next purge fails when it begins with sessions. */
@@ -263,42 +261,42 @@ describe('the purge of idle browsers', () => {
 describe('several processes that purge', () => {
   // No test below sends a bearer token: the service that was started last in a process verifies all of them.
   it('run one at a time: the second returns without a result', async () => {
-    await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
+    await insertRows(Ended, 2_500, new Date(service.clock.now() - 1_000));
     const other = await serviceOfTest({ database: service.database });
     const done = await Promise.all([purge(service), purge(other)]);
     expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
-    expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
+    expect(done.find((purged) => purged !== undefined)?.ended).toBe(2_500);
     expect(await purge(other)).toEqual(NO_ROWS);
     expect(await purge(service)).toEqual(NO_ROWS);
   });
 
   it('stop after the current batch when they lose the lease', async () => {
-    await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
-    const newLease = loseLeaseAfter(/^\s*DELETE FROM one_time_code/);
+    await insertRows(Ended, 2_500, new Date(service.clock.now() - 1_000));
+    const newLease = loseLeaseAfter(/^\s*DELETE FROM ended/);
     await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
-    expect((await purge(service))?.one_time_code).toBe(1_000);
+    expect((await purge(service))?.ended).toBe(1_000);
     expect(await service.rowsOf(UsedAssertion).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource.manager, newLease);
   });
 
   it('print what they deleted, and wait a minute for another process, which may have died during its purge', async () => {
-    await insertRows(OneTimeCode, 1_200, new Date(service.clock.now() - 1_000));
+    await insertRows(Ended, 1_200, new Date(service.clock.now() - 1_000));
     const other: Lease = { name: 'purge', owner: 'a process that has died' };
     await acquireLease(dataSource.manager, other);
     service.clock.advance({ seconds: 61 }); // the clock of this process, which may differ from that of others
     await expect(runCommand(service, 'purge')).rejects.toThrow('another process is purging');
-    expect(await codesOf(service).count()).toBe(1_200);
+    expect(await service.rowsOf(Ended).count()).toBe(1_200);
     for (const seconds of [50, -50]) {
       await setLeaseAge(seconds);
       await expect(runCommand(service, 'purge')).rejects.toThrow('another process is purging');
     }
     await setLeaseAge(61);
-    const printed = Object.entries({ ...NO_ROWS, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
+    const printed = Object.entries({ ...NO_ROWS, ended: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
     expect((await runCommand(service, 'purge')).trimEnd().split('\n').sort()).toEqual(printed.sort());
     await acquireLease(dataSource.manager, other);
     await setLeaseAge(-61); // the clock of the database has gone back
-    expect(await runCommand(service, 'purge')).toContain('one_time_code: 0');
+    expect(await runCommand(service, 'purge')).toContain('ended: 0');
     await expect(runCommand(service, 'purge', 'more')).rejects.toThrow();
   });
 });

@@ -14,6 +14,7 @@ import {
   refresh,
 } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
+import { AgentBrowser, FOR_PUBLIC } from '../../support/authorization-page.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
 import { refreshingRegistry, stayOf } from '../../support/customer-refresh.js';
 import { deferred } from '../../support/deferred.js';
@@ -61,8 +62,8 @@ async function seenBy(entry: Partial<FeedEntry>): Promise<Record<string, boolean
   return Object.fromEntries(await Promise.all(seen));
 }
 
-/** The id of the refresh family of an agent, with which the `jti` of its tokens begins. */
-const familyOf = (token: string) => (claimsOf(token).jti as string).split('.')[0] as string;
+/** In the entry of a session that is gone. */
+const MAX_EPOCH_COUNT = 2 ** 31 - 1;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 const CUSTOMERS_ONLY = { 'customer-server': true, 'agent-server': false, 'other-server': false };
 const BOTH = { 'customer-server': true, 'agent-server': true, 'other-server': false };
@@ -145,14 +146,14 @@ describe('the revocation feed', () => {
   it('has an agent token that was ended, which ends customer tokens too', async () => {
     const { access_token } = await agentTokenPair(service);
     await service.send('DELETE', '/v2/token', bearer(access_token));
-    expect(await seenBy({ kind: 'token', value: claimsOf(access_token).jti as string })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: 1 })).toEqual(BOTH);
   });
 
-  it('has the refresh family of an agent that was ended', async () => {
+  it('has the session of an agent whose refresh token was ended', async () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     await refresh(service, refresh_token);
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
-    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
   });
 
   it('has the session of a customer’s refresh token that was ended, with an epoch higher than any', async () => {
@@ -160,7 +161,7 @@ describe('the revocation feed', () => {
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
     const entry = { kind: 'session', value: sidOf(access_token) };
     expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
-    expect(await operator().find(entry)).toMatchObject({ epoch: 2 ** 31 - 1 });
+    expect(await operator().find(entry)).toMatchObject({ epoch: MAX_EPOCH_COUNT });
   });
 
   it('has the session that a replayed transfer token gave', async () => {
@@ -171,12 +172,12 @@ describe('the revocation feed', () => {
     expect(await seenBy({ kind: 'session', value: sidOf(access_token) })).toEqual(CUSTOMERS_ONLY);
   });
 
-  it('has the refresh family that a replayed authorization code gave', async () => {
+  it('has the session that a replayed authorization code gave', async () => {
     const code = await authorizationCode(service);
     const { access_token } = (await exchangeCode(service, code)).body;
     await ageRedemption(service, code, 3);
     expect((await exchangeCode(service, code)).status).toBe(400);
-    expect(await seenBy({ kind: 'family', value: familyOf(access_token) })).toEqual(BOTH);
+    expect(await seenBy({ kind: 'session', value: sidOf(access_token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
   });
 
   it('has a client that was deleted, whose tokens are of customers and agents', async () => {
@@ -203,40 +204,45 @@ describe('the revocation feed', () => {
     }
   });
 
-  it('has the generation of an agent with a new password, and a higher one after its deletion', async () => {
-    const { id } = await newAgent(service);
-    await service.admin('PATCH', `/admin/agents/${id}`, { password: 'a new password of the agent' });
-    expect(await seenBy({ kind: 'subject', value: id, generation: 1 })).toEqual(BOTH);
-    await service.admin('DELETE', `/admin/agents/${id}`);
-    expect(await seenBy({ kind: 'subject', value: id, generation: 2 })).toEqual(BOTH);
+  it('has each session of an agent with a new password, or that was deleted', async () => {
+    const { path, email } = await newAgent(service);
+    for (const change of [
+      () => service.admin('PATCH', path, { password: 'a new password of the agent' }),
+      () => service.admin('DELETE', path),
+    ]) {
+      const tokens = [await issueAgentToken(service, { email }), await issueAgentToken(service, { email })];
+      await change();
+      for (const token of tokens)
+        expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+    }
   });
 
-  it('has the generation of an agent whose password the registry file changed', async () => {
-    const agent = claimsOf(await issueAgentToken(service));
+  it('has the session of an agent whose password the registry file changed', async () => {
+    const token = await issueAgentToken(service);
     await changePassword(service, registry, ACME_AGENT.email);
-    const generation = (agent.gen as number) + 1;
-    expect(await seenBy({ kind: 'subject', value: agent.sub as string, generation })).toEqual(BOTH);
-    const renewed = claimsOf(await issueAgentToken(service));
-    expect(renewed).toMatchObject({ sub: agent.sub, gen: generation });
+    expect(await seenBy({ kind: 'session', value: sidOf(token), epoch: MAX_EPOCH_COUNT })).toEqual(BOTH);
+    expect(claimsOf(await issueAgentToken(service)).sub).toBe(claimsOf(token).sub);
   });
 
-  it('has no entry for an agent whose change leaves its tokens valid, or for a sign-in session', async () => {
-    const { id } = await newAgent(service);
-    await service.admin('PATCH', `/admin/agents/${id}`, { name: 'Renamed' });
-    const { entity_id, access_token } = await newCustomer(service);
+  it('has no entry for an agent whose change leaves its tokens valid, or for a sign-in at the page', async () => {
+    const { path, email } = await newAgent(service);
+    const browser = new AgentBrowser(service);
+    await browser.signIn({ email, password: 'a password of the agent' }, FOR_PUBLIC);
+    const token = await issueAgentToken(service, { email });
+    await service.admin('PATCH', path, { name: 'Renamed' });
+    await browser.submit(await browser.open(FOR_PUBLIC), {}, '/sign-out');
+    const { entity_id } = await newCustomer(service);
     await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id);
     const all = operator();
     await all.find({ kind: 'subject', value: entity_id });
-    expect(all.has({ value: id })).toBe(false);
-    for (const value of [claimsOf(access_token).jti as string, sidOf(access_token)])
-      expect(all.has({ value })).toBe(false);
+    expect(all.has({ value: sidOf(token) })).toBe(false);
   });
 
   it('keeps an entry of an agent’s token for as long as any access token can live, and no longer', async () => {
     const token = await issueAgentToken(service);
     const before = service.clock.now();
     await service.send('DELETE', '/v2/token', bearer(token));
-    const entry = { kind: 'token', value: claimsOf(token).jti as string };
+    const entry = { kind: 'session', value: sidOf(token) };
     const { expires_at } = await operator().find(entry);
     expect(Date.parse(expires_at)).toBeGreaterThanOrEqual(before + 86_400_000);
     service.clock.advance({ seconds: 86_000 });

@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Registry } from '../../../src/registry/registry.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -154,13 +153,6 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     after.clock.advance({ seconds: 20_000 }); // The first token has expired, and the transferred one has not.
     await purge(after);
     expect(await infoStatus(after, moved.access_token)).toBe(401);
-  });
-
-  it('do not lower the recorded longest lifetime of refresh tokens, whichever process starts last', async () => {
-    const long = await serviceOfTest({ environment: { REFRESH_TOKEN_TTL: '3000000' } });
-    const short = await serviceOfTest({ database: long.database, environment: SHORT_LIFETIMES });
-    const recorded = short.rowsOf(RecordedValue);
-    expect(await recorded.findOneBy({ name: 'longest_refresh_token_life' })).toMatchObject({ value: 3_000_000 });
   });
 
   it.each(['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'])('cannot be longer than a day: %s', async (name) => {

@@ -84,8 +84,8 @@ describe('GET /v2/customer/info', () => {
   it('returns exactly the fields of protocol §4.11 for a customer token of any grant', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
     const transferred = await redeem(service, await transferToken(service, customer.access_token));
-    const { sub, client_id: agentClient, jti } = claimsOf(agentToken);
-    const act = { sub, sid: jti, client_id: agentClient, gen: 0 };
+    const { sub, client_id: agentClient, sid } = claimsOf(agentToken);
+    const act = { sub, sid, ep: 0, client_id: agentClient };
     for (const [token, client_id, entity_id, more] of [
       [customer.access_token, ACME_SITE, customer.entity_id, { gty: 'cookie' }],
       [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id, { gty: 'agent_token', act }],

@@ -101,12 +101,12 @@ describe('a token that an identity transfer gave', () => {
 });
 
 describe('a customer token that an agent obtained', () => {
-  it('names the agent and its token, and so does everything that is made with the customer token', async () => {
+  it('names the agent and its session, and so does everything that is made with the customer token', async () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     const refreshed = (await refresh(service, refresh_token)).body.access_token;
-    const { sub, client_id, jti } = claimsOf(refreshed) as Record<string, string>;
+    const { sub, client_id, sid } = claimsOf(refreshed) as Record<string, string>;
     const token = (await byAgent(refreshed)).access_token;
-    const act = { sub, client_id, gen: 0, sid: jti };
+    const act = { sub, client_id, sid, ep: 0 };
     expect(claimsOf(token).act).toEqual(act);
     for (const claim of ['sid', 'ep']) expect(claimsOf(token)).not.toHaveProperty(claim);
     const further = await transfer(token);
@@ -114,7 +114,7 @@ describe('a customer token that an agent obtained', () => {
     expect(claimsOf(await transfer(further)).act).toEqual(act);
     const moved = await transfer(access_token, { bearer_type: 'agent', customer_id: root.entity_id });
     const own = claimsOf(access_token);
-    expect(claimsOf(moved).act).toEqual({ ...act, client_id: own.client_id, sid: own.jti });
+    expect(claimsOf(moved).act).toEqual({ ...act, client_id: own.client_id, sid: own.sid });
     expect(claimsOf(root.access_token)).not.toHaveProperty('act');
   });
 
@@ -180,7 +180,7 @@ describe('a token by a proof of a grant', () => {
     const agent = await issueAgentToken(service);
     const moved = await transfer(agent, { bearer_type: 'agent', customer_id: root.entity_id });
     const token = await tokenOf(await createProof(agent, root.entity_id));
-    expect(claimsOf(token).act).toMatchObject({ client_id: ACME_SITE, gen: 0, sid: claimsOf(agent).jti });
+    expect(claimsOf(token).act).toMatchObject({ client_id: ACME_SITE, ep: 0, sid: claimsOf(agent).sid });
     expect(claimsOf(token).act).toEqual(claimsOf(moved).act);
     await endAgentToken(agent);
     expect([await isValid(token), await isValid(moved)]).toEqual([false, false]);
@@ -232,7 +232,7 @@ describe('a token by a proof of a grant', () => {
   ])('that an agent redeemed of a customer names the agent, and ends with %s', async (_, end) => {
     const kiosk = await kioskToken();
     const token = (await redeemAsAgent(kiosk, await createProof(root.access_token))).body.access_token;
-    expect(claimsOf(token).act).toMatchObject({ sub: claimsOf(kiosk).sub, sid: claimsOf(kiosk).jti });
+    expect(claimsOf(token).act).toMatchObject({ sub: claimsOf(kiosk).sub, sid: claimsOf(kiosk).sid });
     await end(kiosk);
     expect(await isValid(token)).toBe(false);
   });

@@ -10,8 +10,8 @@ import { listedProperties } from './openapi.js';
 /** The names of columns with the time at which a row expires. */
 const EXPIRY_COLUMN = /^(expires|expiry|expiration|valid_until|valid_to)(_|$)/;
 
-/** The service's own table with another purge, which also lowers the times that an organization has shortened. */
-const PURGED_TABLE = 'session';
+/** The service's own tables with another purge: their rows refer to each other. */
+const PURGED_TABLES = ['session', 'agent_session'];
 
 /** Routes do not list a longer text, because it is a handle. */
 const MAX_IDENTIFIER_BITS = 64;
@@ -33,7 +33,7 @@ export const storageRules: RuleSet = (_declared, { singleUse }) => [
   {
     title: 'has @Expires on each table whose rows expire',
     async check({ environment: { service } }) {
-      const purged = [...expiringTables(service.application.get(DataSource)), PURGED_TABLE];
+      const purged = [...expiringTables(service.application.get(DataSource)), ...PURGED_TABLES];
       const expiring = (await storedColumns(service)).filter(({ column }) => EXPIRY_COLUMN.test(column));
       const forgotten = expiring.filter(({ table, column }) => column !== 'expires_at' || !purged.includes(table));
       if (forgotten.length === 0) return;

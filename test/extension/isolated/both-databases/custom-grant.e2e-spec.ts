@@ -6,7 +6,7 @@ import { LottoTickets1795300000000 } from '../../../../examples/lotto-grant/src/
 import { LottoBody } from '../../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js';
 import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
-import { AccessTokens } from '../../../../src/access-token/access-tokens.js';
+import { AgentTokenIssuer } from '../../../../src/agent-auth/agent-token-issuer.js';
 import type { AgentPrincipal } from '../../../../src/bearer/principal.js';
 import { Identities } from '../../../../src/identity/identities.js';
 import { IdentityModule } from '../../../../src/identity/identity.module.js';
@@ -167,8 +167,9 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
   it('that declares `agentScope` gets the agent and is limited to the organization of the agent', async () => {
     const agent = await service.application.get(Agents).byEmail(ACME_AGENT.email);
     const sub = agent?.id ?? '';
-    const claims = { sub, aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME } as const;
-    const token = service.application.get(AccessTokens).issue({ ...claims, scope: 'customers:own lotto:draw' }, 60);
+    const grant = { agentId: sub, organizationId: ACME, clientId: ACME_SITE, scope: 'customers:own lotto:draw' };
+    const issued = await service.application.get(AgentTokenIssuer).issue(grant, agent?.generation ?? 0);
+    const token = issued.access_token;
     const office = { grant_type: 'lotto_office', client_id: ACME_SITE };
     const response = await requestToken(office, { authorization: `Bearer ${token}` });
     const drawn = { drawn_by: sub, drawn_for: 'Acme' };

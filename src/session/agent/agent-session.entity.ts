@@ -1,0 +1,96 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/**
+ * What a session of an agent is:
+ *
+ * - `page`: the agent has signed in at the authorization page. The id is a hash of the secret in the cookie.
+ * - `code`: an unredeemed authorization code. Its redemption changes the kind of the row to `refresh`.
+ * - `refresh`: a refresh token, with the access tokens that it renews.
+ * - `token`: one access token without a refresh token.
+ * - `issuer`: a token of a trusted issuer, which was used for a customer or ended. The id is a hash of the token.
+ */
+export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'issuer';
+
+/**
+ * One thing with which an application, or the page, acts for an agent (protocol §6). What an agent obtains for a customer
+ * refers to the session with which it was obtained, and ends with it. So a session that has expired stays as long as
+ * something refers to it.
+ */
+@Entity('agent_session')
+export class AgentSession {
+  /** The claim `sid` of its access tokens. */
+  @PrimaryColumn('varchar', { length: 64 })
+  id!: string;
+
+  @Column('varchar', { length: 16 })
+  kind!: AgentSessionKind;
+
+  /** The agent, or the `sub` of a trusted issuer's token. */
+  @Index('agent_session_agent_id')
+  @Column('varchar', { name: 'agent_id', length: 255 })
+  agentId!: string;
+
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId!: string;
+
+  /** The application; empty for the page. */
+  @Column('varchar', { name: 'client_id', length: 255 })
+  clientId!: string;
+
+  /** The trusted issuer; `null` for an agent of this service. */
+  @Column('varchar', { length: 255, nullable: true })
+  issuer!: string | null;
+
+  /** The granted scopes, separated by spaces; `null` for the page and a trusted issuer's token. */
+  @Column('varchar', { length: 1000, nullable: true })
+  scope!: string | null;
+
+  /** The claim `ep` of its access tokens. It rises when they end, with what was obtained with them. */
+  @Column('integer')
+  epoch!: number;
+
+  /** The redirect URI of the authorization request (RFC 6749 §4.1.3). */
+  @Column('varchar', { name: 'redirect_uri', length: 2000, nullable: true })
+  redirectUri!: string | null;
+
+  /** SHA-256 of the code, also after its redemption, so that a replay is noticed. */
+  @Index('agent_session_code_hash', { unique: true })
+  @Column('varchar', { name: 'code_hash', length: 64, nullable: true })
+  codeHash!: string | null;
+
+  /** PKCE, S256 (RFC 7636). */
+  @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
+  codeChallenge!: string | null;
+
+  /** An HMAC of the network that the redemption came from (`CallerNetworks`). */
+  @Column('varchar', { name: 'redeemed_network', length: 64, nullable: true })
+  redeemedNetwork!: string | null;
+
+  /** The time of the redemption, by the clock of the database. */
+  @Column('datetime', { name: 'redeemed_at', precision: 3, nullable: true })
+  redeemedAt!: Date | null;
+
+  /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
+  @Index('agent_session_family_hash', { unique: true })
+  @Column('varchar', { name: 'family_hash', length: 64, nullable: true })
+  familyHash!: string | null;
+
+  /** SHA-256 of R of the current refresh token. */
+  @Column('varchar', { name: 'current_hash', length: 64, nullable: true })
+  currentHash!: string | null;
+
+  /** SHA-256 of R of the refresh token that the current one replaced. */
+  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
+  previousHash!: string | null;
+
+  /** With it and the previous refresh token, a retry computes the current one. */
+  @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
+  successorNonce!: string | null;
+
+  @Column('datetime', { name: 'created_at', precision: 3 })
+  createdAt!: Date;
+
+  /** Ends what the session may begin: a request of the page, a redemption, a rotation. */
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt!: Date;
+}

@@ -1,0 +1,236 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { type EntityManager, In } from 'typeorm';
+import type { InactiveReason } from '../../access-token/inactive-reason.js';
+import type { Actor, RevocableClaims } from '../../access-token/token-claims.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Clock, DAY_MS } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { selectIn, writeIn } from '../../platform/database/in-transaction.js';
+import { type SqlValue, timeOf } from '../../platform/database/sql-dialect.js';
+import {
+  type EntityRow,
+  insertIgnoreStatement,
+  selectStatement,
+  writeStatement,
+} from '../../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { Agents } from '../../registry/agents.js';
+import { Endings } from '../endings.js';
+import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
+
+/** How long a session stays after its end: an access token of an agent may live on, and then a token obtained with it. */
+const RETENTION_MS = 2 * DAY_MS;
+/** The same for a session without tokens. Covers requests under way and clocks that differ. */
+const MARGIN_MS = 120_000;
+
+/** The kinds without access tokens: verifiers need not learn of their end, and nothing refers to them. */
+const WITHOUT_TOKENS: AgentSessionKind[] = ['page', 'code'];
+
+/**
+ * The most sessions of an agent that have not expired. A thief of the page's cookie could otherwise begin so many that a
+ * change of the agent takes too long to end them.
+ */
+const MAX_SESSIONS_COUNT = 1_000;
+/** When a client may try again beyond this bound. */
+const RETRY_AFTER_SECONDS = 60;
+
+const COUNT = selectStatement<[agentId: string, now: Date], { sessions: number }>(
+  'SELECT COUNT(*) AS sessions FROM agent_session WHERE agent_id = ? AND issuer IS NULL AND expires_at > ?',
+);
+
+type AgentAtPage = EntityRow<AgentSession, 'agent_id'> & EntityRow<Agent, 'generation'>;
+
+/** The agent may change after this SELECT. Then its generation is higher, and no session begins. */
+const FIND_AT_PAGE = selectStatement<[id: string, now: Date], AgentAtPage>({
+  columns: ['agent_session.agent_id', 'agent.generation'],
+  from: `agent_session JOIN agent ON agent.id = agent_session.agent_id
+    WHERE agent_session.id = ? AND agent_session.kind = 'page' AND agent_session.expires_at > ?`,
+  batch: true,
+});
+
+const FIND_EPOCH = selectStatement<[id: string], EntityRow<AgentSession, 'epoch'>>({
+  columns: ['epoch'],
+  from: 'agent_session WHERE id = ?',
+  batch: true,
+});
+
+const INSERT_OF_ISSUER = insertIgnoreStatement({
+  into: AgentSession,
+  columns: ['id', 'kind', 'agent_id', 'organization_id', 'client_id', 'issuer', 'epoch', 'created_at', 'expires_at'],
+});
+
+const RAISE_EPOCH = writeStatement<[id: string, epoch: number]>(
+  'UPDATE agent_session SET epoch = epoch + 1 WHERE id = ? AND epoch = ?',
+);
+
+type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
+
+/** The values of a new session. The rest is `null` or 0. */
+export type NewAgentSession = Pick<
+  AgentSession,
+  'id' | 'kind' | 'agentId' | 'organizationId' | 'clientId' | 'expiresAt'
+> &
+  Partial<AgentSession>;
+
+/** An agent was deleted, or its sessions have ended, since it was read. */
+export class AgentChangedError extends Error {
+  constructor() {
+    super('the agent has changed meanwhile');
+  }
+}
+
+/** A caller with an agent's token, whose claims name the session. */
+export interface AgentCaller {
+  organizationId: string;
+  claims: Readonly<RevocableClaims & { exp: number }>;
+}
+
+/** Begins and ends the sessions of agents (protocol §6). */
+@Injectable()
+export class AgentSessions implements OnModuleInit {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly agents: Agents,
+    private readonly endings: Endings,
+  ) {}
+
+  onModuleInit(): void {
+    this.agents.onRevocation(async (agentIds, manager) => {
+      if (manager) await this.endAllIn(manager, agentIds);
+    });
+  }
+
+  /**
+   * @param generation of the agent when it was read
+   * @throws AgentChangedError
+   * @throws OAuthError 429 if the agent has too many sessions
+   */
+  async begin(session: NewAgentSession, generation: number): Promise<void> {
+    await this.database.transaction(async (manager) => {
+      if (!(await this.agents.writeIn(manager, session.agentId, generation))) throw new AgentChangedError();
+      const [row] = await selectIn(manager, COUNT, [session.agentId, new Date(this.clock.now())]);
+      if (Number(row?.sessions) >= MAX_SESSIONS_COUNT)
+        throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
+      await manager.insert(AgentSession, { epoch: 0, createdAt: new Date(this.clock.now()), ...session });
+    });
+  }
+
+  /** The agent of a session of the page that has not ended. */
+  async agentAtPage(id: string): Promise<{ agentId: string; generation: number } | undefined> {
+    const [row] = await this.database.select(FIND_AT_PAGE, [id, new Date(this.clock.now())]);
+    return row && { agentId: row.agent_id, generation: row.generation };
+  }
+
+  /** The claim `act` of what an agent obtains. Stores a trusted issuer's token when it is used for a customer first. */
+  async actorFor(caller: AgentCaller): Promise<Actor> {
+    const { sub, sid = '', ep = 0, client_id, aud, iss } = caller.claims;
+    if (aud !== undefined) return { sub, sid, ep, client_id };
+    const [stored] = await this.database.select(FIND_EPOCH, [sid]);
+    if (!stored) await this.database.executeIdempotent(INSERT_OF_ISSUER, this.rowOf(caller));
+    return { sub, sid, ep, client_id, ...(iss !== undefined && { iss }) };
+  }
+
+  /**
+   * Ends the access tokens of a session, and what was obtained with them, unless they have ended already. A refresh token
+   * stays valid.
+   */
+  async endTokens(caller: AgentCaller): Promise<void> {
+    const { sid = '', ep = 0, aud } = caller.claims;
+    await this.database.transaction(async (manager) => {
+      if (aud === undefined) await writeIn(manager, INSERT_OF_ISSUER, this.rowOf(caller));
+      if ((await writeIn(manager, RAISE_EPOCH, [sid, ep])) === 0) return;
+      const ended = [{ id: sid, reason: 'revoked' as const }];
+      await this.endings.recordSessions(manager, ended, { epoch: ep + 1, audience: null });
+    });
+  }
+
+  /** Ends a session with its access tokens, and all that was obtained with them. */
+  async end(id: string, reason: InactiveReason): Promise<void> {
+    await this.database.transaction(async (manager) => {
+      const row = await manager.findOneBy(AgentSession, { id });
+      if (row) await this.deleteIn(manager, [row], reason);
+    });
+  }
+
+  /** Ends all sessions of agents of this service, in a transaction that has changed the rows of the agents. */
+  private async endAllIn(manager: EntityManager, agentIds: string[]): Promise<void> {
+    for (const portion of portionsOf(agentIds)) {
+      const ids = valueList(portion);
+      // locked, so that no code among them is redeemed before the transaction ends
+      const lock = selectStatement<SqlValue[], AgentSessionRow>(
+        ({ forUpdate }) => `SELECT id, kind FROM agent_session
+          WHERE agent_id IN (${placeholdersFor(ids)}) AND issuer IS NULL${forUpdate}`,
+      );
+      await this.deleteIn(manager, await selectIn(manager, lock, ids), 'agent_changed');
+    }
+  }
+
+  /** The epochs of some sessions that are not gone. */
+  async epochsOf(manager: EntityManager, sessionIds: string[]): Promise<Map<string, number>> {
+    const epochs = new Map<string, number>();
+    for (const portion of portionsOf([...new Set(sessionIds)])) {
+      const ids = valueList(portion);
+      const find = selectStatement<string[], EntityRow<AgentSession, 'id' | 'epoch'>>(
+        `SELECT id, epoch FROM agent_session WHERE id IN (${placeholdersFor(ids)})`,
+      );
+      for (const { id, epoch } of await selectIn(manager, find, ids)) epochs.set(id, epoch);
+    }
+    return epochs;
+  }
+
+  /**
+   * Deletes sessions that have expired, if nothing that was obtained with them is left. It reads the table by its primary
+   * key, in steps.
+   *
+   * @returns the number of sessions that each step deleted
+   */
+  async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
+    const find = selectStatement<[after: string], EntityRow<AgentSession, 'id' | 'kind' | 'expires_at'>>(
+      `SELECT id, kind, expires_at FROM agent_session WHERE id > ? ORDER BY id LIMIT ${size}`,
+    );
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const rows: EntityRow<AgentSession, 'id' | 'kind' | 'expires_at'>[] = await this.database.select(find, [after]);
+      const over = rows.filter(({ kind, expires_at }) => timeOf(expires_at) + retentionMsOf(kind) < now.getTime());
+      yield 0;
+      for (const portion of portionsOf(over)) yield await this.deleteUnused(portion);
+      after = rows.length < size ? undefined : rows.at(-1)?.id;
+    }
+  }
+
+  private async deleteUnused(rows: { id: string }[]): Promise<number> {
+    const ids = valueList(rows.map(({ id }) => id));
+    const deleteUnused = writeStatement<string[]>(
+      `DELETE FROM agent_session WHERE id IN (${placeholdersFor(ids)})
+        AND NOT EXISTS (SELECT 1 FROM session WHERE session.agent_session_id = agent_session.id)`,
+    );
+    return this.database.execute(deleteUnused, ids);
+  }
+
+  private async deleteIn(manager: EntityManager, rows: AgentSessionRow[], reason: InactiveReason): Promise<void> {
+    for (const portion of portionsOf(rows))
+      await manager.delete(AgentSession, { id: In(valueList(portion.map(({ id }) => id))) });
+    const ended = rows.filter(({ kind }) => !WITHOUT_TOKENS.includes(kind));
+    await this.endings.recordSessions(
+      manager,
+      ended.map(({ id }) => ({ id, reason })),
+      { audience: null },
+    );
+  }
+
+  /** The row of a trusted issuer's token. */
+  private rowOf({ organizationId, claims }: AgentCaller) {
+    const { sub, sid = '', client_id, iss = '', exp } = claims;
+    const [createdAt, expiresAt] = [new Date(this.clock.now()), new Date(exp * 1000)] as const;
+    return [sid, 'issuer', sub, organizationId, client_id, iss, 0, createdAt, expiresAt] as [
+      ...[id: string, kind: AgentSessionKind, agentId: string, organizationId: string, clientId: string],
+      ...[issuer: string | null, epoch: number, createdAt: Date, expiresAt: Date],
+    ];
+  }
+}
+
+function retentionMsOf(kind: AgentSessionKind): number {
+  return WITHOUT_TOKENS.includes(kind) ? MARGIN_MS : RETENTION_MS;
+}

@@ -1,0 +1,210 @@
+import { Injectable } from '@nestjs/common';
+import type { InactiveReason, StoredToken } from '../../access-token/inactive-reason.js';
+import { Audit, party } from '../../audit/audit.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { isPkceSatisfied } from '../../oauth/pkce.js';
+import { Clock } from '../../platform/clock.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import { Database } from '../../platform/database/database.js';
+import { sqlFlag, timeOf } from '../../platform/database/sql-dialect.js';
+import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { randomSecret, sha256 } from '../../platform/secret.js';
+import { uuidv7 } from '../../platform/uuid.js';
+import { CallerNetworks } from '../caller-networks.js';
+import { isDuplicateUse, settledRow } from '../redemptions.js';
+import type { FirstRefreshToken } from '../refresh-tokens.js';
+import { CLIENT_ENDED } from './agent-columns.js';
+import type { AgentSession } from './agent-session.entity.js';
+import { AgentSessions } from './agent-sessions.js';
+
+const COLUMNS = [
+  'id',
+  'kind',
+  'agent_id',
+  'organization_id',
+  'client_id',
+  'scope',
+  'redirect_uri',
+  'expires_at',
+] as const;
+const NULLABLE_COLUMNS = ['code_challenge', 'redeemed_network'] as const;
+
+type CodeRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
+  EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]> & {
+    client_ended: number;
+    /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
+    redeemed_for: number | null;
+  };
+
+const FIND = selectStatement<[codeHash: string], CodeRow>({
+  columns: [
+    ...[...COLUMNS, ...NULLABLE_COLUMNS],
+    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`,
+  ],
+  from: 'agent_session WHERE code_hash = ?',
+  batch: true,
+});
+
+/** The first of parallel redemptions changes the row. A change of the agent has deleted it. */
+const REDEEM = writeStatement<
+  [network: string | null, familyHash: string, currentHash: string, expiresAt: Date, id: string, now: Date]
+>(
+  ({ now }) => `UPDATE agent_session SET kind = 'refresh', redeemed_at = ${now}, redeemed_network = ?,
+      family_hash = ?, current_hash = ?, expires_at = ?
+    WHERE id = ? AND kind = 'code' AND expires_at > ?`,
+);
+
+/** The access that an agent has granted to an application, which gets a code for it. */
+interface GrantedCode {
+  clientId: string;
+  agentId: string;
+  organizationId: string;
+  /** Scopes separated by spaces. */
+  scope: string;
+  redirectUri: string;
+  codeChallenge?: string | undefined;
+  /** The generation of the agent. */
+  generation: number;
+}
+
+/** What the token request proves besides the code. */
+export interface CodeProof {
+  clientId: string;
+  redirectUri: string;
+  codeVerifier?: string | undefined;
+}
+
+/** An authorization code that its client may redeem now. */
+export interface RedeemableAuthorization {
+  /** Of the session that the redemption makes of the code. */
+  id: string;
+  agentId: string;
+  organizationId: string;
+  clientId: string;
+  /** The granted scopes, separated by spaces. */
+  scope: string;
+  codeHash: string;
+  /** An HMAC of the network of this request. */
+  network: string | null;
+}
+
+/** Authorization codes, which can be redeemed once (protocol §3.6). A redeemed code is the session that it gave. */
+@Injectable()
+export class AuthorizationCodes {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly configuration: Configuration,
+    private readonly sessions: AgentSessions,
+    private readonly networks: CallerNetworks,
+    private readonly audit: Audit,
+  ) {}
+
+  /** The database stores only the hash of the code. @throws AgentChangedError */
+  async issue({ generation, codeChallenge, ...granted }: GrantedCode): Promise<string> {
+    const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
+    const now = this.clock.now();
+    const expiresAt = new Date(now + this.configuration.AUTHORIZATION_CODE_TTL * 1000);
+    const session = { id: uuidv7(now), kind: 'code', codeHash: sha256(code), expiresAt } as const;
+    await this.sessions.begin({ ...session, ...granted, codeChallenge: codeChallenge ?? null }, generation);
+    const { agentId: agent_id, clientId: client_id, organizationId: organization_id } = granted;
+    this.record({ agent_id, client_id, organization_id }, 'issued');
+    return code;
+  }
+
+  /**
+   * Finds the code. A wrong client, redirect URI or verifier leaves it usable and ends nothing. A second use that is a
+   * replay ends the session that the first use gave (protocol §3.6, §3.7).
+   *
+   * @throws OAuthError `invalid_grant`
+   */
+  async find(code: string, proof: CodeProof): Promise<RedeemableAuthorization> {
+    const codeHash = sha256(code);
+    const row = await this.rowOf(codeHash);
+    assertProofMatches(row, proof);
+    const network = this.networks.current(codeHash);
+    if (row.kind !== 'code') return this.rejectReuse(row, network);
+    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
+    if (row.client_ended !== 0) throw OAuthError.invalidGrant('code: its client was deleted');
+    const { id, agent_id: agentId, organization_id: organizationId, client_id: clientId, scope } = row;
+    return { id, agentId, organizationId, clientId, scope, codeHash, network };
+  }
+
+  /** @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended */
+  async redeem(code: RedeemableAuthorization, refreshToken: FirstRefreshToken['columns']): Promise<void> {
+    const { id, agentId, clientId, organizationId, codeHash, network } = code;
+    const { familyHash, currentHash, expiresAt } = refreshToken;
+    const values = [network, familyHash, currentHash, expiresAt] as const;
+    if ((await this.database.execute(REDEEM, [...values, id, new Date(this.clock.now())])) === 0) {
+      const row = await this.rowOf(codeHash);
+      if (row && row.kind !== 'code') return this.rejectReuse(row, network);
+      throw OAuthError.invalidGrant('code: its agent has changed');
+    }
+    this.record({ id, agent_id: agentId, client_id: clientId, organization_id: organizationId }, 'redeemed');
+  }
+
+  /** Describes a code for the operator; `undefined` if it is not stored. */
+  async describe(code: string): Promise<StoredToken | undefined> {
+    const row = await this.rowOf(sha256(code));
+    if (!row) return undefined;
+    const { id, client_id: clientId, agent_id: subject, organization_id: organizationId, expires_at } = row;
+    const inactiveReason = this.inactiveReasonOf(row);
+    return {
+      kind: 'authorization code',
+      ...{ clientId, subject, organizationId, expiresAt: timeOf(expires_at), session: id },
+      ...(inactiveReason && { inactiveReason }),
+    };
+  }
+
+  private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
+    if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
+    await this.sessions.end(row.id, 'revoked');
+    this.record(row, 'replayed');
+    throw OAuthError.invalidGrant('code: replayed');
+  }
+
+  private inactiveReasonOf({ kind, client_ended, expires_at }: CodeRow): InactiveReason | undefined {
+    if (kind !== 'code') return 'already_used';
+    if (client_ended !== 0) return 'client_revoked';
+    return timeOf(expires_at) <= this.clock.now() ? 'expired' : undefined;
+  }
+
+  private rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    return settledRow(async () => (await this.database.select(FIND, [codeHash]))[0]);
+  }
+
+  /** Audit events do not contain the hash of the code. */
+  private record(
+    {
+      id,
+      agent_id,
+      client_id: clientId,
+      organization_id: organizationId,
+    }: Pick<CodeRow, 'agent_id' | 'client_id' | 'organization_id'> & { id?: string },
+    action: 'issued' | 'redeemed' | 'replayed',
+  ): void {
+    this.audit.record({
+      event: `authorization_code.${action}`,
+      outcome: action === 'replayed' ? 'failure' : 'success',
+      actor: party('client', clientId),
+      subject: party('agent', agent_id),
+      ...{ organizationId, clientId },
+      ...(id !== undefined && { details: { session: id } }),
+    });
+  }
+}
+
+/** @throws OAuthError `invalid_grant` if the code is unknown or the proof does not match the code (protocol §3.6) */
+function assertProofMatches(row: CodeRow | undefined, proof: CodeProof): asserts row is CodeRow {
+  const violation = row ? violationOf(row, proof) : 'unknown';
+  if (violation !== undefined) throw OAuthError.invalidGrant(`code: ${violation}`);
+}
+
+function violationOf(row: CodeRow, proof: CodeProof): string | undefined {
+  if (row.client_id !== proof.clientId) return 'of another client';
+  // The redirect URI must be exactly the one of the authorization request (RFC 6749 §4.1.3).
+  if (row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
+  if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
+  return undefined;
+}

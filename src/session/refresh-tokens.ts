@@ -1,0 +1,184 @@
+import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import type { Clock } from '../platform/clock.js';
+import type { Configuration } from '../platform/configuration/configuration.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
+import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
+
+const FAMILY_ID_BYTES = 16;
+/** The region, then F with 16 bytes and R with 32 bytes, both in base64url. */
+const REFRESH_TOKEN = /^(?<region>[A-Za-z0-9-]{1,16}):(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
+
+/** F, which all refresh tokens of a session have in common, and R of one of them. */
+interface TokenParts {
+  family: string;
+  secret: string;
+}
+
+/** The columns of a session that decide about its refresh tokens. */
+export interface RefreshRow {
+  id: string;
+  client_id: string;
+  /** Hashes of R. */
+  current_hash: string;
+  previous_hash: string | null;
+  successor_nonce: string | null;
+  expires_at: Date | string;
+}
+
+/** What a use of the current refresh token stores. */
+export interface Rotation {
+  /** Hashes of R. */
+  nextHash: string;
+  usedHash: string;
+  nonce: string;
+  expiresAt: Date;
+}
+
+/** A new refresh token, and the columns of its session. */
+export interface FirstRefreshToken {
+  refreshToken: string;
+  columns: { familyHash: string; currentHash: string; expiresAt: Date };
+}
+
+/**
+ * Refresh tokens: rotated on each use, with detection of reuse (protocol §3.9, RFC 9700 §4.14). The sessions of customers
+ * and those of agents are in tables of their own.
+ */
+export abstract class RefreshTokens<Row extends RefreshRow> {
+  /** @internal */
+  constructor(
+    protected readonly clock: Clock,
+    private readonly configuration: Configuration,
+  ) {}
+
+  protected abstract find(familyHash: string): Promise<Row | undefined>;
+
+  /** Why the session has ended with its client or its agent; `undefined` if it has not. */
+  protected abstract endedReason(row: Row): InactiveReason | undefined;
+
+  /** Stores the successor. @returns false if the current token is not the used one any more */
+  protected abstract rotate(row: Row, rotation: Rotation): Promise<boolean>;
+
+  /** Notes a retry. @returns false if the session has ended, or the successor was used */
+  protected abstract noteRetry(row: Row, usedHash: string): Promise<boolean>;
+
+  /** Ends the session with its access tokens, and all that was obtained with them. */
+  protected abstract end(row: Row): Promise<void>;
+
+  protected abstract record(action: 'redeemed' | 'replayed', row: Row): void;
+
+  /** The customer or agent, and the organization. */
+  protected abstract ownerOf(row: Row): Pick<StoredToken, 'subject' | 'organizationId'>;
+
+  protected first(): FirstRefreshToken {
+    const [family, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
+    const columns = { familyHash: sha256(family), currentHash: sha256(secret), expiresAt: this.expiry() };
+    return { refreshToken: this.tokenOf(family, secret), columns };
+  }
+
+  /**
+   * Replaces a refresh token by its successor. A use of the predecessor while its successor is unused is a retry, and gets
+   * the same successor.
+   *
+   * @param decide decides about the access; if it throws, the token stays usable
+   * @throws OAuthError `invalid_grant`. Every other use of a token of the session ends the session
+   */
+  async refresh<Access>(
+    refreshToken: string,
+    clientId: string,
+    decide: (row: Row) => Access | Promise<Access>,
+  ): Promise<{ row: Row; access: Access; refreshToken: string }> {
+    const token = this.partsOf(refreshToken);
+    if (!token) throw OAuthError.invalidGrant('refresh token: malformed');
+    const row = await this.usableRow(token, clientId);
+    const used = sha256(token.secret);
+    if (row.current_hash !== used && row.previous_hash !== used) return this.rejectReuse(row);
+    const access = await decide(row);
+    const successor =
+      row.current_hash === used ? await this.successor(row, token) : await this.retriedSuccessor(row, token);
+    this.record('redeemed', row);
+    return { row, access, refreshToken: this.tokenOf(token.family, successor) };
+  }
+
+  /** The session of a refresh token. With `clientId` only that of this client is found. */
+  async sessionOf(refreshToken: string, clientId?: string): Promise<Row | undefined> {
+    const token = this.partsOf(refreshToken);
+    const row = token && (await this.find(sha256(token.family)));
+    return row && (clientId === undefined || row.client_id === clientId) ? row : undefined;
+  }
+
+  /** Describes a refresh token for the operator; `undefined` if no session with such a token is stored. */
+  async describe(refreshToken: string): Promise<StoredToken | undefined> {
+    const token = this.partsOf(refreshToken);
+    const row = token && (await this.find(sha256(token.family)));
+    if (!row) return undefined;
+    const inactiveReason = this.inactiveReasonOf(row, sha256(token.secret));
+    return {
+      kind: 'refresh token',
+      clientId: row.client_id,
+      ...this.ownerOf(row),
+      expiresAt: timeOf(row.expires_at),
+      session: row.id,
+      ...(inactiveReason && { inactiveReason }),
+    };
+  }
+
+  private inactiveReasonOf(row: Row, hash: string): InactiveReason | undefined {
+    const endedReason = this.endedReason(row);
+    if (endedReason) return endedReason;
+    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+    // the predecessor may be used again, until its successor is used
+    return row.current_hash === hash || row.previous_hash === hash ? undefined : 'already_used';
+  }
+
+  private async usableRow({ family }: TokenParts, clientId: string): Promise<Row> {
+    const row = await this.find(sha256(family));
+    if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
+    if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
+    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
+    if (this.endedReason(row)) throw OAuthError.invalidGrant('refresh token: its session has ended');
+    return row;
+  }
+
+  /** A parallel use of the same token gets the same successor. */
+  private async successor(row: Row, token: TokenParts): Promise<string> {
+    const [usedHash, nonce] = [sha256(token.secret), randomSecret('base64url')];
+    const next = derivedSecret(token.secret, nonce);
+    const rotation = { nextHash: sha256(next), usedHash, nonce, expiresAt: this.expiry() };
+    if (await this.rotate(row, rotation)) return next;
+    const current = await this.usableRow(token, row.client_id);
+    return current.previous_hash === usedHash ? successorOf(current, token) : this.rejectReuse(current);
+  }
+
+  private async retriedSuccessor(row: Row, token: TokenParts): Promise<string> {
+    if (await this.noteRetry(row, sha256(token.secret))) return successorOf(row, token);
+    return this.rejectReuse(await this.usableRow(token, row.client_id));
+  }
+
+  /** Ends the session, because the service cannot distinguish the client from a thief that has one of its tokens. */
+  private async rejectReuse(row: Row): Promise<never> {
+    await this.end(row);
+    this.record('replayed', row);
+    throw OAuthError.invalidGrant('refresh token: used again');
+  }
+
+  /** `undefined` for a text that does not have the form of a refresh token of this region. */
+  private partsOf(refreshToken: string): TokenParts | undefined {
+    const parts = REFRESH_TOKEN.exec(refreshToken)?.groups;
+    return parts?.region === this.configuration.TOKEN_REGION ? (parts as unknown as TokenParts) : undefined;
+  }
+
+  private tokenOf(family: string, secret: string): string {
+    return `${this.configuration.TOKEN_REGION}:${family}.${secret}`;
+  }
+
+  private expiry(): Date {
+    return new Date(this.clock.now() + this.configuration.REFRESH_TOKEN_TTL * 1000);
+  }
+}
+
+/** The database has neither of the two tokens, and so cannot compute the successor. */
+function successorOf({ successor_nonce }: RefreshRow, { secret }: TokenParts): string {
+  return derivedSecret(secret, successor_nonce as string);
+}
