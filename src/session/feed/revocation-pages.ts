@@ -68,12 +68,12 @@ export class RevocationPages {
     return read;
   }
 
-  /** @throws OAuthError `temporarily_unavailable` before the first read of the state */
+  /** @throws OAuthError `temporarily_unavailable` if the state was not read for 3 s */
   private async readFromDatabase(after: FeedPosition | undefined): Promise<RevocationPage> {
     const now = this.publisher.databaseTime;
-    const { isBehind } = this.publisher;
+    const { isBehind, isStale } = this.publisher;
     const { highest } = this.publisher.state;
-    if (!highest) throw OAuthError.unavailable(new Error('the state of the revocation feed was not read yet'));
+    if (!highest || isStale) throw OAuthError.unavailable(new Error('the state of the revocation feed is not known'));
     const start = after?.history === highest.history ? after.position : 0;
     const time = new Date(now);
     const rows = await this.database.select(READ_PAGE, [Math.max(start, now - MAX_AGE_MS), time, time]);

@@ -34,7 +34,7 @@ import {
 const POLL_PAUSE_MS = 400;
 /** How long revocations may wait before another process publishes them. The publisher has then probably died. */
 const TAKEOVER_MS = 500;
-/** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
+/** How long a revocation may wait before pages are incomplete, and the state may be unknown before there are none. */
 const MAX_LAG_MS = 3_000;
 
 /** The work of a poll, as the log says that it fails. */
@@ -100,9 +100,14 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     clearTimeout(this.timer);
   }
 
-  /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
+  /** Whether committed revocations are missing in the feed, because they wait for their positions. */
   get isBehind(): boolean {
     return this.state.hasBacklog || this.state.isLower || this.lagMs > MAX_LAG_MS;
+  }
+
+  /** Whether it is unknown for too long which revocations wait, so that no page can be given out. */
+  get isStale(): boolean {
+    return performance.now() - this.readAt > MAX_LAG_MS;
   }
 
   /**
@@ -149,7 +154,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
-    this.readAt = performance.now();
     if (this.waitingSince !== undefined && this.isPublisher(stored, this.waitingSince))
       while (!this.isStopped && (await this.publish()));
     await this.attempt('count', () => this.entries.countOn(stored.publisher === this.id));
@@ -174,6 +178,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.state.compare({ history, position });
     if (!this.state.isLower) {
       this.entries.readFrom(stored);
+      this.readAt = performance.now();
       this.moveTo({ history, position }, Boolean(has_backlog));
       return stored;
     }
@@ -194,6 +199,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (position === undefined) return false;
     this.published.inc(rows.length);
     this.entries.addPublished(rows.length);
+    this.readAt = performance.now();
     this.moveTo({ ...highest, position }, hasMore);
     return hasMore;
   }
