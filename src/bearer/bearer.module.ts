@@ -4,12 +4,11 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
-import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 @Module({
   imports: [AccessTokenModule, RegistryModule, SessionModule],
-  providers: [BearerStrategy, BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
-  exports: [BearerAuthGuard, BearerGuard, Descents, TrustedIssuerTokens],
+  providers: [BearerStrategy, BearerAuthGuard, BearerGuard, TrustedIssuerTokens],
+  exports: [BearerAuthGuard, BearerGuard, TrustedIssuerTokens],
 })
 export class BearerModule {}

@@ -8,9 +8,9 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { authorizationOf } from '../platform/http/authorization.js';
 import { ExecutionContextHost } from '../platform/private-members.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import { type ProofCustomer, Proofs } from '../session/proofs.js';
 import { TokenInspection } from '../session/token-validity.js';
-import { Descents } from './descents.js';
-import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
+import { callerOf, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Not the default name `bearer`, so that the strategy of an extension cannot replace this one. */
@@ -46,7 +46,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   constructor(
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
-    private readonly descents: Descents,
+    private readonly proofs: Proofs,
   ) {
     super();
   }
@@ -88,7 +88,9 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   }
 
   private principalOf(caller: NamedCaller): Principal {
-    return Object.assign(caller, { descent: (of?: DescentCustomer) => this.descents.textOf(caller, of) });
+    const proof = (customer?: ProofCustomer) =>
+      caller.kind === 'customer' ? this.proofs.ofCustomer(caller.claims) : this.proofs.ofAgent(caller, customer);
+    return Object.assign(caller, { proof });
   }
 
   private async verifyOwnToken(token: string): Promise<NamedCaller> {

@@ -5,17 +5,12 @@ import type { RevocableClaims } from '../access-token/token-claims.js';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import type { ProofCustomer } from '../session/proofs.js';
 
 /** The scope that an agent needs to create customers and to act for them. */
 export const CUSTOMERS_OWN = 'customers:own';
 /** The scope that an agent needs to export and erase the data of customers. */
 export const CUSTOMERS_MANAGE = 'customers:manage';
-
-/** An agent's customer, as `Identities` returned it. */
-export interface DescentCustomer {
-  entityId: string;
-  generation: number;
-}
 
 /** What agents and customers have in common as callers. */
 interface AuthenticatedCaller {
@@ -34,14 +29,17 @@ export interface AgentPrincipal extends AuthenticatedCaller {
   /** Whether a trusted issuer issued the bearer token. */
   isFromTrustedIssuer: boolean;
   /**
-   * A text of at most 2,000 characters that a route stores with a proof that this agent creates. The grant returns it as
-   * `descent` of its result, so that the token ends with the bearer token and with the agent. The text is for the
-   * service's database only: never for a response, a token or a log.
+   * Makes a session for a proof that this agent creates in a route, and returns a random id of 36 characters. The route
+   * stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then ends with
+   * the bearer token and with the agent. Give the id to nobody: it is for the database only, never for a response, a
+   * token or a log. Each call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
    *
-   * @param customer the customer that the proof leads to; without it, the proof may lead to every customer of the
-   * agent's organization
+   * @param customer the customer that the proof leads to; without it, the first redemption decides about the customer of
+   * the agent's organization
+   * @throws OAuthError `invalid_grant` if the sessions of the customer have ended; 429 if it has too many;
+   * `invalid_token` if the bearer token has ended meanwhile
    */
-  descent(customer?: DescentCustomer): string;
+  proof(customer?: ProofCustomer): Promise<string>;
 }
 
 /** A customer, calling with its own access token. */
@@ -50,18 +48,22 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
   claims: Readonly<AccessTokenClaims>;
   entityId: string;
   /**
-   * A text of at most 2,000 characters that a route stores with a proof that this customer creates. The grant returns it
-   * as `descent` of its result, so that the token ends with the bearer token. The text is for the service's database
-   * only: never for a response, a token or a log.
+   * Makes a session for a proof that this customer creates in a route, and returns a random id of 36 characters. The route
+   * stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then ends with
+   * the bearer token. Give the id to nobody: it is for the database only, never for a response, a token or a log. Each
+   * call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
+   *
+   * @throws OAuthError `invalid_grant` if the chain of transfers and proofs is too long; 429 if the customer has too many
+   * sessions; `invalid_token` if the bearer token has ended meanwhile
    */
-  descent(): string;
+  proof(): Promise<string>;
 }
 
 /** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
 
-/** A caller as its token names it. `BearerAuthGuard` adds `descent`. */
-export type NamedCaller = Omit<AgentPrincipal, 'descent'> | Omit<CustomerPrincipal, 'descent'>;
+/** A caller as its token names it. `BearerAuthGuard` adds `proof`. */
+export type NamedCaller = Omit<AgentPrincipal, 'proof'> | Omit<CustomerPrincipal, 'proof'>;
 
 /** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */
 export function principalOf(request: Request): Principal | undefined {

@@ -46,7 +46,7 @@ export class TrustedIssuerTokens {
   }
 
   /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
-  async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'descent'>> {
+  async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'proof'>> {
     const claims = await this.claimsOf(token, issuer);
     const organizationId = claims[issuer.organization_claim];
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))

@@ -27,6 +27,7 @@ export class Session1796000000003 extends CreateTables {
         its.text('code_challenge', 43, NULLABLE),
         its.text('redeemed_network', 64, NULLABLE),
         its.time('redeemed_at', NULLABLE),
+        its.time('redeemable_until', NULLABLE),
         its.text('family_hash', 64, NULLABLE),
         its.text('current_hash', 64, NULLABLE),
         its.text('previous_hash', 64, NULLABLE),

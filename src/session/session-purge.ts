@@ -113,8 +113,11 @@ export class SessionPurge {
    * @returns the number of deleted sessions
    */
   private async purgeIn(manager: EntityManager, found: PurgedRow[], before: Date): Promise<number> {
-    const customers = valueList([...new Set(found.map(({ customer_id }) => customer_id))].sort());
-    await writeIn(manager, noteLastUse(customers), customers);
+    const customerIds = customersOf(found);
+    if (customerIds.length > 0) {
+      const customers = valueList(customerIds);
+      await writeIn(manager, noteLastUse(customers), customers);
+    }
     const browserIds = found.flatMap(({ browser_id }) => browser_id ?? []);
     await this.browsers.writeAllIn(manager, browserIds);
     // a visit may have moved the end meanwhile
@@ -129,6 +132,11 @@ export class SessionPurge {
     await this.browsers.deleteUnusedIn(manager, browserIds);
     return rows.length;
   }
+}
+
+/** The customers of some sessions. A proof of an agent has none before its redemption. */
+function customersOf(rows: PurgedRow[]): string[] {
+  return [...new Set(rows.map(({ customer_id }) => customer_id))].filter((id) => id !== '').sort();
 }
 
 /** Matches no row if the browser has visited meanwhile. */
@@ -155,8 +163,10 @@ function lockExpired(manager: EntityManager, found: PurgedRow[], before: Date): 
 }
 
 /** Those of some sessions that have children, which belong to the same customers. */
-function findParents(manager: EntityManager, rows: PurgedRow[]): Promise<{ id: string; customer_id: string }[]> {
-  const customers = valueList([...new Set(rows.map(({ customer_id }) => customer_id))]);
+async function findParents(manager: EntityManager, rows: PurgedRow[]): Promise<{ id: string; customer_id: string }[]> {
+  const customerIds = customersOf(rows);
+  if (customerIds.length === 0) return [];
+  const customers = valueList(customerIds);
   const ids = valueList(rows.map(({ id }) => id));
   const find = selectStatement<string[], { id: string; customer_id: string }>(
     `SELECT DISTINCT parent_id AS id, customer_id FROM session

@@ -12,7 +12,8 @@ import { Browser } from './browser.entity.js';
  * - `moved`: a redeemed transfer token that left no device. It has one access token.
  * - `transferred`: a browser that the customer was transferred to.
  * - `refresh`: a refresh token of a device that the customer was transferred to.
- * - `proof`: a proof of an extension that a token was obtained with. It has one access token.
+ * - `proof`: a proof of an extension, with the access tokens that it was redeemed for. The id is a hash of the text that
+ *   the extension stores.
  * - `token`: an access token without a session that something was made with. The id is the `jti` of the token.
  */
 export type SessionKind = 'own' | 'sign_in' | 'code' | 'moved' | 'transferred' | 'refresh' | 'proof' | 'token';
@@ -28,6 +29,7 @@ export class Session {
   @Column('varchar', { length: 16 })
   kind!: SessionKind;
 
+  /** Empty in a proof that an agent made for no certain customer, until it is redeemed. */
   @Index('session_customer_id')
   @Column('varchar', { name: 'customer_id', length: 36 })
   customerId!: string;
@@ -69,7 +71,7 @@ export class Session {
   @Column('integer')
   epoch!: number;
 
-  /** The client that may redeem the code, or that has redeemed it; `null` for a session without a code. */
+  /** The client that may redeem the code, or that has redeemed it; of a proof, the client of the token that made it. */
   @Column('varchar', { name: 'client_id', length: 128, nullable: true })
   clientId!: string | null;
 
@@ -99,9 +101,13 @@ export class Session {
   @Column('varchar', { name: 'redeemed_network', length: 64, nullable: true })
   redeemedNetwork!: string | null;
 
-  /** The time of the redemption, by the clock of the database. */
+  /** The time of the redemption, of a proof the last one, by the clock of the database. */
   @Column('datetime', { name: 'redeemed_at', precision: 3, nullable: true })
   redeemedAt!: Date | null;
+
+  /** When a proof expires. Its access tokens may expire later. `null` for other kinds. */
+  @Column('datetime', { name: 'redeemable_until', precision: 3, nullable: true })
+  redeemableUntil!: Date | null;
 
   /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
   @Index('session_family_hash', { unique: true })

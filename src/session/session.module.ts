@@ -19,6 +19,7 @@ import { FeedHistory, RevocationFeedState } from './feed/feed-state.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
+import { Proofs } from './proofs.js';
 import { RecordedValue, RecordedValues } from './recorded-values.js';
 import { Session } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
@@ -39,6 +40,7 @@ const EXPORTED = [
   Devices,
   Endings,
   FeedHistory,
+  Proofs,
   RecordedValues,
   RevocationLimit,
   RevocationPages,

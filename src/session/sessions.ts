@@ -31,6 +31,7 @@ const COLUMNS = [
   'epoch',
   'agent_session_id',
   'agent_epoch',
+  'redeemed_at',
   'seen_day',
   'created_at',
   'expires_at',
@@ -87,6 +88,9 @@ export interface EndingOptions {
 /** The values of a new session. The rest is `null` or 0. */
 export type NewSession = Pick<Session, 'id' | 'kind' | 'customerId' | 'expiresAt'> & Partial<Session>;
 
+/** What a session has of the caller that made it. */
+export type SessionOrigin = Pick<Session, 'customerId' | 'depth' | 'agentSessionId' | 'agentEpoch'>;
+
 /**
  * Begins and ends the sessions of customers. Each method takes the manager of a transaction that has already written the
  * customer's row (`Customers.writeIn`), so that two changes of one customer's sessions follow each other (decision 0038).
@@ -135,7 +139,7 @@ export class Sessions {
 
   /**
    * The values of a session that is made with the token of a customer, which has not ended: the transaction has checked it
-   * after it has written the customer's row. A token without a session gets one.
+   * after it has written the customer's row. A token without a session gets one. `expiresAt` is the parent's.
    *
    * @throws OAuthError `invalid_grant` if the session of the token has expired, or the chain of transfers is too long
    */
@@ -143,7 +147,7 @@ export class Sessions {
     manager: EntityManager,
     claims: RevocableClaims & { exp: number },
     all: StoredSession[],
-  ): Promise<Pick<Session, 'customerId' | 'parentId' | 'parentEpoch' | 'depth' | 'agentSessionId' | 'agentEpoch'>> {
+  ): Promise<SessionOrigin & Pick<Session, 'parentId' | 'parentEpoch' | 'expiresAt'>> {
     const { sub: customerId, jti, sid = jti, ep = 0, act, exp } = claims;
     const parent = all.find(({ id }) => id === sid);
     const agent = agentOf(act);
@@ -154,7 +158,7 @@ export class Sessions {
     }
     const depth = (parent?.depth ?? 0) + 1;
     if (depth > MAX_DEPTH_COUNT) throw OAuthError.invalidGrant(`transfer: more than ${MAX_DEPTH_COUNT} in a chain`);
-    return { customerId, parentId: sid, parentEpoch: ep, depth, ...agent };
+    return { customerId, parentId: sid, parentEpoch: ep, depth, ...agent, expiresAt };
   }
 
   /**
@@ -168,12 +172,13 @@ export class Sessions {
     const all = await selectIn(manager, LOCK_ALL, [customerId]);
     const session = all.find(({ id }) => id === (sid ?? jti));
     const isExpired = exp <= this.clock.seconds();
-    // a proof that was made with it before it expired has no row; `CustomerClaimsSource` looks for this entry
+    // a request that began before it expired may still make something with it, and looks for this entry
     const hasOwnEntry = sid === undefined || isExpired;
     if (hasOwnEntry) await this.endings.recordToken(manager, jti);
     const ownCount = Number(hasOwnEntry);
     if (!session) return ownCount;
-    if (HAVE_ONE_TOKEN.includes(session.kind)) return ownCount + (await this.endIn(manager, all, [session], 'revoked'));
+    if (END_WITH_THEIR_TOKENS.includes(session.kind))
+      return ownCount + (await this.endIn(manager, all, [session], 'revoked'));
     const madeFrom = iat * 1000 - CLOCK_MARGIN_MS;
     const children = all.filter((each) => each.parent_id === sid && timeOf(each.created_at) >= madeFrom);
     if (isExpired || session.epoch !== ep) {
@@ -257,8 +262,8 @@ export class Sessions {
   }
 
   /** Only a session with an access token that has not expired needs an entry for verifiers. */
-  private mayHaveTokens({ kind, seen_day }: StoredSession): boolean {
-    if (kind === 'code' || kind === 'token') return false;
+  private mayHaveTokens({ kind, redeemed_at, seen_day }: StoredSession): boolean {
+    if (kind === 'code' || kind === 'token' || (kind === 'proof' && redeemed_at === null)) return false;
     return seen_day === null || seen_day >= dayOf(this.clock.now()) - MAX_TOKEN_DAYS;
   }
 }
@@ -281,8 +286,8 @@ export async function handChildren(
   await manager.update(Session, children, { parentId, parentEpoch, createdAt: new Date(timeOf(gone.created_at)) });
 }
 
-/** The session of such a token exists for this token alone. */
-const HAVE_ONE_TOKEN: SessionKind[] = ['moved', 'proof', 'token'];
+/** No device holds such a session. The end of one of its tokens ends it. */
+const END_WITH_THEIR_TOKENS: SessionKind[] = ['moved', 'proof', 'token'];
 
 function withDescendants(all: StoredSession[], roots: StoredSession[]): StoredSession[] {
   const ids = new Set(roots.map(({ id }) => id));

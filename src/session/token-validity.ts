@@ -24,11 +24,13 @@ interface ValidityQuery {
 
 const sql = (text: string, ...values: SqlValue[]): Sql => ({ text, values });
 
-function queryOf(claims: RevocableClaims): ValidityQuery {
+/** @param makesSomething whether the token is used in a transaction that makes something with it */
+function queryOf(claims: RevocableClaims, makesSomething = false): ValidityQuery {
   const { jti, aud, client_id, iat, sid, act } = claims;
   const query = ofOwner(claims);
   addEnded(query, 'of_client', 'client', client_id, new Date(iat * 1000));
-  if (aud === 'customer-api' && sid === undefined) addEnded(query, 'of_token', 'token', jti);
+  const isOfAgent = aud === undefined || aud === 'agent-api';
+  if (!isOfAgent && (sid === undefined || makesSomething)) addEnded(query, 'of_token', 'token', jti);
   if (act)
     query.joins.push(sql('JOIN agent_session ON agent_session.id = ? AND agent_session.epoch = ?', act.sid, act.ep));
   return query;
@@ -113,9 +115,17 @@ export const ENDED_REASONS = [
 export class TokenValidity {
   constructor(private readonly database: Database) {}
 
-  /** One statement decides, in a transaction if there is a manager. */
-  hasEnded(claims: RevocableClaims, manager?: EntityManager): Promise<boolean> {
-    return this.hasNoRow(queryOf(claims), manager);
+  /** One statement decides. */
+  hasEnded(claims: RevocableClaims): Promise<boolean> {
+    return this.hasNoRow(queryOf(claims));
+  }
+
+  /**
+   * The same in a transaction that makes something with the token. A customer's token that was ended after it had expired
+   * has an entry of its own, because its session goes on.
+   */
+  hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
+    return this.hasNoRow(queryOf(claims, true), manager);
   }
 
   private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {

@@ -21,8 +21,8 @@ import { isDuplicateUse, settledRow } from './redemptions.js';
 import { Session } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
-/** Whether the client of a code was deleted since the code was made. */
-const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
+/** Whether the client of a code or proof was deleted since the code or proof was made. */
+export const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
   AND issued_before >= session.created_at)`;
 
 const COLUMNS = ['id', 'kind', 'customer_id', 'client_id', 'code_challenge', 'redeemed_network', 'expires_at'] as const;

@@ -76,10 +76,10 @@ export interface GrantResult {
   groupId?: string;
   generation?: number;
   /**
-   * The text that `descent()` of a customer or an agent gave when it created the proof, as the grant has stored it. The
-   * token then descends from the bearer token of this caller (protocol §10.7).
+   * The id that `proof()` of a customer or an agent gave when it created the proof, as the route has stored it, and never
+   * a text of the caller. The token then ends with the bearer token of this customer or agent (protocol §10.7).
    */
-  descent?: string;
+  proof?: string;
   /** The session of the token. By default, the token has none. @internal */
   session?: SessionClaims | undefined;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */

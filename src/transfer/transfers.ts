@@ -76,7 +76,7 @@ export class Transfers {
     this.limits.take('transfers', entityId);
     const { claims, organizationId } = principal;
     const code = await this.customers.change({ entityId, generation: claims.gen ?? 0 }, async (manager) => {
-      if (await this.validity.hasEnded(claims, manager)) throw inactiveToken('revoked');
+      if (await this.validity.hasEndedIn(manager, claims)) throw inactiveToken('revoked');
       const all = await this.sessions.allOf(manager, entityId);
       const origin = await this.sessions.childOf(manager, claims, all);
       return this.codes.issueIn(manager, all, origin, content);
@@ -94,7 +94,7 @@ export class Transfers {
     this.limits.take('transfers', customerId);
     const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
     const code = await this.customers.change({ entityId: customerId }, async (manager) => {
-      if (await this.validity.hasEnded(agent.claims, manager)) throw inactiveToken('revoked');
+      if (await this.validity.hasEndedIn(manager, agent.claims)) throw inactiveToken('revoked');
       return this.codes.issueIn(manager, await this.sessions.allOf(manager, customerId), origin, content);
     });
     if (code === undefined) throw REQUEST_ERRORS.customerUnknown();

@@ -52,7 +52,7 @@ class RedeemBody extends GrantBody {
 
   @Optional()
   @IsString()
-  result_descent?: string;
+  result_proof?: string;
 
   @Optional()
   @IsString()
@@ -62,37 +62,40 @@ class RedeemBody extends GrantBody {
 interface StoredProof {
   entityId: string | undefined;
   organizationId: string;
-  descent: string;
+  proof: string;
 }
 
 /** The proofs in memory. A real extension stores them in a table, as examples/device-approval does. */
 @Injectable()
 export class Proofs {
   readonly byHash = new Map<string, StoredProof>();
+  /** What happens after the check of the bearer token, and before the proof is made. */
+  before = async (): Promise<void> => undefined;
 
   constructor(private readonly identities: Identities) {}
 
   async create(principal: Principal, customerId: string | undefined): Promise<CreateResponse> {
     const { organizationId } = principal;
     const code = randomSecret('base64url');
+    await this.before();
     if (principal.kind === 'customer') {
       const { entityId } = principal;
-      this.byHash.set(sha256(code), { entityId, organizationId, descent: principal.descent() });
+      this.byHash.set(sha256(code), { entityId, organizationId, proof: await principal.proof() });
       return { code };
     }
     const customer = customerId === undefined ? undefined : await this.identities.find(customerId, organizationId);
-    const descent = principal.descent(customer);
-    this.byHash.set(sha256(code), { entityId: customer?.entityId, organizationId, descent });
+    const proof = await principal.proof(customer);
+    this.byHash.set(sha256(code), { entityId: customer?.entityId, organizationId, proof });
     return { code };
   }
 
   redeem({ code, ...body }: RedeemBody): GrantResult {
-    const proof = this.byHash.get(sha256(code));
-    if (!proof) throw OAuthError.invalidGrant('unknown');
+    const stored = this.byHash.get(sha256(code));
+    if (!stored) throw OAuthError.invalidGrant('unknown');
     return {
-      entityId: body.result_entity_id ?? proof.entityId ?? '',
-      organizationId: body.result_organization_id ?? proof.organizationId,
-      descent: body.result_descent ?? proof.descent,
+      entityId: body.result_entity_id ?? stored.entityId ?? '',
+      organizationId: body.result_organization_id ?? stored.organizationId,
+      proof: body.result_proof ?? stored.proof,
       ...(body.result_generation !== undefined && { generation: Number(body.result_generation) }),
     };
   }
@@ -103,7 +106,7 @@ class ProofController {
   constructor(private readonly proofs: Proofs) {}
 
   @Post()
-  @ApiRoute({ summary: 'Create a proof of a customer', response: CreateResponse })
+  @ApiRoute({ summary: 'Create a proof of a customer', response: CreateResponse, errorStatuses: [429] })
   @HttpCode(200)
   create(
     @Caller(BearerGuard) principal: Principal,

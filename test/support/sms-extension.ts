@@ -73,7 +73,7 @@ class LinkResponse {
 class Links {
   private readonly links: object[] = [];
 
-  async store(link: { hash: string; clientId: string; entityId: string; descent: string }): Promise<void> {
+  async store(link: { hash: string; clientId: string; entityId: string; proof: string }): Promise<void> {
     this.links.push(link);
   }
 }
@@ -86,7 +86,7 @@ class LinkController {
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'Create a link that signs a customer in once', response: LinkResponse })
+  @ApiRoute({ summary: 'Create a link that signs a customer in once', response: LinkResponse, errorStatuses: [429] })
   @HttpCode(200)
   async create(
     @Caller(AgentGuard('links:create')) agent: AgentPrincipal,
@@ -97,8 +97,8 @@ class LinkController {
     const customer = await this.identities.find(body.entity_id, agent.organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
     const code = randomSecret('base64url');
-    const [{ clientId }, { entityId }, descent] = [client, customer, agent.descent(customer)];
-    await this.links.store({ hash: sha256(code), clientId, entityId, descent });
+    const [{ clientId }, { entityId }, proof] = [client, customer, await agent.proof(customer)];
+    await this.links.store({ hash: sha256(code), clientId, entityId, proof });
     return { url: `${page}#code=${code}` };
   }
 }

@@ -16,7 +16,7 @@ export class DeviceApprovals1795500000000 implements MigrationInterface {
           columns.text('client_id', 128),
           columns.text('organization_id', 36),
           columns.text('entity_id', 36, NULLABLE),
-          columns.text('descent', 2_000, NULLABLE),
+          columns.text('proof', 36, NULLABLE),
           columns.flag('is_approved'),
           columns.time('polled_at', NULLABLE),
           columns.time('expires_at'),

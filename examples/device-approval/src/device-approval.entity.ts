@@ -26,9 +26,9 @@ export class DeviceApproval {
   @Column('varchar', { name: 'entity_id', length: 36, nullable: true })
   entityId!: string | null;
 
-  /** The caller that has approved, from whose token the new device's token descends. */
-  @Column('varchar', { length: 2000, nullable: true })
-  descent!: string | null;
+  /** The id of `proof()` of the customer that has approved, with whose token the new device's token ends. */
+  @Column('varchar', { length: 36, nullable: true })
+  proof!: string | null;
 
   @Column('boolean', { name: 'is_approved' })
   isApproved!: boolean;

@@ -18,14 +18,14 @@ export class DeviceApprovalGrant implements Grant<PollBody> {
   async grant({ body: { device_code }, client }: GrantRequest<PollBody>): Promise<GrantResult> {
     const approval = await this.approvals.find(device_code, client.clientId);
     if (!approval) throw OAuthError.invalidGrant('no device of this client has this code');
-    const { organization_id: organizationId, entity_id: entityId, descent } = approval;
+    const { organization_id: organizationId, entity_id: entityId, proof } = approval;
     if (approval.is_expired) throw OAuthError.expiredToken();
     if (entityId === null) {
       if (await this.approvals.notePoll(device_code)) throw OAuthError.authorizationPending();
       throw OAuthError.slowDown();
     }
-    if (!approval.is_approved || descent === null) throw OAuthError.accessDenied();
+    if (!approval.is_approved || proof === null) throw OAuthError.accessDenied();
     if (!(await this.approvals.redeem(device_code))) throw OAuthError.invalidGrant('a code that was redeemed before');
-    return { entityId, organizationId, descent };
+    return { entityId, organizationId, proof };
   }
 }

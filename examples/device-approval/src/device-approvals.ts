@@ -26,19 +26,17 @@ const INSERT = insertStatement({
 
 /** The first decision counts, and only that of a customer of the same organization. */
 const DECIDE = writeStatement<
-  [
-    entityId: string,
-    descent: string | null,
-    isApproved: boolean,
-    userCodeHash: string,
-    organizationId: string,
-    now: Date,
-  ]
->(`UPDATE device_approval SET entity_id = ?, descent = ?, is_approved = ?
+  [entityId: string, proof: string | null, isApproved: boolean, userCodeHash: string, organizationId: string, now: Date]
+>(`UPDATE device_approval SET entity_id = ?, proof = ?, is_approved = ?
   WHERE user_code_hash = ? AND organization_id = ? AND entity_id IS NULL AND expires_at > ?`);
 
+const FIND_WAITING = selectStatement<[userCodeHash: string, organizationId: string, now: Date], { is_waiting: number }>(
+  `SELECT 1 AS is_waiting FROM device_approval
+  WHERE user_code_hash = ? AND organization_id = ? AND entity_id IS NULL AND expires_at > ?`,
+);
+
 const FIND = selectStatement<[now: Date, deviceCodeHash: string, clientId: string], StoredApproval>(
-  `SELECT organization_id, entity_id, descent, is_approved, (expires_at <= ?) AS is_expired
+  `SELECT organization_id, entity_id, proof, is_approved, (expires_at <= ?) AS is_expired
   FROM device_approval WHERE device_code_hash = ? AND client_id = ?`,
 );
 
@@ -50,7 +48,7 @@ const REDEEM = writeStatement<[deviceCodeHash: string, isApproved: boolean]>(
   'DELETE FROM device_approval WHERE device_code_hash = ? AND is_approved = ?',
 );
 
-type StoredApproval = EntityRow<DeviceApproval, 'organization_id' | 'entity_id' | 'descent' | 'is_approved'> & {
+type StoredApproval = EntityRow<DeviceApproval, 'organization_id' | 'entity_id' | 'proof' | 'is_approved'> & {
   is_expired: number;
 };
 
@@ -74,9 +72,11 @@ export class DeviceApprovals {
   async decide(customer: CustomerPrincipal, userCode: string, isApproved: boolean): Promise<boolean> {
     const { entityId, organizationId } = customer;
     const hash = sha256(normalizedUserCode(userCode));
-    const descent = isApproved ? customer.descent() : null;
     const now = new Date(this.clock.now());
-    return (await this.database.execute(DECIDE, [entityId, descent, isApproved, hash, organizationId, now])) === 1;
+    const waiting = await this.database.select(FIND_WAITING, [hash, organizationId, now]);
+    if (waiting.length === 0) return false; // without a proof, whose session would count in the bounds of the customer
+    const proof = isApproved ? await customer.proof() : null;
+    return (await this.database.execute(DECIDE, [entityId, proof, isApproved, hash, organizationId, now])) === 1;
   }
 
   async find(deviceCode: string, clientId: string): Promise<StoredApproval | undefined> {

@@ -21,10 +21,10 @@ import { type Change, type ExpectedError, type Parameters, presentHeaders, type 
 /** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** A proof with a descent is valid for at most so long (protocol §10.7). */
-const MAX_DESCENT_SECONDS = 86_400;
+/** A proof that ends with its caller is valid for at most so long (protocol §10.7). */
+const MAX_PROOF_SECONDS = 86_400;
 const TOO_LONG =
-  'a proof that ends with its bearer token is valid for at most 86400 s. Shorten it. Or declare `endsWithCaller: false`, and store no descent, if no bearer token creates the proof, or if that of an agent must outlive its token';
+  'a proof that ends with its bearer token is valid for at most 86400 s. Shorten it. Or declare `endsWithCaller: false`, and call no `proof()`, if no bearer token creates the proof, or if that of an agent must outlive its token';
 const NEW_PROOF = 'create a proof in each call, for a customer or a phone of its own';
 
 export const subjectOf = ({ name }: GrantMetadata): string => `the grant ${name}`;
@@ -59,7 +59,7 @@ export class GrantTestContext extends TestContext {
 
   protected override async sendValid(): Promise<void> {
     const { lifetime, endsWithCaller } = this.kit;
-    if (Number(lifetime) > MAX_DESCENT_SECONDS && endsWithCaller !== false)
+    if (Number(lifetime) > MAX_PROOF_SECONDS && endsWithCaller !== false)
       throw new Error(`lifetime: ${lifetime} s; ${TOO_LONG}`);
     const used = await this.body();
     assertDeclared(used, this.bodySchema);

@@ -22,12 +22,14 @@ import {
   Optional,
   PublicController,
 } from '../../../src/public/grant.js';
+import { claimsOf } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { ACME, AT_RIVAL, PUBLIC_SITE, RIVAL, UNKNOWN_CUSTOMER } from '../../support/test-registry.js';
 import type { TestResponse } from '../../support/test-service.js';
+import { infoStatus } from '../../support/transfers.js';
 import { useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {
@@ -59,30 +61,30 @@ class GroupCaseGrant extends CaseGrant {}
 @GrantType('case_that_claims_to_read', { body: CaseBody, ...{ readsCustomers: true } })
 class ReadingCaseGrant extends CaseGrant {}
 
-class Descent {
+class ProofResponse {
   @IsString()
-  descent!: string;
+  proof!: string;
 }
 
-@PublicController('descent')
-class DescentController {
+@PublicController('proof')
+class ProofController {
   @Get('customer')
-  @ApiRoute({ summary: 'Get the descent of a customer', response: Descent })
-  ofCustomer(@Caller(CustomerGuard) customer: CustomerPrincipal): Descent {
-    return { descent: customer.descent() };
+  @ApiRoute({ summary: 'Make a proof of a customer', response: ProofResponse })
+  async ofCustomer(@Caller(CustomerGuard) customer: CustomerPrincipal): Promise<ProofResponse> {
+    return { proof: await customer.proof() };
   }
 
   @Get('agent')
-  @ApiRoute({ summary: 'Get the descent of an agent', response: Descent })
-  ofAgent(@Caller(AgentGuard(CUSTOMERS_OWN)) agent: AgentPrincipal): Descent {
-    return { descent: agent.descent() };
+  @ApiRoute({ summary: 'Make a proof of an agent', response: ProofResponse })
+  async ofAgent(@Caller(AgentGuard(CUSTOMERS_OWN)) agent: AgentPrincipal): Promise<ProofResponse> {
+    return { proof: await agent.proof() };
   }
 }
 
 @Module({
   imports: [IdentityModule],
   providers: [CaseGrant, AgentCaseGrant, GroupCaseGrant, ReadingCaseGrant],
-  controllers: [DescentController],
+  controllers: [ProofController],
 })
 class CaseModule {}
 
@@ -108,6 +110,14 @@ describe('the customer that a grant returns', () => {
   it('gets a token if its organization is that of its row', async () => {
     const { status, body } = await send('case', (customer) => customer);
     expect([status, body.token_type]).toEqual([200, 'Bearer']);
+  });
+
+  it('gets a token without a session, which ends alone', async () => {
+    const token: string = (await send('case', (customer) => customer)).body.access_token;
+    for (const claim of ['sid', 'ep', 'act']) expect(claimsOf(token)).not.toHaveProperty(claim);
+    expect(await infoStatus(service, token)).toBe(200);
+    expect((await service.send('DELETE', TOKEN, bearer(token))).status).toBe(200);
+    expect(await infoStatus(service, token)).toBe(401);
   });
 
   it.each(['case', 'case_that_claims_to_read'])(
@@ -159,18 +169,18 @@ describe('the customer that a grant returns', () => {
     expectServerError(unknown, OTHER_ORGANIZATION);
   });
 
-  it('gets no token by a descent of a customer or an agent of another organization', async () => {
+  it('gets no token by a proof of a customer or an agent of another organization', async () => {
     const visitor = (await service.visit()).body;
-    const descentOf = async (kind: string, token: string): Promise<string> =>
-      (await service.send('GET', `/descent/${kind}`, bearer(token))).body.descent;
-    const ofCustomer = await descentOf('customer', visitor.access_token);
-    const own = () => ({ entityId: visitor.entity_id, organizationId: ACME, descent: ofCustomer });
+    const proofOf = async (kind: string, token: string): Promise<string> =>
+      (await service.send('GET', `/proof/${kind}`, bearer(token))).body.proof;
+    const ofCustomer = await proofOf('customer', visitor.access_token);
+    const own = () => ({ entityId: visitor.entity_id, organizationId: ACME, proof: ofCustomer });
     expect((await send('case', own)).status).toBe(200);
     expectInvalidGrant(await send('case', () => ({ ...own(), organizationId: RIVAL })));
     const { entity_id: entityId } = (await service.visit(undefined, AT_RIVAL)).body;
-    const ofAgent = await descentOf('agent', await issueAgentToken(service));
-    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME, descent: ofAgent })));
-    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: RIVAL, descent: ofAgent })));
+    const ofAgent = await proofOf('agent', await issueAgentToken(service));
+    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME, proof: ofAgent })));
+    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: RIVAL, proof: ofAgent })));
   });
 
   it('gets invalid_grant while it is being erased, and as one without a row afterwards: 500', async () => {

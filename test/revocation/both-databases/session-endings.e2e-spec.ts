@@ -64,6 +64,22 @@ describe('protocol §7.6: the entry of a session', () => {
   });
 });
 
+describe('protocol §7.6: the end of a proof', () => {
+  it('is in the feed only if the proof was redeemed, because no token is of its session before', async () => {
+    const { access_token } = await newCustomer(service);
+    const [redeemed, open] = [await proofOf(access_token), await proofOf(access_token)];
+    const token = (await redeemProof(redeemed)).body.access_token;
+    const idsOf = async () => (await service.rowsOf(Session).findBy({ kind: 'proof' })).map(({ id }) => id);
+    const before = await idsOf();
+    expect(before).toHaveLength(2);
+    expect((await endToken(access_token)).status).toBe(200);
+    expect(await idsOf()).toEqual([]);
+    expect(open).toBeDefined();
+    const entries = await Promise.all(before.map(entriesOf));
+    expect(entries.flat()).toMatchObject([{ value: sessionOf(token), reason: 'ancestor_revoked' }]);
+  });
+});
+
 describe('the end of a customer’s sessions during the first request of a day', () => {
   it('leaves the customer known to agents', async () => {
     const { entity_id } = await newCustomer(service);

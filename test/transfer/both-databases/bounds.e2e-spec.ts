@@ -151,19 +151,24 @@ describe('protocol §3.10: the devices of a customer by transfer', () => {
 
 describe('protocol §3.10: the sessions of a customer by transfer or proof', () => {
   const proof = (token: string) => service.post(PROOF, {}, bearer(token));
-  const redeemProof = ({ body }: TestResponse) =>
-    service.post('/v2/customer/token', { grant_type: 'test_proof', client_id: ACME_SITE, code: body.code });
+  const proofByAgent = (token: string, customer_id?: string) => service.post(PROOF, { customer_id }, bearer(token));
+  const redeemProof = ({ body }: TestResponse, more: object = {}) =>
+    service.post('/v2/customer/token', { grant_type: 'test_proof', client_id: ACME_SITE, code: body.code, ...more });
 
-  it(`are at most ${MAX_IN_FORCE_COUNT}, unredeemed transfer tokens included; a redemption counts nothing`, async () => {
+  it(`are at most ${MAX_IN_FORCE_COUNT}, unredeemed ones included; a redemption counts nothing`, async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const agent = await issueAgentToken(service);
-    for (let made = 0; made < MAX_IN_FORCE_COUNT - 1; made++)
+    for (let made = 0; made < MAX_IN_FORCE_COUNT - 2; made++)
       expect((await redeem(service, await transferToken(service, access_token))).status).toBe(200);
-    const proofOfCustomer = await proof(access_token);
+    const [made, ofAny] = [await proof(access_token), await proofByAgent(agent)];
     const last = await moveOf(service, access_token);
     expectLimited(await transfer(access_token));
     expectLimited(await transferByAgent(agent, entity_id));
-    expectLimited(await redeemProof(proofOfCustomer));
+    expectLimited(await proof(access_token));
+    expectLimited(await proofByAgent(agent, entity_id));
+    expectLimited(await redeemProof(ofAny, { result_entity_id: entity_id }));
+    expect((await redeemProof(made)).status).toBe(200);
+    expectLimited(await proof(access_token));
     const cookie = cookieHeader(await remember(service, last));
     expect(await service.idOf(cookie)).toBe(entity_id);
     expectLimited(await transfer(access_token));

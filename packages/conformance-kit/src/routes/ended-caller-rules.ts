@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { about } from '../cases.js';
 import type { TestResponse } from '../http-client.js';
 import { grantsOf, SITE } from '../kit-registry.js';
-import { endBearers, STORE_DESCENT } from '../rules/endings.js';
+import { endBearers, STORE_PROOF_ID } from '../rules/endings.js';
 import { undeclared } from '../test-context.js';
 import { TOKEN } from '../test-environment.js';
 import type { Parameters } from '../token-request.js';
@@ -37,7 +37,7 @@ const ENDS_WITH_CALLER: RouteRule = {
     await endBearers(context.environment.service, [later.bearer]);
     const { status, text, body } = await redeem(context, later.parameters);
     if (status === 400 && body.error === 'invalid_grant') return;
-    throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}; ${OUTLIVES}\nresponse: ${status} ${text}`);
+    throw new Error(`not refused with invalid_grant; ${STORE_PROOF_ID}; ${OUTLIVES}\nresponse: ${status} ${text}`);
   },
 };
 

@@ -7,8 +7,8 @@ import { TOKEN } from '../test-environment.js';
 import type { TestService } from '../test-service.js';
 
 /** What the author of a route and a grant does, so that a proof ends with the token of its caller. */
-export const STORE_DESCENT =
-  'store `descent()` of the caller with the proof, and return it as `descent` of the result of the grant';
+export const STORE_PROOF_ID =
+  'store the id of `proof()` of the caller, and return it as `proof` of the result of the grant';
 
 /** Ends the tokens of customers and agents. Resolves to `false` if there is none. */
 export async function endBearers(service: TestService, bearers: string[]): Promise<boolean> {
@@ -84,7 +84,7 @@ const ENDS_WITH_CALLER: Rule = {
       throw new Error(`\`valid\` sends no bearer token to the service; ${OPT_OUT}`);
     const { status, text, body } = await context.send(parameters);
     if (status === 400 && body.error === 'invalid_grant') return;
-    throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}; ${OPT_OUT}\nresponse: ${status} ${text}`);
+    throw new Error(`not refused with invalid_grant; ${STORE_PROOF_ID}; ${OPT_OUT}\nresponse: ${status} ${text}`);
   },
 };
 

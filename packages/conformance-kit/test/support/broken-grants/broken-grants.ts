@@ -266,7 +266,7 @@ const TOO_EARLY = /^a customer exists before the confirmation; create the custom
 const ONCE = /^if a request is valid only once, declare `singleUse: true` in the test/;
 const OTHER_AGENT = /^its own agent, after one of another organization tried; .*: refused instead of a token/;
 const REVEALED = /^entity_id: for another organization's customer [\s\S]*\nfor no customer /;
-const NO_DESCENT = /^not refused with invalid_grant; store `descent\(\)` of the caller with the proof/;
+const NO_PROOF = /^not refused with invalid_grant; store the id of `proof\(\)` of the caller/;
 const AGAIN_DECLARED = /^email: declare `again`, which returns another proof for the same address, or `again: false`/;
 const NOT_SAME = /^another customer for the same person; store the `entity_id` with the HMAC/;
 const ERASED = /^after the erasure of its customer; delete the stored `entity_id` in `onErase`.*: refused instead of/;
@@ -337,7 +337,7 @@ const ROWS: Row[] = [
   ['gives a ticket as a reason', DISCLOSES, LOGGED, refusingWith(OAuthError.invalidGrant)],
   ['repeats a ticket in a hint', DISCLOSES, HINTED, refusingWith(OAuthError.invalidRequest)],
   ['creates a customer before it rejects the request', DISCLOSES, CREATED, creatingFirst],
-  ['gives a token after the caller has ended', ENDED, NO_DESCENT, badgeGrant('forgets the caller')],
+  ['gives a token after the caller has ended', ENDED, NO_PROOF, badgeGrant('forgets the caller')],
   ['has a test without `endsWithCaller`', ENDED, NO_BEARER, grantThat(sound)],
   ['lets a client poll without a pause', POLLED, NO_PAUSE, pollingGrant('never slows a poll down')],
   ['creates a customer before the confirmation', POLLED, FIRST_POLL, pollingGrant('creates a customer for a poll')],

@@ -75,7 +75,7 @@ const acceptingEveryCaller: Broken = {
   breakService: () => {
     const claims = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
     const identity = { kind: 'agent', agentId: 'anybody', organizationId: OWN_ORGANIZATION, clientId: SITE } as const;
-    const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, descent: () => '' };
+    const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, proof: async () => '' };
     const principal: Principal = { ...identity, ...own };
     BearerAuthGuard.prototype.authenticate = async (context) => {
       context.switchToHttp().getRequest().user = principal;

@@ -37,13 +37,13 @@ function badges(mistake?: string): { grant: Type; modules: Type[] } {
   @PublicController('v2/customer/kit_badge')
   class BadgeController {
     @Post()
-    @ApiRoute({ summary: 'Create a badge', response: BadgeResponse })
+    @ApiRoute({ summary: 'Create a badge', response: BadgeResponse, errorStatuses: [429] })
     @HttpCode(200)
-    create(@Caller(CustomerGuard) customer: CustomerPrincipal): BadgeResponse {
+    async create(@Caller(CustomerGuard) customer: CustomerPrincipal): Promise<BadgeResponse> {
       const badge = randomSecret('base64url');
       const { entityId, organizationId, claims } = customer;
-      const descent = mistake === 'forgets the caller' ? {} : { descent: customer.descent() };
-      stored.set(sha256(badge), { entityId, organizationId, generation: claims.gen ?? 0, ...descent });
+      const proof = mistake === 'forgets the caller' ? {} : { proof: await customer.proof() };
+      stored.set(sha256(badge), { entityId, organizationId, generation: claims.gen ?? 0, ...proof });
       return { badge };
     }
   }

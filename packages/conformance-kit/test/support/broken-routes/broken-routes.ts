@@ -154,7 +154,9 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     ['logs the code of a message', 'a message proves', /^the log discloses \d{6}: .*sent \d{6}/],
     ['names its lifetime in milliseconds', 'in seconds', /^expires_in: 600000, but the proof is valid for 600 s/],
   ]),
-  ...having(BADGE, badgeRoute, [['forgets the caller', ENDS, /^not refused with invalid_grant; store `descent\(\)`/]]),
+  ...having(BADGE, badgeRoute, [
+    ['forgets the caller', ENDS, /^not refused with invalid_grant; store the id of `proof\(\)`/],
+  ]),
   ['rejects a valid request', APPROVE, rejecting, 'to a valid request with success', /^refused: 400/],
   ['is tested by the badge of another request', BADGE, withFirstBadge(), ENDS, SAME_BADGE],
   ['is tested without `guessable`', APPROVE, withoutGuessable, SHORT, NO_GUESSABLE],
