@@ -2,6 +2,7 @@ import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typ
 import { CustomerIdentity } from '../customer/customer.entity.js';
 import { AgentSession } from './agent/agent-session.entity.js';
 import { Browser } from './browser.entity.js';
+import { RedeemableSession } from './redeemable-session.js';
 
 /**
  * What a session is:
@@ -21,7 +22,9 @@ export type SessionKind = 'own' | 'sign_in' | 'code' | 'moved' | 'transferred' |
 /** One thing with which a device, or the holder of a code, acts for a customer (protocol §3.10). */
 @Entity('session')
 @Index('session_of_browser', ['browserId', 'organizationId', 'groupId'], { unique: true })
-export class Session {
+@Index('session_code_hash', ['codeHash'], { unique: true })
+@Index('session_family_hash', ['familyHash'], { unique: true })
+export class Session extends RedeemableSession {
   /** The claim `sid` of its access tokens. */
   @PrimaryColumn('varchar', { length: 64 })
   id!: string;
@@ -88,43 +91,9 @@ export class Session {
   @Column('integer', { name: 'agent_epoch', nullable: true })
   agentEpoch!: number | null;
 
-  /** SHA-256 of the transfer token, also after its redemption, so that a replay is noticed. */
-  @Index('session_code_hash', { unique: true })
-  @Column('varchar', { name: 'code_hash', length: 64, nullable: true })
-  codeHash!: string | null;
-
-  /** PKCE, S256 (RFC 7636). */
-  @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
-  codeChallenge!: string | null;
-
-  /** An HMAC of the network that the redemption came from (`CallerNetworks`). */
-  @Column('varchar', { name: 'redeemed_network', length: 64, nullable: true })
-  redeemedNetwork!: string | null;
-
-  /** The time of the redemption, of a proof the last one, by the clock of the database. */
-  @Column('datetime', { name: 'redeemed_at', precision: 3, nullable: true })
-  redeemedAt!: Date | null;
-
   /** When a proof expires. Its access tokens may expire later. `null` for other kinds. */
   @Column('datetime', { name: 'redeemable_until', precision: 3, nullable: true })
   redeemableUntil!: Date | null;
-
-  /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
-  @Index('session_family_hash', { unique: true })
-  @Column('varchar', { name: 'family_hash', length: 64, nullable: true })
-  familyHash!: string | null;
-
-  /** SHA-256 of R of the current refresh token. */
-  @Column('varchar', { name: 'current_hash', length: 64, nullable: true })
-  currentHash!: string | null;
-
-  /** SHA-256 of R of the refresh token that the current one replaced. */
-  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
-  previousHash!: string | null;
-
-  /** With it and the previous refresh token, a retry computes the current one. */
-  @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
-  successorNonce!: string | null;
 
   /** When the client used the refresh token last. */
   @Column('datetime', { name: 'used_at', precision: 3, nullable: true })

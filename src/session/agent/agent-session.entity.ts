@@ -1,4 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { RedeemableSession } from '../redeemable-session.js';
 
 /**
  * What a session of an agent is:
@@ -17,7 +18,9 @@ export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'issuer';
  * something refers to it.
  */
 @Entity('agent_session')
-export class AgentSession {
+@Index('agent_session_code_hash', ['codeHash'], { unique: true })
+@Index('agent_session_family_hash', ['familyHash'], { unique: true })
+export class AgentSession extends RedeemableSession {
   /** The claim `sid` of its access tokens. */
   @PrimaryColumn('varchar', { length: 64 })
   id!: string;
@@ -52,40 +55,6 @@ export class AgentSession {
   /** The redirect URI of the authorization request (RFC 6749 §4.1.3). */
   @Column('varchar', { name: 'redirect_uri', length: 2000, nullable: true })
   redirectUri!: string | null;
-
-  /** SHA-256 of the code, also after its redemption, so that a replay is noticed. */
-  @Index('agent_session_code_hash', { unique: true })
-  @Column('varchar', { name: 'code_hash', length: 64, nullable: true })
-  codeHash!: string | null;
-
-  /** PKCE, S256 (RFC 7636). */
-  @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
-  codeChallenge!: string | null;
-
-  /** An HMAC of the network that the redemption came from (`CallerNetworks`). */
-  @Column('varchar', { name: 'redeemed_network', length: 64, nullable: true })
-  redeemedNetwork!: string | null;
-
-  /** The time of the redemption, by the clock of the database. */
-  @Column('datetime', { name: 'redeemed_at', precision: 3, nullable: true })
-  redeemedAt!: Date | null;
-
-  /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
-  @Index('agent_session_family_hash', { unique: true })
-  @Column('varchar', { name: 'family_hash', length: 64, nullable: true })
-  familyHash!: string | null;
-
-  /** SHA-256 of R of the current refresh token. */
-  @Column('varchar', { name: 'current_hash', length: 64, nullable: true })
-  currentHash!: string | null;
-
-  /** SHA-256 of R of the refresh token that the current one replaced. */
-  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
-  previousHash!: string | null;
-
-  /** With it and the previous refresh token, a retry computes the current one. */
-  @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
-  successorNonce!: string | null;
 
   @Column('datetime', { name: 'created_at', precision: 3 })
   createdAt!: Date;
