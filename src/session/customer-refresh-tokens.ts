@@ -6,10 +6,10 @@ import { Customers } from '../customer/customers.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Devices } from './devices.js';
+import { clientEndedSince } from './endings.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import type { Session } from './session.entity.js';
@@ -18,10 +18,6 @@ import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-co
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
-
-/** Whether the client was deleted since it got the first refresh token. */
-const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
-  AND issued_before >= session.redeemed_at)`;
 
 const COLUMNS = ['id', 'customer_id', 'client_id', 'epoch', 'current_hash', 'seen_day', 'expires_at'] as const;
 const NULLABLE_COLUMNS = ['previous_hash', 'successor_nonce'] as const;
@@ -39,7 +35,7 @@ const FIND = selectStatement<[familyHash: string], CustomerRefreshRow>({
   columns: [
     ...[...COLUMNS, ...NULLABLE_COLUMNS].map((column) => `session.${column}`),
     ...['customer.organization_id', 'customer.group_id', 'customer.generation', ...AGENT_COLUMNS],
-    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    clientEndedSince('session', 'redeemed_at'),
   ],
   from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.family_hash = ?`,
   batch: true,
@@ -158,7 +154,9 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
       outcome: action === 'replayed' ? 'failure' : 'success',
       actor: party('client', clientId),
       subject: party('customer', customer_id),
-      ...{ organizationId, clientId, details: { session: id } },
+      organizationId,
+      clientId,
+      details: { session: id },
     });
   }
 }

@@ -8,7 +8,7 @@ import {
 } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
-import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Ended, type EndedAudience, type EndedKind } from './ended.entity.js';
@@ -50,6 +50,13 @@ const COLUMNS = [
 ] as const;
 
 const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
+
+/** The column `client_ended` of a SELECT: 1 if the client of a session was deleted since the time in a column, else 0. */
+export function clientEndedSince(table: 'session' | 'agent_session', column: 'created_at' | 'redeemed_at'): string {
+  const entry = `SELECT 1 FROM ended
+    WHERE kind = 'client' AND value = ${table}.client_id AND issued_before >= ${table}.${column}`;
+  return `${sqlFlag(`EXISTS (${entry})`)} AS client_ended`;
+}
 
 /** Records what has ended, for the verifiers that follow the feed and as the denylist of tokens without a row. */
 @Injectable()

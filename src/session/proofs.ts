@@ -15,10 +15,10 @@ import { UUID } from '../platform/uuid.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
 import { Devices } from './devices.js';
+import { clientEndedSince } from './endings.js';
 import type { Session } from './session.entity.js';
 import { agentOf, type SessionOrigin, Sessions } from './sessions.js';
 import { TokenValidity } from './token-validity.js';
-import { CLIENT_ENDED } from './transfer-codes.js';
 
 /** Protocol §10.7. */
 const MAX_AGE_MS = DAY_MS;
@@ -41,7 +41,7 @@ const FIND = selectStatement<[id: string], ProofRow>({
     ...COLUMNS.map((column) => `session.${column}`),
     ...[...AGENT_COLUMNS, 'agent_session.organization_id AS agent_organization_id'],
     `${sqlFlag(CALLER_ENDED)} AS caller_ended`,
-    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    clientEndedSince('session', 'created_at'),
   ],
   from: `session LEFT JOIN session AS parent ON parent.id = session.parent_id ${AGENT_JOIN}
     WHERE session.id = ? AND session.kind = 'proof'`,

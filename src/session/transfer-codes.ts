@@ -9,21 +9,18 @@ import { isPkceSatisfied } from '../oauth/pkce.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { dialectOf, sqlFlag, timeOf } from '../platform/database/sql-dialect.js';
+import { dialectOf, timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { CallerNetworks } from './caller-networks.js';
 import { Devices } from './devices.js';
+import { clientEndedSince } from './endings.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { isDuplicateUse, settledRow } from './redemptions.js';
 import { Session } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
-
-/** Whether the client of a code or proof was deleted since the code or proof was made. */
-export const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = session.client_id
-  AND issued_before >= session.created_at)`;
 
 const COLUMNS = ['id', 'kind', 'customer_id', 'client_id', 'code_challenge', 'redeemed_network', 'expires_at'] as const;
 
@@ -43,7 +40,7 @@ const FIND = selectStatement<[codeHash: string], CodeRow>({
     ...COLUMNS.map((column) => `session.${column}`),
     ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
     ...AGENT_COLUMNS,
-    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    clientEndedSince('session', 'created_at'),
     ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
   ],
   from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.code_hash = ?`,

@@ -35,7 +35,3 @@ export function actOf(row: AgentColumns): { act?: Actor } {
   if (sid === null || sub === null) return {};
   return { act: { sub, sid, ep: ep as number, client_id: agent_client_id as string, ...(iss !== null && { iss }) } };
 }
-
-/** Whether the client of an agent's session was deleted since the agent granted access, for a SELECT of the session. */
-export const CLIENT_ENDED = `EXISTS (SELECT 1 FROM ended WHERE kind = 'client' AND value = agent_session.client_id
-  AND issued_before >= agent_session.created_at)`;

@@ -4,10 +4,9 @@ import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
-import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { clientEndedSince } from '../endings.js';
 import { RefreshTokens, type Rotation } from '../refresh-tokens.js';
-import { CLIENT_ENDED } from './agent-columns.js';
 import type { AgentSession } from './agent-session.entity.js';
 import { AgentSessions } from './agent-sessions.js';
 import { AuthorizationCodes, type RedeemableAuthorization } from './authorization-codes.js';
@@ -29,7 +28,7 @@ export type AgentRefreshRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[n
   EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]> & { client_ended: number };
 
 const FIND = selectStatement<[familyHash: string], AgentRefreshRow>({
-  columns: [...COLUMNS, ...NULLABLE_COLUMNS, `${sqlFlag(CLIENT_ENDED)} AS client_ended`],
+  columns: [...COLUMNS, ...NULLABLE_COLUMNS, clientEndedSince('agent_session', 'created_at')],
   from: 'agent_session WHERE family_hash = ?',
   batch: true,
 });
@@ -105,7 +104,9 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
       outcome: action === 'replayed' ? 'failure' : 'success',
       actor: party('client', clientId),
       subject: party('agent', agent_id),
-      ...{ organizationId, clientId, details: { session: id } },
+      organizationId,
+      clientId,
+      details: { session: id },
     });
   }
 }

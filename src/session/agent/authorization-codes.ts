@@ -6,14 +6,14 @@ import { isPkceSatisfied } from '../../oauth/pkce.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
-import { sqlFlag, timeOf } from '../../platform/database/sql-dialect.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { CallerNetworks } from '../caller-networks.js';
+import { clientEndedSince } from '../endings.js';
 import { isDuplicateUse, settledRow } from '../redemptions.js';
 import type { FirstRefreshToken } from '../refresh-tokens.js';
-import { CLIENT_ENDED } from './agent-columns.js';
 import type { AgentSession } from './agent-session.entity.js';
 import { AgentSessions } from './agent-sessions.js';
 
@@ -39,7 +39,7 @@ type CodeRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
 const FIND = selectStatement<[codeHash: string], CodeRow>({
   columns: [
     ...[...COLUMNS, ...NULLABLE_COLUMNS],
-    `${sqlFlag(CLIENT_ENDED)} AS client_ended`,
+    clientEndedSince('agent_session', 'created_at'),
     ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`,
   ],
   from: 'agent_session WHERE code_hash = ?',
@@ -152,7 +152,11 @@ export class AuthorizationCodes {
     const inactiveReason = this.inactiveReasonOf(row);
     return {
       kind: 'authorization code',
-      ...{ clientId, subject, organizationId, expiresAt: timeOf(expires_at), session: id },
+      clientId,
+      subject,
+      organizationId,
+      expiresAt: timeOf(expires_at),
+      session: id,
       ...(inactiveReason && { inactiveReason }),
     };
   }
@@ -189,7 +193,8 @@ export class AuthorizationCodes {
       outcome: action === 'replayed' ? 'failure' : 'success',
       actor: party('client', clientId),
       subject: party('agent', agent_id),
-      ...{ organizationId, clientId },
+      organizationId,
+      clientId,
       ...(id !== undefined && { details: { session: id } }),
     });
   }
