@@ -31,8 +31,8 @@ export interface AgentPrincipal extends AuthenticatedCaller {
   /**
    * Makes a session for a proof that this agent creates in a route, and returns a random id of 36 characters. The route
    * stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then ends with
-   * the bearer token and with the agent. Give the id to nobody: it is for the database only, never for a response, a
-   * token or a log. Each call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
+   * the bearer token and with the agent. The id is for the database only: never put it into a response, a token or a
+   * log. Each call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
    *
    * @param customer the customer that the proof leads to; without it, the first redemption decides about the customer of
    * the agent's organization
@@ -50,7 +50,7 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
   /**
    * Makes a session for a proof that this customer creates in a route, and returns a random id of 36 characters. The route
    * stores the id unchanged with the proof, and the grant returns it as `proof` of its result. The token then ends with
-   * the bearer token. Give the id to nobody: it is for the database only, never for a response, a token or a log. Each
+   * the bearer token. The id is for the database only: never put it into a response, a token or a log. Each
    * call counts in the customer's bound of 200 (protocol §3.10), so check the request before.
    *
    * @throws OAuthError `invalid_grant` if the chain of transfers and proofs is too long; 429 if the customer has too many

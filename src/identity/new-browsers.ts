@@ -77,15 +77,20 @@ export class NewBrowsers {
     const all = await this.sessions.allOf(manager, customerId);
     if (!(await this.devices.makeRoomForCopy(manager, all, session))) return;
     await this.sessions.insertIn(manager, {
-      ...{ id: uuidv7(this.clock.now()), kind, customerId, browserId },
-      ...{ organizationId: session.organization_id, groupId: session.group_id },
-      ...{ parentId: session.parent_id, parentEpoch: session.parent_epoch, depth: session.depth },
-      ...{ agentSessionId: session.agent_session_id, agentEpoch: session.agent_epoch },
-      ...{
-        seenDay: session.seen_day,
-        signedInDay: session.signed_in_day,
-        expiresAt: new Date(timeOf(session.expires_at)),
-      },
+      id: uuidv7(this.clock.now()),
+      kind,
+      customerId,
+      browserId,
+      organizationId: session.organization_id,
+      groupId: session.group_id,
+      parentId: session.parent_id,
+      parentEpoch: session.parent_epoch,
+      depth: session.depth,
+      agentSessionId: session.agent_session_id,
+      agentEpoch: session.agent_epoch,
+      seenDay: session.seen_day,
+      signedInDay: session.signed_in_day,
+      expiresAt: new Date(timeOf(session.expires_at)),
     });
   }
 }

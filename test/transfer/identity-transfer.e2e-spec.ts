@@ -52,7 +52,7 @@ const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
   });
 const KINDS = { customer: asCustomer, agent: asAgent };
 
-/** The stored transfer tokens that nobody has redeemed. */
+/** The stored transfer tokens that are not redeemed. */
 const unredeemed = () => sessionsIn(service).findBy({ kind: 'code' });
 
 /** Checks that a request is refused with a hint about the parameter, and that nothing is stored. */
