@@ -3,7 +3,6 @@ import type { EntityManager } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { IDEMPOTENT_WRITE } from '../platform/database/retry-policy.js';
 import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
 import {
   type ColumnValues,
@@ -60,7 +59,8 @@ const INSERT_COLUMNS = [
 ] as const;
 
 const NEW_ROW = { into: CustomerIdentity, columns: INSERT_COLUMNS };
-const INSERT = insertStatement({ ...NEW_ROW, batch: true });
+/** For an INSERT together with rows of other tables too. */
+export const NEW_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
 const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 const INSERT_KEY = insertIgnoreStatement({ into: CustomerKey, columns: ['hash', 'entity_id'] });
 
@@ -134,9 +134,6 @@ export function newCustomerRow(
   return [entityId, organizationId, groupId, creator, now, 0, hasUser, dayOf(now), new Date(now)];
 }
 
-/** The columns of a new customer, for an INSERT together with rows of other tables. */
-export const NEW_CUSTOMER_COLUMNS = INSERT_COLUMNS;
-
 /** The key of a user in the table of keys. */
 export function userKeyOf(organizationId: string, userId: string): string {
   return sha256(JSON.stringify([organizationId, userId]));
@@ -171,7 +168,7 @@ export class Customers {
 
   async insert(entityId: string, scope: IdentityScope, creator: CustomerCreator): Promise<number> {
     const now = this.clock.now();
-    await this.database.insertIdempotent(INSERT, newCustomerRow(entityId, scope, creator, now));
+    await this.database.insert(NEW_CUSTOMER, newCustomerRow(entityId, scope, creator, now));
     return now;
   }
 
@@ -183,27 +180,18 @@ export class Customers {
     hasUser = false,
   ): Promise<number> {
     const now = this.clock.now();
-    await writeIn(manager, INSERT, newCustomerRow(entityId, scope, creator, now, hasUser));
+    await writeIn(manager, NEW_CUSTOMER, newCustomerRow(entityId, scope, creator, now, hasUser));
     return now;
   }
 
-  /**
-   * Inserts a customer unless its id exists.
-   *
-   * @param onAttempt called before each attempt; after a lost response there is a second one
-   */
+  /** Inserts a customer unless its id exists. */
   async insertIfAbsent(
     entityId: string,
     scope: IdentityScope,
     creator: CustomerCreator,
-    onAttempt: () => void,
   ): Promise<{ isInserted: boolean; generation: number }> {
     const now = this.clock.now();
-    const row = newCustomerRow(entityId, scope, creator, now);
-    const inserted = await IDEMPOTENT_WRITE.run(() => {
-      onAttempt();
-      return this.database.execute(INSERT_IF_ABSENT, row);
-    });
+    const inserted = await this.database.execute(INSERT_IF_ABSENT, newCustomerRow(entityId, scope, creator, now));
     return { isInserted: inserted > 0, generation: now };
   }
 
@@ -213,8 +201,7 @@ export class Customers {
   }
 
   /**
-   * Runs a transaction about the sessions of a customer. It runs once more after an outage before its COMMIT, because
-   * nothing of it remains then.
+   * Runs a transaction about the sessions of a customer.
    *
    * @param generation of the token that it acts for; if omitted, any
    * @returns `undefined` if the customer is gone, was linked, or has another generation
@@ -223,18 +210,8 @@ export class Customers {
     { entityId, generation }: { entityId: string; generation?: number },
     work: (manager: EntityManager) => Promise<Result>,
   ): Promise<Result | undefined> {
-    let isCommitting = false;
-    const run = async (manager: EntityManager) => {
-      isCommitting = false;
-      const result = (await this.writeIn(manager, entityId, generation)) ? await work(manager) : undefined;
-      isCommitting = true;
-      return result;
-    };
-    return IDEMPOTENT_WRITE.run(
-      () => this.database.transaction(run),
-      (error) => {
-        if (isCommitting) throw error;
-      },
+    return this.database.transaction(async (manager) =>
+      (await this.writeIn(manager, entityId, generation)) ? work(manager) : undefined,
     );
   }
 
@@ -277,9 +254,9 @@ export class Customers {
 
   /** Deletes the row of a customer that is being erased, with its keys. */
   async deleteErased(entityId: string): Promise<void> {
-    await this.database.executeIdempotent(CLEAR_LINKS, [entityId]);
-    await this.database.executeIdempotent(DELETE_KEYS, [entityId]);
-    await this.database.executeIdempotent(DELETE_ERASED, [entityId]);
+    await this.database.execute(CLEAR_LINKS, [entityId]);
+    await this.database.execute(DELETE_KEYS, [entityId]);
+    await this.database.execute(DELETE_ERASED, [entityId]);
   }
 
   /**
@@ -292,7 +269,7 @@ export class Customers {
     const today = this.today();
     // only customers of browsers are purged
     if (creator !== 'browser' || seen_day >= today) return true;
-    return (await this.database.executeIdempotent(NOTE_DAY, [today, today, entity_id])) > 0;
+    return (await this.database.execute(NOTE_DAY, [today, today, entity_id])) > 0;
   }
 
   /** The customers that were linked to one. @param limit the most ids that are returned */

@@ -4,7 +4,6 @@ import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { IDEMPOTENT_WRITE } from '../platform/database/retry-policy.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { actOf } from '../session/agent/agent-columns.js';
 import { Browsers, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
@@ -77,20 +76,15 @@ export class Identities {
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
     const taken = this.creation.takeReturnableLimit();
-    let attempts = 0;
-    const { isInserted, generation } = await this.customers.insertIfAbsent(
-      entityId,
-      { organizationId, groupId },
-      creator,
-      () => attempts++,
-    );
-    const customer = isInserted
-      ? { entityId, organizationId, groupId, generation }
-      : await this.find(entityId, organizationId);
-    if (!isInserted && attempts === 1) taken.giveBack();
-    // after two attempts probably by the first one, whose response was lost
-    if (customer && (isInserted || attempts > 1)) this.creation.auditCreated(creator, entityId, organizationId);
-    return customer && assertInGroup(customer, groupId);
+    const owner = { organizationId, groupId };
+    const { isInserted, generation } = await this.customers.insertIfAbsent(entityId, owner, creator);
+    if (isInserted) {
+      this.creation.auditCreated(creator, entityId, organizationId);
+      return { entityId, ...owner, generation };
+    }
+    taken.giveBack();
+    const existing = await this.find(entityId, organizationId);
+    return existing && assertInGroup(existing, groupId);
   }
 
   /**
@@ -179,8 +173,7 @@ export class Identities {
       await this.sessions.insertIn(manager, { ...session, ...days });
       return customerOf(entityId, scope, generation, sessionId);
     };
-    // after a lost response to the COMMIT, the second transaction finds the customer of the first one
-    const customer = await IDEMPOTENT_WRITE.run(() => this.database.transaction(create));
+    const customer = await this.database.transaction(create);
     if (customer?.entityId === entityId) this.creation.auditCreated('browser', entityId, scope.organizationId);
     return customer;
   }

@@ -5,7 +5,7 @@ export class UsedAssertion1796000000007 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
     {
       name: 'used_assertion',
-      columns: [its.key('hash', 64), its.text('used_by', 36), its.time('expires_at')],
+      columns: [its.key('hash', 64), its.time('expires_at')],
       indices: expiryIndex('used_assertion'),
     },
   ];

@@ -13,6 +13,7 @@ import { IdleCustomers } from '../identity/idle-customers.js';
 import { aheadOfDatabaseMs, Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/entity-checks.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
@@ -118,7 +119,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     );
     let deleted = ROWS_PER_DELETE;
     while (deleted === ROWS_PER_DELETE) {
-      deleted = await this.database.execute(deleteOldest, [now]);
+      // not within the time of one statement, because it may wait for the locks of a publication
+      deleted = await this.database.transaction((manager) => writeIn(manager, deleteOldest, [now]));
       yield deleted;
     }
   }

@@ -172,7 +172,7 @@ export class Browsers {
     // a setting that became shorter counts at the next purge
     const expiresAt = end.getTime() <= this.clock.now() ? session.expiresAt : end;
     const values = [seenDay, expiresAt, session.id, browserId, session.seenDay] as const;
-    return (await this.database.executeIdempotent(NOTE_VISIT, [...values])) > 0;
+    return (await this.database.execute(NOTE_VISIT, [...values])) > 0;
   }
 
   /**

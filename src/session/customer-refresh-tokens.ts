@@ -125,14 +125,14 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   ): Promise<boolean> {
     const now = this.clock.now();
     const values = [nextHash, usedHash, nonce, new Date(now), dayOf(now), expiresAt] as const;
-    return (await this.database.executeIdempotent(ROTATE, [...values, id, usedHash])) > 0;
+    return (await this.database.execute(ROTATE, [...values, id, usedHash])) > 0;
   }
 
   /** Only the first retry of a day notes the day, as each first visit of a browser does. */
   protected override async noteRetry({ id, seen_day }: CustomerRefreshRow, usedHash: string): Promise<boolean> {
     const now = this.clock.now();
     if (seen_day >= dayOf(now)) return true;
-    return (await this.database.executeIdempotent(NOTE_RETRY, [new Date(now), dayOf(now), id, usedHash])) > 0;
+    return (await this.database.execute(NOTE_RETRY, [new Date(now), dayOf(now), id, usedHash])) > 0;
   }
 
   protected override async end({ id, customer_id: entityId }: CustomerRefreshRow): Promise<void> {

@@ -130,7 +130,7 @@ export class Endings {
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
-      manager ? writeIn(manager, statement, parameters) : this.database.executeIdempotent(statement, parameters);
+      manager ? writeIn(manager, statement, parameters) : this.database.execute(statement, parameters);
     const expiresAt = this.expiry(seconds);
     const update = () => write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value]);
     if ((await update()) > 0) return;

@@ -185,7 +185,7 @@ export class Proofs {
           await this.devices.assertMayProve(manager, await this.sessions.allOf(manager, entityId));
           return writeIn(manager, REDEEM, values);
         })
-      : await this.database.executeIdempotent(REDEEM, values);
+      : await this.database.execute(REDEEM, values);
     if (redeemed === undefined) throw ERRORS.customerEnded();
     if (redeemed === 0) throw ERRORS.otherRedemption();
     return { session: { gen: generation, sid: row.id, ep: row.epoch, ...(act && { act }) }, groupId };

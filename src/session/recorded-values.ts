@@ -56,7 +56,7 @@ export class RecordedValues {
   private async raise(name: RecordedName, value: number): Promise<void> {
     const known = (await this.values()).get(name);
     if (known !== undefined && known >= value) return;
-    if (known === undefined && (await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
-    await this.database.executeIdempotent(RAISE, [value, name, value]);
+    if (known === undefined && (await this.database.execute(INSERT, [name, value])) > 0) return;
+    await this.database.execute(RAISE, [value, name, value]);
   }
 }

@@ -84,10 +84,6 @@ export interface GrantResult {
   session?: SessionClaims | undefined;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
   refreshToken?: string;
-  /**
-   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token.
-   */
-  attempt?: string;
   /** Values of the claims that `claims` declares. They are in this token only, and in no token that descends from it. */
   claims?: object;
   /** Values of the grant's own response fields, which `responds` declares. Other keys are ignored. */

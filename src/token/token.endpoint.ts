@@ -65,9 +65,10 @@ export class TokenEndpoint implements TokenServices {
     ttlSeconds: number,
   ): TokenResponse {
     const { grant, client, caller: agent } = request;
-    const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
+    const { entityId: sub, organizationId: organization_id } = granted;
     const { name: gty } = grant;
     const clientId = client.clientId;
+    const jti = randomUUID();
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...customerClaims } as const;
     const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
     const value = this.tokens.issue(claims, ttlSeconds, jti);

@@ -10,7 +10,6 @@ import {
 } from '../../src/platform/database/database-errors.js';
 import {
   databaseAtStart,
-  IDEMPOTENT_WRITE,
   LEASE_STATEMENT,
   type RetryPolicy,
   ROLLED_BACK_STATEMENT,
@@ -80,8 +79,7 @@ describe('a retry policy', () => {
   it.each<[string, RetryPolicy, () => Error, number, number]>([
     ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5, 20 * 4],
     ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1, 0],
-    ['an idempotent statement whose response was lost', IDEMPOTENT_WRITE, away, 2, 200],
-    ['an idempotent statement that failed', IDEMPOTENT_WRITE, syntaxError, 1, 0],
+    ['a statement whose response was lost', ROLLED_BACK_STATEMENT, away, 1, 0],
     ['a statement about a lease', LEASE_STATEMENT, deadlock, 10, 20 * 9],
     ['a connection of a command that does not wait', databaseAtStart(0), rejected, 1, 0],
     ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), rejected, 3, 1_000],
@@ -101,19 +99,6 @@ describe('a retry policy', () => {
     expect(await ROLLED_BACK_STATEMENT.run(work)).toBe('rows');
     expect(work).toHaveBeenCalledTimes(2);
   });
-});
-
-it('an idempotent statement is not repeated if the deadline of its request is before the end of the pause', async () => {
-  const attemptsWithin = async (remainingMs: number) => {
-    const work = vi.fn(() => Promise.reject(new ServiceUnavailableException('the database is unavailable')));
-    const context = { deadline: performance.now() + remainingMs } as RequestContext;
-    const repeated = requestContext.run(context, () => IDEMPOTENT_WRITE.run(work));
-    await expect(repeated).rejects.toThrow(ServiceUnavailableException);
-    return work.mock.calls.length;
-  };
-  expect(await attemptsWithin(-1)).toBe(1);
-  expect(await attemptsWithin(190)).toBe(1);
-  expect(await attemptsWithin(60_000)).toBe(2);
 });
 
 it('the time of the statements of a request starts with the first one, and is negative after it has passed', () => {

@@ -1,8 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
-import type { SqlValue } from '../../src/platform/database/sql-dialect.js';
-import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
+import { MYSQL_DIALECT, type SqlValue } from '../../src/platform/database/sql-dialect.js';
+import { insertStatement, type Statement, selectStatement } from '../../src/platform/database/statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
 
 @Entity('person')
@@ -21,6 +21,12 @@ const FIND = selectStatement<[id: string], { id: string; name: string }>({
 });
 const INSERT = insertStatement({ into: Person, columns: ['id', 'name'], batch: true });
 
+/** A batch as a server gets it. */
+const textOf = (statement: Statement, uses: SqlValue[][]) => ({
+  sql: statement.text(MYSQL_DIALECT, uses.length),
+  parameters: uses.flat(),
+});
+
 /** A server of persons that responds to SELECTs by id. Person `c` does not exist, and `bad` gets an error. */
 function selects() {
   const sent: { sql: string; parameters: SqlValue[] }[] = [];
@@ -28,7 +34,8 @@ function selects() {
     mayPad: true,
     split: splitRows,
     copy: copyRows,
-    send: async (sql, parameters) => {
+    send: async (statement, uses) => {
+      const { sql, parameters } = textOf(statement, uses);
       sent.push({ sql, parameters });
       if (parameters.includes('bad')) throw new Error('of this one');
       if (parameters.includes('away')) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
@@ -94,7 +101,7 @@ it('sends a SELECT once for uses with equal parameters, and gives each use rows 
 
 it('compares times by their value', async () => {
   const sent: SqlValue[][] = [];
-  const send = async (_sql: string, parameters: SqlValue[]) => sent.splice(0, 0, parameters);
+  const send = async (_: Statement, uses: SqlValue[][]) => sent.splice(0, 0, uses.flat());
   const batcher = new StatementBatcher<unknown[]>({
     mayPad: true,
     split: (_, size) => Array<unknown[]>(size).fill([]),
@@ -129,9 +136,10 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
   const batcher = new StatementBatcher<number>({
     mayPad: false,
     split: splitInserts,
-    send: async (sql, parameters) => {
+    send: async (statement, uses) => {
+      const { sql, parameters } = textOf(statement, uses);
       sent.push([sql, parameters]);
-      return parameters.length / 2;
+      return uses.length;
     },
   });
   const inserted = await Promise.all(['a', 'b', 'c'].map((id) => batcher.send(INSERT, [id, 'A'])));
@@ -146,7 +154,7 @@ it('repeats each SELECT separately if the rows of a batch have no statement inde
   const batcher = new StatementBatcher<unknown[]>({
     mayPad: true,
     split: splitRows,
-    send: async (_sql, parameters) => parameters.map((id) => ({ id })),
+    send: async (_, uses) => uses.flat().map((id) => ({ id })),
   });
   const results = await Promise.all(['a', 'b'].map((id) => batcher.send(FIND, [id])));
   expect(results).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);

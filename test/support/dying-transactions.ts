@@ -40,7 +40,8 @@ export function atNextTransaction(
   });
 }
 
-function intercepted(manager: EntityManager, act: Act): EntityManager {
+/** A manager that calls `act` in place of each statement. */
+export function intercepted(manager: EntityManager, act: Act): EntityManager {
   const runner = manager.queryRunner as QueryRunner;
   const query = (...all: Parameters<QueryRunner['query']>) => act(all[0], () => runner.query(...all));
   return manager.dataSource.createEntityManager(Object.create(runner, { query: { value: query } }));

@@ -3,7 +3,8 @@ import { DataSource } from 'typeorm';
 import { expect, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import type { SqlClient } from '../../src/platform/database/sql-client.js';
-import type { Statement } from '../../src/platform/database/statement.js';
+import type { SqlValue } from '../../src/platform/database/sql-dialect.js';
+import { InsertStatement, type Statement } from '../../src/platform/database/statement.js';
 import type { TestService } from './test-service.js';
 
 /** The private method through which `Database` sends every statement. */
@@ -33,34 +34,32 @@ export function sqlOf(database: Database, statement: Statement): string {
   return statement.text(dialect);
 }
 
+/** The INSERT into each table, or the one text of any other statement. */
+function textsOf(database: Database, statement: Statement, parameters: SqlValue[]): string[] {
+  const writes = statement instanceof InsertStatement ? statement.writes([parameters]) : [{ statement }];
+  return writes.map((write) => sqlOf(database, write.statement));
+}
+
 /** The statements that the service sends for a request, through any client of the database. */
 export async function statementTextsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
   const database = service.application.get(Database);
   const client = clientOf(service);
   const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'write')];
-  const together = vi.spyOn(client, 'executeTogether');
   const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
   const attempts = vi.spyOn(database as unknown as Sender, 'sendWithRetries');
   await send();
   const calls = spies.flatMap(({ mock }) =>
-    mock.calls.map(([statement], index) => ({
-      sql: sqlOf(database, statement as Statement),
+    mock.calls.map(([statement, parameters], index) => ({
+      texts: textsOf(database, statement as Statement, parameters),
       order: mock.invocationCallOrder[index] ?? 0,
     })),
   );
-  const order = together.mock.invocationCallOrder;
-  const ofTogether = together.mock.calls.flatMap(([writes], index) =>
-    writes.map(({ statement }) => ({ sql: sqlOf(database, statement), order: order[index] ?? 0 })),
-  );
-  const batches = together.mock.calls.filter(([writes]) =>
-    writes.some(({ statement }) => isForeground(sqlOf(database, statement))),
-  ).length;
-  const alone = calls.filter(({ sql }) => isForeground(sql)).length;
-  const texts = [...calls, ...ofTogether].sort((one, other) => one.order - other.order).map(({ sql }) => sql);
+  const inOrder = calls.sort((one, other) => one.order - other.order).filter(({ texts }) => texts.some(isForeground));
   const sent = attempts.mock.calls.filter(([sql]) => isForeground(sql) && sql !== 'BEGIN … COMMIT');
-  expect(sent).toHaveLength(alone + batches);
+  expect(sent).toHaveLength(inOrder.length);
+  const texts = inOrder.flatMap((call) => call.texts);
   texts.push(...logger.mock.calls.map(([sql]) => sql));
-  for (const spy of [...spies, together, logger, attempts]) spy.mockRestore();
+  for (const spy of [...spies, logger, attempts]) spy.mockRestore();
   return texts.filter((sql) => isForeground(sql) && !TRANSACTION.test(sql)).map((sql) => sql.trim());
 }
 

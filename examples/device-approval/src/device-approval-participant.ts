@@ -28,7 +28,7 @@ export class DeviceApprovalParticipant implements CustomerDataParticipant {
   }
 
   async onErase(entityId: string): Promise<void> {
-    await this.database.executeIdempotent(DELETE, [entityId]);
+    await this.database.execute(DELETE, [entityId]);
   }
 
   async mustRetain(): Promise<string[]> {

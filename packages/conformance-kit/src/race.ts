@@ -73,7 +73,7 @@ async function arrival(raceId: string, count: number): Promise<void> {
   unsubscribe(REQUEST_START, onRequest);
 }
 
-/** The methods of `Database` that send one statement. `executeIdempotent` calls `execute`. */
+/** The methods of `Database` that send one statement. */
 const METHODS = ['select', 'insert', 'execute'] as const;
 /** Long enough that the requests of a race send their next statements. */
 const PAUSE_MS = 20;
@@ -102,22 +102,12 @@ export function withoutDatabase<Result>(service: TestService, work: () => Promis
   return withStatements([service], failing, work);
 }
 
-/** Does work while each statement of `executeIdempotent` is sent twice, as after a lost response of the database. */
-export function withRepeatedStatements<Result>(service: TestService, work: () => Promise<Result>): Promise<Result> {
-  const repeating =
-    (send: Method): Method =>
-    (...parameters) =>
-      Promise.resolve(send(...parameters)).then(() => send(...parameters));
-  return withStatements([service], repeating, work, ['executeIdempotent']);
-}
-
 function withStatements<Result>(
   services: TestService[],
   change: (send: Method) => Method,
   work: () => Promise<Result>,
-  methods: readonly string[] = METHODS,
 ): Promise<Result> {
   const databases = services.map(({ application }) => application.get(Database));
-  const restores = databases.flatMap((database) => methods.map((name) => replaceMethod(database, name, change)));
+  const restores = databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, change)));
   return thenRestore(restores, work);
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { IsIn, IsString, Matches, MaxLength } from 'class-validator';
@@ -102,18 +101,16 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     if (body.link) assertMayLink(settings, body);
     const organizationId = organization.id;
     const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
-    const attempt = randomUUID();
-    await this.usedAssertions.use(user, organizationId, attempt);
+    await this.usedAssertions.use(user, organizationId);
     const signIn = body.remember && this.signInOf(browser, body);
     const request: UserRequest = { organizationId, userId: user.userId, signIn, creator: 'organization' };
     const { credentials, ...customer } = await this.users.customerOf(request).catch(async (error) => {
       // the limit of new customers can only be taken after the use, because a known user does not count
-      if (error instanceof OAuthError && error.status === 429)
-        await this.usedAssertions.giveBack(user, organizationId, attempt);
+      if (error instanceof OAuthError && error.status === 429) await this.usedAssertions.giveBack(user, organizationId);
       throw error;
     });
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);
-    return { ...customer, attempt };
+    return customer;
   }
 
   private signInOf({ cookies, origin }: Browser, { link }: JwtBearerBody): UserSignIn {

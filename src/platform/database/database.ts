@@ -6,7 +6,6 @@ import type { MetricsRegistry } from '../metrics.js';
 import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
-  isDuplicate,
   isUnavailable,
   remainingMs,
   TABLE_TIMEOUT_MS,
@@ -15,7 +14,7 @@ import {
 } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
-import { IDEMPOTENT_WRITE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import { ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
 import type { SqlValue } from './sql-dialect.js';
 import { SqliteClient } from './sqlite-client.js';
@@ -28,10 +27,11 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 const currentTransaction = new AsyncLocalStorage<{ database: Database; isRunning: boolean }>();
 
 /**
- * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. If all
- * statements of a request together take longer than 2.8 s (`requestContext.remainingMs`), the caller gets 503. On
- * SQLite, a write may also wait for the lock of another process for these 2.8 s. A statement that the server has rolled
- * back is repeated, at most four times.
+ * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s, except an
+ * insert into several tables. If all statements of a request together take longer than 2.8 s
+ * (`requestContext.remainingMs`), the caller gets 503. On SQLite, a write may also wait for the lock of another process
+ * for these 2.8 s. A statement that the server has rolled back is repeated, at most four times. A write whose outcome is
+ * unknown is not: its caller gets 503 (protocol §2.12).
  */
 @Injectable()
 export class Database {
@@ -70,7 +70,7 @@ export class Database {
   }
 
   /**
-   * Inserts one row. If a batch of rows fails because of one row, each row is inserted alone.
+   * Inserts a row, or a row of each of several tables. If a batch fails because of one use, each one is inserted alone.
    *
    * @throws the error of the driver if the key exists (`isDuplicate`)
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the row may have been inserted
@@ -81,29 +81,6 @@ export class Database {
   ): Promise<void> {
     this.assertOutsideOfTransaction();
     await this.send(statement, () => this.client.write(statement, parameters));
-  }
-
-  /**
-   * Like `insert`, for a row whose key was generated for this call. The row is sent once more if the database was
-   * unavailable or its response was lost. If the key exists then, the first attempt has inserted the row.
-   *
-   * @throws ServiceUnavailableException if the second attempt fails too; the row may have been inserted
-   * @internal
-   */
-  async insertIdempotent<Parameters extends SqlValue[]>(
-    statement: InsertStatement<Parameters>,
-    parameters: NoInfer<Parameters>,
-  ): Promise<void> {
-    let isRepeated = false;
-    await IDEMPOTENT_WRITE.run(
-      () =>
-        this.insert(statement, parameters).catch((error) => {
-          if (!isRepeated || !isDuplicate(error)) throw error;
-        }),
-      () => {
-        isRepeated = true;
-      },
-    );
   }
 
   /**
@@ -120,44 +97,17 @@ export class Database {
   }
 
   /**
-   * Like `execute`, for a change that has the same effect when it is sent twice. It is sent once more if the database
-   * was unavailable or its response was lost.
-   *
-   * @throws ServiceUnavailableException if the second attempt fails too; the change may have happened
-   */
-  executeIdempotent<Parameters extends SqlValue[]>(
-    statement: WriteStatement<Parameters>,
-    parameters: NoInfer<Parameters>,
-  ): Promise<number> {
-    return IDEMPOTENT_WRITE.run(() => this.execute(statement, parameters));
-  }
-
-  /**
-   * Sends several writes as one transaction, within the time of one statement. They must have the same effect when they
-   * are sent twice: they are sent again if the server has rolled them back, and once more after an outage.
+   * Sends several writes as one transaction, within 2.8 s. It does not wait for other transactions.
    *
    * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
-  executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    const statements = writes.map(({ statement }) => statement);
-    return this.executeShared(statements, () => this.sendTogether(writes));
-  }
-
-  /**
-   * The same for one of several callers, whose writes `sendTogether` sends as one transaction. Each caller has its own
-   * deadline and attempts. `statements` are those of this caller. @internal
-   */
-  async executeShared<Result>(statements: WriteStatement[], send: () => Promise<Result>): Promise<Result> {
+  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
     this.assertOutsideOfTransaction();
-    const sql = statements.map((statement) => statement.text(this.client.dialect)).join('; ');
-    const sendInTime = () => withinDeadline(send, STATEMENTS_TIMEOUT_MS);
-    return IDEMPOTENT_WRITE.run(() => this.sendWithRetries(sql, sendInTime));
-  }
-
-  /** Sends writes for callers of `executeShared`, regardless of the deadlines of their requests. @internal */
-  sendTogether(writes: BoundWrite[]): Promise<number[]> {
-    return this.client.executeTogether(writes);
+    const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
+    return this.sendWithRetries(sql, () =>
+      withinDeadline(() => this.client.executeTogether(writes), STATEMENTS_TIMEOUT_MS),
+    );
   }
 
   /**

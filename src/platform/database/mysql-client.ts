@@ -2,6 +2,7 @@ import mysql, { type Pool, type PoolConnection, type ResultSetHeader, type Typed
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
+import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
   isUnavailable,
@@ -12,7 +13,7 @@ import {
 import { transactionRunner } from './in-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
-import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import { type BoundWrite, InsertStatement, type SelectStatement, type WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /** Unlike the time-outs of mysql2's pool, the limit of a statement includes its wait for a connection. */
@@ -21,13 +22,16 @@ export class MysqlClient implements SqlClient {
   private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
     mayPad: true,
-    send: (sql, parameters) => this.send(sql, parameters) as Promise<unknown[]>,
+    send: (statement, uses) => this.send(statement.text(MYSQL_DIALECT, uses.length), uses.flat()) as Promise<unknown[]>,
     split: splitRows,
     copy: copyRows,
   });
   private readonly writes = new StatementBatcher<number>({
     mayPad: false,
-    send: async (sql, parameters) => ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows,
+    send: async (statement, uses) => {
+      if (statement instanceof InsertStatement) return this.insert(statement.writes(uses));
+      return this.affectedRows(statement.text(MYSQL_DIALECT), uses.flat());
+    },
     split: splitInserts,
   });
 
@@ -50,7 +54,8 @@ export class MysqlClient implements SqlClient {
   }
 
   async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    const results = await this.withConnection((connection) => sendTransaction(connection, writes));
+    const send = (connection: PoolConnection) => sendTransaction(connection, writes);
+    const results = await this.withConnection(send, STATEMENTS_TIMEOUT_MS);
     return (results as ResultSetHeader[]).map(({ affectedRows }) => affectedRows);
   }
 
@@ -69,26 +74,41 @@ export class MysqlClient implements SqlClient {
     return { ...poolState(this.pool), rejected: this.rejected };
   }
 
+  private async insert(writes: BoundWrite[]): Promise<number> {
+    const [first] = writes as [BoundWrite];
+    if (writes.length === 1)
+      return this.affectedRows(first.statement.text(MYSQL_DIALECT, first.size), first.parameters);
+    const [inserted] = await this.executeTogether(writes);
+    return inserted as number;
+  }
+
+  private async affectedRows(sql: string, parameters: SqlValue[]): Promise<number> {
+    return ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows;
+  }
+
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return this.withConnection((connection) => result((done) => connection.execute(sql, asSent(parameters), done)));
   }
 
-  private async withConnection<Result>(work: (connection: PoolConnection) => Promise<Result>): Promise<Result> {
+  private async withConnection<Result>(
+    work: (connection: PoolConnection) => Promise<Result>,
+    timeoutMs = STATEMENT_TIMEOUT_MS,
+  ): Promise<Result> {
     let connection: PoolConnection | undefined;
     let isOver = false;
-    const until = performance.now() + STATEMENT_TIMEOUT_MS;
+    const until = performance.now() + timeoutMs;
     const send = async () => {
       const acquired = await result<PoolConnection>((done) => this.pool.getConnection(done));
       // a timer of Node may end before `until`
       if (isOver || performance.now() >= until) {
         acquired.release();
-        throw new DeadlineExceededError(STATEMENT_TIMEOUT_MS);
+        throw new DeadlineExceededError(timeoutMs);
       }
       connection = acquired;
       return work(acquired);
     };
     try {
-      const done = await withTimeout(send(), STATEMENT_TIMEOUT_MS);
+      const done = await withTimeout(send(), timeoutMs);
       connection?.release();
       return done as Result;
     } catch (error) {
@@ -169,8 +189,8 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
   try {
     const results: unknown[] = [];
     await send(connection, 'START TRANSACTION');
-    for (const { statement, parameters } of writes) {
-      const sql = statement.text(MYSQL_DIALECT);
+    for (const { statement, parameters, size } of writes) {
+      const sql = statement.text(MYSQL_DIALECT, size);
       results.push(await result((done) => connection.execute(sql, asSent(parameters), done)));
     }
     await send(connection, 'COMMIT');

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isLocked, isRolledBack, isUnavailable, PendingMigrationsError, remainingMs } from './database-errors.js';
+import { isLocked, isRolledBack, isUnavailable, PendingMigrationsError } from './database-errors.js';
 
 interface RetryRules {
   attempts: number;
@@ -34,15 +34,6 @@ export const ROLLED_BACK_STATEMENT = new RetryPolicy({
   attempts: 5,
   pauseMs: randomPauseMs,
   isRetryable: isRolledBack,
-});
-
-const IDEMPOTENT_PAUSE_MS = 200;
-
-/** An idempotent statement or transaction is repeated once, if its request has time: it may have run, or not. */
-export const IDEMPOTENT_WRITE = new RetryPolicy({
-  attempts: 2,
-  pauseMs: () => IDEMPOTENT_PAUSE_MS,
-  isRetryable: (error) => isOutage(error) && remainingMs(Infinity) > IDEMPOTENT_PAUSE_MS,
 });
 
 /** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */

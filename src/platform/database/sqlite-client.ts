@@ -8,7 +8,13 @@ import { transactionRunner } from './in-transaction.js';
 import type { SqlClient } from './sql-client.js';
 import { SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
-import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import {
+  type BoundWrite,
+  InsertStatement,
+  type SelectStatement,
+  type Statement,
+  type WriteStatement,
+} from './statement.js';
 
 const LOCK_POLL_MS = 10;
 const PROBE_TIMEOUT_MS = 500;
@@ -49,15 +55,20 @@ export class SqliteClient implements SqlClient {
     return this.reads.select(textOf(statement), parameters);
   }
 
-  write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
-    const text = textOf(statement);
-    return this.run((prepared) => prepared.write(text, parameters), remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
+  async write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
+    const writes = statement instanceof InsertStatement ? statement.writes([parameters]) : [{ statement, parameters }];
+    const [written] = await this.runAll(writes, remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
+    return written as number;
   }
 
   executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    return this.runAll(writes, STATEMENTS_TIMEOUT_MS);
+  }
+
+  private runAll(writes: BoundWrite[], timeoutMs: number): Promise<number[]> {
     return this.run(
       (prepared) => writes.map(({ statement, parameters }) => prepared.write(textOf(statement), parameters)),
-      STATEMENTS_TIMEOUT_MS, // not the time of one request, because the writes may be of several
+      timeoutMs,
     );
   }
 

@@ -1,5 +1,5 @@
 import { isUnavailable } from './database-errors.js';
-import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
+import type { SqlValue } from './sql-dialect.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
 /** Few sizes, because each one is a prepared statement of each connection. */
@@ -20,7 +20,8 @@ class WaitingStatement<Result> {
 interface BatchRules<Result> {
   /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
   readonly mayPad: boolean;
-  send(sql: string, parameters: SqlValue[]): Promise<Result>;
+  /** @param uses the parameters of each use of the statement */
+  send(statement: Statement, uses: SqlValue[][]): Promise<Result>;
   split(result: Result, size: number): Result[];
   /** Copies a result for one more caller with equal parameters. Without it, each use is sent. */
   copy?(result: Result): Result;
@@ -38,7 +39,7 @@ export class StatementBatcher<Result> {
 
   send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
     const { send, copy } = this.rules;
-    if (!statement.batch) return send(statement.text(MYSQL_DIALECT), parameters);
+    if (!statement.batch) return send(statement, [parameters]);
     if (this.waiting.size === 0) setImmediate(() => this.endTick());
     const waiting = this.waiting.get(statement) ?? [];
     const last = waiting.at(-1);
@@ -71,11 +72,11 @@ export class StatementBatcher<Result> {
   private async sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): Promise<void> {
     const { send, split } = this.rules;
     const [first] = waiting as [WaitingStatement<Result>];
-    if (size === 1) return send(statement.text(MYSQL_DIALECT), first.parameters).then(first.resolve, first.reject);
+    if (size === 1) return send(statement, [first.parameters]).then(first.resolve, first.reject);
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
-    const parameters = [...waiting, ...padding].flatMap((each) => each.parameters);
+    const uses = [...waiting, ...padding].map(({ parameters }) => parameters);
     try {
-      const results = split(await send(statement.text(MYSQL_DIALECT, size), parameters), size);
+      const results = split(await send(statement, uses), size);
       for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
     } catch (error) {
       // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,

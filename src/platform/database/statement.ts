@@ -57,6 +57,28 @@ export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = u
 /** An INSERT that `insertStatement` declared, for `Database.insert`. */
 export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
   declare protected readonly inserts: true;
+
+  /** @internal */
+  constructor(
+    compose: (dialect: SqlDialect, size: number) => string,
+    batch: boolean,
+    private readonly parameterCount: number,
+    /** Of a statement with rows of several tables. */
+    private readonly rows: readonly InsertStatement[] = [],
+  ) {
+    super(compose, batch);
+  }
+
+  /** The INSERT of each table, for several uses of this statement. @internal */
+  writes(uses: SqlValue[][]): BoundWrite[] {
+    if (this.rows.length === 0) return [{ statement: this, parameters: uses.flat(), size: uses.length }];
+    let start = 0;
+    return this.rows.flatMap((row) => {
+      const [from, until] = [start, start + row.parameterCount];
+      start = until;
+      return row.writes(uses.map((parameters) => parameters.slice(from, until)));
+    });
+  }
 }
 
 /** A write that `writeStatement` or `insertIgnoreStatement` declared, for `Database.execute`. */
@@ -102,8 +124,24 @@ export function insertStatement<Entity extends object, const Names extends reado
   columns: Names;
   batch?: boolean;
 }): InsertStatement<ColumnValues<Entity, Names>> {
-  return new InsertStatement((_dialect, size) => `INSERT ${rowsInto(into, columns, size)}`, batch);
+  return new InsertStatement((_dialect, size) => `INSERT ${rowsInto(into, columns, size)}`, batch, columns.length);
 }
+
+/**
+ * Declares the INSERT of a row of each of several tables, as one transaction. Its parameters are those of the rows one
+ * after another. Uses of one event-loop tick are inserted together, because a transaction costs more than its rows.
+ */
+export function insertsTogether<const Rows extends readonly InsertStatement[]>(
+  ...rows: Rows
+): InsertStatement<ParametersOf<Rows>> {
+  const compose = (dialect: SqlDialect) => rows.map((row) => row.text(dialect)).join('; ');
+  return new InsertStatement(compose, true, 0, rows);
+}
+
+/** The parameters of several statements one after another. */
+type ParametersOf<Rows extends readonly unknown[]> = Rows extends readonly [InsertStatement<infer First>, ...infer Rest]
+  ? [...First, ...ParametersOf<Rest>]
+  : [];
 
 /** Declares an INSERT that skips a row whose key exists. `Database.execute` resolves to 1 for a new row, else to 0. */
 export function insertIgnoreStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
@@ -129,8 +167,10 @@ function rowsInto(entity: new () => object, columns: readonly string[], size: nu
 }
 
 export interface BoundWrite {
-  statement: WriteStatement;
+  statement: Statement;
   parameters: SqlValue[];
+  /** The number of rows of an INSERT; 1 if omitted. */
+  size?: number;
 }
 
 export function bindWrite<Parameters extends SqlValue[]>(

@@ -81,7 +81,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
     { nextHash, usedHash, nonce, expiresAt }: Rotation,
   ): Promise<boolean> {
     const values = [nextHash, usedHash, nonce, expiresAt, id, usedHash] as const;
-    return (await this.database.executeIdempotent(ROTATE, [...values])) > 0;
+    return (await this.database.execute(ROTATE, [...values])) > 0;
   }
 
   /** Nothing counts the days of an agent's session. */

@@ -128,7 +128,7 @@ export class AgentSessions implements OnModuleInit {
     const { sub, sid = '', ep = 0, client_id, aud, iss } = caller.claims;
     if (aud !== undefined) return { sub, sid, ep, client_id };
     const [stored] = await this.database.select(FIND_EPOCH, [sid]);
-    if (!stored) await this.database.executeIdempotent(INSERT_OF_ISSUER, this.rowOf(caller));
+    if (!stored) await this.database.execute(INSERT_OF_ISSUER, this.rowOf(caller));
     return { sub, sid, ep, client_id, ...(iss !== undefined && { iss }) };
   }
 

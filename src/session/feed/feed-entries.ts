@@ -123,6 +123,6 @@ export class FeedEntries {
     this.counting = undefined;
     this.lastCount.knownAt = this.clock.now();
     const surplus = counting.storedBefore - counting.counted;
-    if (surplus !== 0) await this.database.executeIdempotent(CORRECT, [surplus, this.lastCount.number]);
+    if (surplus !== 0) await this.database.execute(CORRECT, [surplus, this.lastCount.number]);
   }
 }

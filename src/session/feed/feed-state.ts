@@ -44,12 +44,12 @@ export class FeedHistory {
   constructor(private readonly database: Database) {}
 
   async create(): Promise<void> {
-    await this.database.executeIdempotent(INSERT, [NAME, newId()]);
+    await this.database.execute(INSERT, [NAME, newId()]);
   }
 
   /** Of several processes that know an id, one replaces it. */
   async renew(known: number | null): Promise<void> {
-    await this.database.executeIdempotent(RENEW, [newId(), known]);
+    await this.database.execute(RENEW, [newId(), known]);
   }
 
   async renewAlways(): Promise<void> {

@@ -40,6 +40,7 @@ describe.runIf(onMariadb)('the start of a process', () => {
         return true;
       });
       const service = await start();
+      proxy.failStatements({ errno: 1290, outcome: 'broken' }, () => false);
       if (failed !== undefined) texts.push(failed);
       const { status } = await service.post(TOKEN, cookieBody());
       await service.stop();

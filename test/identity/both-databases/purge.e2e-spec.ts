@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { DataSource, type EntityMetadata, type EntityTarget, In, type ObjectLiteral } from 'typeorm';
+import { DataSource, type EntityMetadata, type EntityTarget, In, type ObjectLiteral, type QueryResult } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
@@ -19,10 +19,9 @@ import { SessionPurge } from '../../../src/session/session-purge.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { atNextTransaction } from '../../support/dying-transactions.js';
+import { atNextTransaction, intercepted, interceptTransactions } from '../../support/dying-transactions.js';
 import { browserPartOf, expectNoOrphans, identitiesOf, sessionsOfBrowser } from '../../support/identities.js';
 import { issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
-import { sqlOf } from '../../support/statements.js';
 import { ACME } from '../../support/test-registry.js';
 import { newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
@@ -86,10 +85,9 @@ describe('a table that cannot be purged', () => {
     await new TestBrowser(service).visit();
     service.passDays(740);
     for (const entity of EXPIRING) await insertRows(entity, 1, new Date(service.clock.now() - 1_000));
-    const execute = database.execute.bind(database);
-    vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-      if (sqlOf(database, statement).includes('DELETE FROM ended')) throw error;
-      return execute(statement, parameters);
+    interceptTransactions(service, async (sql, send) => {
+      if (sql.includes('DELETE FROM ended')) throw error;
+      return send();
     });
     const warn = vi.spyOn(Logger.prototype, 'warn');
     await expect(runCommand(service, 'purge')).rejects.toThrow(
@@ -340,15 +338,22 @@ async function storedIds(): Promise<string[]> {
   return (await identitiesOf(service).find()).map(({ entityId }) => entityId).sort();
 }
 
-/** Reports the number of rows that each matching statement has changed. */
+/** Reports the number of rows that each matching statement has changed, after its transaction. */
 function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExecArray) => unknown): void {
-  const execute = database.execute.bind(database);
-  vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-    const changed = await execute(statement, parameters);
-    const match = pattern.exec(sqlOf(database, statement));
-    if (match) await report(changed, match);
-    return changed;
-  });
+  const transaction = database.transaction.bind(database);
+  const run: Database['transaction'] = async (work, ...more) => {
+    const changes: [changed: number, match: RegExpExecArray][] = [];
+    const act = async (sql: string, send: () => Promise<unknown>) => {
+      const result = await send();
+      const match = pattern.exec(sql);
+      if (match) changes.push([(result as QueryResult).affected ?? 0, match]);
+      return result;
+    };
+    const result = await transaction((manager) => work(intercepted(manager, act)), ...more);
+    for (const change of changes) await report(...change);
+    return result;
+  };
+  vi.spyOn(database, 'transaction').mockImplementation(run as never);
 }
 
 const freeLease = () => dataSource.query("UPDATE lease SET owner = '' WHERE name = 'purge'");

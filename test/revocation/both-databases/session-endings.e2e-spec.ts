@@ -86,8 +86,8 @@ describe('the end of a customer’s sessions during the first request of a day',
     service.passDays(2);
     const agent = bearer(await issueAgentToken(service));
     const database = service.application.get(Database);
-    const execute = database.executeIdempotent.bind(database);
-    vi.spyOn(database, 'executeIdempotent').mockImplementationOnce(async (...statement) => {
+    const execute = database.execute.bind(database);
+    vi.spyOn(database, 'execute').mockImplementationOnce(async (...statement) => {
       expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
       return execute(...statement);
     });

@@ -1,7 +1,6 @@
 import { Identities } from 'customer-authorization-service/grant';
-import { about } from '../cases.js';
 import type { RuleSet } from '../grant-test-context.js';
-import { withoutDatabase, withRepeatedStatements } from '../race.js';
+import { withoutDatabase } from '../race.js';
 import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
 import { TOKEN } from '../test-environment.js';
 
@@ -22,15 +21,6 @@ export const responseRules: RuleSet = () => [
       const { body, text } = await withoutDatabase(service, () => service.post(TOKEN, parameters, headers));
       if (body?.error !== 'invalid_grant') return;
       throw new Error(`let each error of \`Database\` pass, so that the response is 503\nresponse: ${text}`);
-    },
-  },
-  {
-    title: 'gives a token if a response to a statement of `executeIdempotent` is lost',
-    async check(context) {
-      const parameters = await context.body();
-      await withRepeatedStatements(context.environment.service, () =>
-        about('send a statement that redeems a proof by `execute`', () => context.expectToken(parameters)),
-      );
     },
   },
   {

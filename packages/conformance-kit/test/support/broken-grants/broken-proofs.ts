@@ -29,11 +29,6 @@ const ROWS: Row[] = [
   ['stores a number in plain text', PLAIN, /^pass\.pass: has a proof in plain text; store its sha256/],
   ['stores a hash of the code alone', PLAIN, /^pass\.code: has the hash of a short text, which trying all values/],
   ['creates the id with Math.random', 'Math.random()', /^pass: repeats when Math\.random\(\) repeats its numbers/],
-  [
-    'redeems by a statement that is sent again',
-    'is lost',
-    /^send a statement that redeems a proof by `execute`: refused/,
-  ],
   ['prints a secret of its route', 'while a proof is created', /^the log discloses [0-9a-f]{64}: sent: /],
   ['ignores ended sessions', 'whose sessions ended', /^a token after the sessions .* compare the stored `generation`/],
   ['has no participant', 'of an erased customer', /^pass\.customer: has the id of an erased customer; delete the rows/],
