@@ -8,7 +8,7 @@ import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { authorizationOf } from '../platform/http/authorization.js';
-import { disconnectSignal } from '../platform/http/http-socket.js';
+import { disconnectSignal } from '../platform/http/disconnect-signal.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
 import { ClientAuthentication, readBasicCredentials } from '../registry/client-authentication.js';

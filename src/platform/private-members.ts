@@ -3,31 +3,11 @@
  * that uses them fail, or those of private-members.spec.ts and, for `_host`, database-tls.e2e-spec.ts.
  */
 import type { EventEmitter } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import type { Express } from 'express';
 import type { Connection, Pool, PoolOptions } from 'mysql2';
 import type { DataSource } from 'typeorm';
-
-type HttpSocket = Socket & {
-  _httpMessage?: (ServerResponse & { req: IncomingMessage }) | null;
-  parser?: { incoming: IncomingMessage | null } | null;
-};
-
-export function oldestResponse(socket: Socket): (ServerResponse & { req: IncomingMessage }) | undefined {
-  return (socket as HttpSocket)._httpMessage ?? undefined;
-}
-
-/** The request of a connection whose body is being read, or the last one that was read. */
-export function incomingRequest(socket: Socket): IncomingMessage | undefined {
-  return (socket as HttpSocket).parser?.incoming ?? undefined;
-}
-
-/** Node calls `destroySoon` after a response with `Connection: close`. */
-export function onLastResponse(socket: Socket, end: () => void): void {
-  socket.destroySoon = end;
-}
 
 export interface RouteLayer {
   /** Truthy if the path matches; throws if its percent-encoding is invalid. */

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { errorOf } from '../oauth/thrown-error.js';
 import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-limit-rule.js';
-import { disconnectSignal } from '../platform/http/http-socket.js';
+import { disconnectSignal } from '../platform/http/disconnect-signal.js';
 import { keysOfIp, type LimitKey } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';

@@ -5,7 +5,7 @@ import type { Counter } from 'prom-client';
 import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
-import { disconnectSignal } from '../../platform/http/http-socket.js';
+import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';

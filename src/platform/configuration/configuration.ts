@@ -51,6 +51,10 @@ export class Configuration {
   @OptionalPort()
   METRICS_PORT?: number;
 
+  /** How long an idle connection stays open: longer than the proxy in front of the service keeps it. */
+  @Whole(1, 7_200)
+  KEEP_ALIVE_SECONDS = 65;
+
   /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
   @IsHttpOrigin()
   AUTH_URL!: string;

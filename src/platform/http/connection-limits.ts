@@ -3,38 +3,34 @@ import type { Port } from './surfaces.js';
 
 /** docs/operations.md, "Connections and memory", shows how the bounds fit into the memory of a pod. */
 export interface ConnectionLimits {
-  /** Beyond this number, each new connection destroys the most dispensable one (open-connections.ts). */
+  /** Beyond this number, each new connection is closed immediately. */
   maxConnections: number;
   /** From the first byte, or from the opening of the connection, to the end of the header. */
   headersTimeoutMs: number;
   /** From the same moment to the end of the body. */
   requestTimeoutMs: number;
-  /** From a response to the next request. */
+  /** From a response to the next request. By default KEEP_ALIVE_SECONDS. */
   keepAliveTimeoutMs: number;
-  /** How long a response may wait for the client to read it. */
-  readingTimeoutMs: number;
-  /** How long a connection stays after its last response, so that the client can read the response. */
-  lingerMs: number;
-  /** How often the timeouts above are checked, except `lingerMs`. */
+  /** How long a connection may transfer nothing while a request is under way. */
+  silenceTimeoutMs: number;
+  /** How often `headersTimeoutMs` and `requestTimeoutMs` are checked. */
   checkIntervalMs: number;
 }
 
-const TIMEOUTS = {
+export const TIMEOUTS: Omit<ConnectionLimits, 'maxConnections' | 'keepAliveTimeoutMs'> = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 20_000,
-  keepAliveTimeoutMs: 65_000, // longer than the 60 s after which load balancers close an idle connection
-  readingTimeoutMs: 20_000,
-  lingerMs: 2_000,
+  silenceTimeoutMs: 60_000, // longer than the longest request: 28 s for the revocation feed
   checkIntervalMs: 1_000,
 };
 
-export const CONNECTION_LIMITS: Record<Port, ConnectionLimits> = {
-  public: { ...TIMEOUTS, maxConnections: 1_000 },
+export const MAX_CONNECTIONS: Record<Port, number> = {
+  public: 1_000,
   // only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers
-  management: { ...TIMEOUTS, maxConnections: 250 },
+  management: 250,
   // the operator, and a few Prometheus servers
-  admin: { ...TIMEOUTS, maxConnections: 50 },
-  metrics: { ...TIMEOUTS, maxConnections: 50 },
+  admin: 50,
+  metrics: 50,
 };
 
 const MAX_HEADER_BYTES = 16 * 1024;
