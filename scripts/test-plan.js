@@ -10,7 +10,6 @@ import {
   NGINX,
   PROMTOOL,
   PYTHON,
-  REDIS,
 } from './test-programs.js';
 
 /** @typedef {import('./test-programs.js').TestProgram} TestProgram */
@@ -19,7 +18,7 @@ import {
 export const TEST_COMMANDS = {
   'npm test': {
     projects: ['unit', 'sqlite', 'isolated', 'mariadb', 'isolated-mariadb', 'chromium', 'isolated-chromium'],
-    programs: [MARIADB, CHROMIUM, REDIS],
+    programs: [MARIADB, CHROMIUM],
     minutes: 6,
   },
   'npm run test:processes': {
@@ -53,7 +52,6 @@ const SKIPPED = new Map([
   [MARIADB, 'The MariaDB half of the tests did NOT run: no server was found, or it did not start.'],
   [CHROMIUM, 'The browser tests did NOT run in Chromium: no Chromium was found.'],
   [FIREFOX, 'The browser tests did NOT run in Firefox: no Firefox was found.'],
-  [REDIS, 'The tests of shared rate limits did NOT run: no Redis server was found.'],
   [MARIADB_BACKUP, 'The restore of MariaDB was NOT rehearsed: mariadb-backup or mariadb-dump was not found.'],
   [FAKETIME, 'The tests of clocks that differ did NOT run: no libfaketime was found.'],
   [NGINX, 'The tests of the nginx configuration did NOT run: no nginx was found.'],

@@ -52,9 +52,6 @@ export const findChromium = () =>
 /** The path of a Firefox. */
 export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firefox-esr', 'firefox']);
 
-/** The path of a Redis server. */
-export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
-
 /** The library that gives a process another time than that of the machine. */
 export function findFaketime() {
   const paths = ['x86_64', 'aarch64'].map((cpu) => `/usr/lib/${cpu}-linux-gnu/faketime/libfaketimeMT.so.1`);
@@ -87,7 +84,6 @@ export const CHROMIUM = ofDebian(
   'TEST_CHROMIUM=/path/to/chrome-headless-shell',
 );
 export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
-export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
 export const MARIADB_BACKUP = ofDebian('MariaDB backup', ['mariadb-backup', 'mariadb-client'], () =>
   findProgram(['mariadb-dump']) ? findProgram(['mariadb-backup']) : undefined,
 );

@@ -1,5 +1,5 @@
 // @ts-check
-// `npm test`: runs vitest, with a private MariaDB, Chromium and a Redis server for the tests that need them.
+// `npm test`: runs vitest, with a private MariaDB and Chromium for the tests that need them.
 // `npm run test:processes`: runs the tests that start processes of the built service, npm or documented commands.
 // `npm run test:firefox`: runs the browser tests in Firefox.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { startMariadb } from './mariadb.js';
 import { runVitest } from './run-vitest.js';
 import { coverageProblem } from './statement-coverage.js';
 import { databaseFolder, planLines, possibleProjects, skippedGroups, skippedLine, TEST_COMMANDS } from './test-plan.js';
-import { CHROMIUM, FIREFOX, MARIADB, PYTHON, REDIS } from './test-programs.js';
+import { CHROMIUM, FIREFOX, MARIADB, PYTHON } from './test-programs.js';
 
 /** The arguments of `npm run test:processes` and of `npm run test:firefox`. */
 const PROCESSES = '--processes';
@@ -51,7 +51,6 @@ async function main(args) {
     const vitestCode = await runVitest([...filters, ...selection, ...reporters], {
       TEST_CHROMIUM: path(CHROMIUM),
       TEST_FIREFOX: programs.includes(FIREFOX) ? path(FIREFOX) : undefined, // several times slower than Chromium
-      TEST_REDIS_SERVER: path(REDIS),
       TEST_PYTHON: path(PYTHON),
       TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
       TEST_DATABASE_FOLDER: databaseFolder(),

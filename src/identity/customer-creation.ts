@@ -27,7 +27,7 @@ export class CustomerCreation {
   takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();
     if (!request) return { giveBack: () => undefined };
-    return this.limits.takeReturnable('identities', keysOfIp(request.ip));
+    return this.limits.take('identities', keysOfIp(request.ip));
   }
 
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */

@@ -1,4 +1,4 @@
-import { type DynamicModule, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { type DynamicModule, Module } from '@nestjs/common';
 import type { Counter } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
@@ -12,9 +12,8 @@ import {
 } from '../platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import type { LimitKey } from '../platform/network.js';
+import { RecentMap } from '../platform/recent-map.js';
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
-import { LimitCounts } from './limit-counts.js';
-import { SharedCounts } from './shared-counts.js';
 
 /** A request that a limit has counted. */
 export interface CountedRequest {
@@ -45,12 +44,41 @@ function declaredRule(name: string, text: string): RateLimitRule {
   return rule;
 }
 
-/** Enforces RATE_LIMIT. With REDIS_URL all processes share their counts (docs/decisions/0014-rate-limits.md). */
-export class RateLimits implements OnApplicationShutdown {
+/** The requests of a key in one window. */
+interface WindowCount {
+  /** The number of the window since 1970. */
+  readonly window: number;
+  requests: number;
+}
+
+class Counted implements CountedRequest {
+  private isGivenBack = false;
+
+  constructor(private readonly counts: readonly WindowCount[]) {}
+
+  /** The count of a window that has ended is read by no request, so it may change. */
+  giveBack(): void {
+    if (!this.isGivenBack) this.countFurther(-1);
+    this.isGivenBack = true;
+  }
+
+  /** Counts more of the request, even beyond the limit: only then is it known how much it was. @internal */
+  countFurther(by: number): void {
+    for (const count of this.counts) count.requests += by;
+  }
+}
+
+/** The most keys of a limit, because a flood of keys must not fill the memory. */
+const MAX_KEYS = 100_000;
+
+/**
+ * Enforces RATE_LIMIT in fixed windows of time. Each process counts alone, in memory
+ * (docs/decisions/0014-rate-limits.md).
+ */
+export class RateLimits {
   private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
-  private readonly counts = new Map<string, LimitCounts>();
-  private readonly shared: SharedCounts | undefined;
+  private readonly counts = new Map<string, RecentMap<WindowCount>>();
   private readonly limited: Counter<'limit'>;
 
   constructor(
@@ -61,20 +89,10 @@ export class RateLimits implements OnApplicationShutdown {
     /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. */
     readonly limitAttempts = true,
   ) {
-    const { REDIS_URL, RATE_LIMIT } = configuration;
+    const { RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
-    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, () => [...this.counts.values()]);
     this.limited = metrics.counted('cas_rate_limited_total', 'Requests rejected by a rate limit.', 'limit');
     for (const limit of [...Object.keys(this.rules), ATTEMPTS]) this.limited.inc({ limit }, 0); // 0 from the start
-    metrics.gauge(
-      'cas_rate_limit_store_up',
-      '0 while REDIS_URL is unreachable; each process then applies its own counts.',
-      () => Number(this.shared?.isUp ?? true),
-    );
-  }
-
-  onApplicationShutdown(): void {
-    this.shared?.stop();
   }
 
   isDeclared(limit: string): boolean {
@@ -82,51 +100,38 @@ export class RateLimits implements OnApplicationShutdown {
   }
 
   /**
-   * If one key is at its limit, the request counts for none: a /64 could use up the limit of its /48 otherwise.
+   * If one key is at its limit, the request counts for none: a /64 could use up the limit of its /48 otherwise. A
+   * rejected request stores no key, so it cannot displace others.
+   *
    * @param keys a short text that identifies what the limit counts for, such as a client; or the keys of a network
    * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After`
    */
-  take(limit: string, keys: string | LimitKey[]): void {
-    if (this.configuration.RATE_LIMIT === 'off') return;
+  take(limit: string, keys: string | LimitKey[]): Counted {
+    if (this.configuration.RATE_LIMIT === 'off') return new Counted([]);
     const rule = this.rules[limit];
     if (!rule) throw new Error(`${limit}: no limit has this name`);
-    const all = allOf(keys);
-    if (all.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
+    const all = typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys;
+    if (all.some((each) => this.requestsOf(limit, rule, each) >= each.factor * rule.count))
       throw this.rejected(limit, rule);
-    this.add(limit, rule, all);
+    return new Counted(this.add(limit, rule, all));
   }
 
-  /** Counts more of what a request has taken already, even beyond the limit: only then is it known how much it was. */
-  countFurther(limit: string, keys: string | LimitKey[], by: number): void {
-    const rule = this.rules[limit];
-    if (this.configuration.RATE_LIMIT !== 'off' && rule && by > 0) this.add(limit, rule, allOf(keys), by);
+  requestsOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
+    const count = this.counts.get(limit)?.get(key);
+    return count?.window === this.windowOf(rule) ? count.requests : 0;
   }
 
-  /** Returned requests have counts of their own: processes can merge counts that only rise in any order. */
-  takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
-    const rule = this.rules[limit] as RateLimitRule;
+  add(limit: string, rule: RateLimitRule, keys: LimitKey[]): WindowCount[] {
+    const ofLimit = this.counts.get(limit) ?? new RecentMap<WindowCount>(MAX_KEYS);
+    this.counts.set(limit, ofLimit);
     const window = this.windowOf(rule);
-    this.add(returnedOf(limit), rule, keys, 0); // asks the shared store what other processes gave back
-    this.take(limit, keys);
-    let isCounted = true;
-    return {
-      giveBack: () => {
-        if (isCounted && this.windowOf(rule) === window) this.add(returnedOf(limit), rule, keys);
-        isCounted = false;
-      },
-    };
-  }
-
-  countOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
-    const countIn = (name: string) => this.counts.get(name)?.of(`${name}:${key}`, this.windowOf(rule)) ?? 0;
-    return countIn(limit) - countIn(returnedOf(limit));
-  }
-
-  /** `by` is 0 to only read the counts of the other processes. */
-  add(limit: string, rule: RateLimitRule, keys: LimitKey[], by = 1): void {
-    const counts = this.counts.get(limit) ?? new LimitCounts(this.shared !== undefined);
-    this.counts.set(limit, counts);
-    for (const { key } of keys) counts.add(`${limit}:${key}`, this.windowOf(rule), rule.seconds * 1000, by);
+    return keys.map(({ key }) => {
+      const current = ofLimit.get(key);
+      const count = current?.window === window ? current : { window, requests: 0 };
+      count.requests++;
+      ofLimit.set(key, count);
+      return count;
+    });
   }
 
   /** Counts a rejected request in the metric. Returns the error, with the seconds until the next window. */
@@ -140,10 +145,6 @@ export class RateLimits implements OnApplicationShutdown {
     return Math.floor(this.clock.now() / (seconds * 1000));
   }
 }
-
-const allOf = (keys: string | LimitKey[]) => (typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys);
-
-const returnedOf = (limit: string) => `${limit}:returned`;
 
 /** Takes a limit by a call that throws. Returns 0, or the seconds after which the caller may try again. */
 export function secondsToWait(take: () => void): number {

@@ -38,7 +38,7 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   private takeAll(limit: string, keys: LimitKey[]): CountedRequest {
     if (!this.limits.isDeclared(limit))
       throw new Error(`${limit}: no limit has this name; declare it in limits of the Extension`);
-    return this.limits.takeReturnable(limit, keys);
+    return this.limits.take(limit, keys);
   }
 }
 

@@ -53,7 +53,7 @@ export class AttemptLimits {
   private fullKey(attempts: Attempt[]): string | undefined {
     for (const { limit, rule, keys } of attempts) {
       for (const each of keys) {
-        const refused = this.limits.countOf(limit, rule, each);
+        const refused = this.limits.requestsOf(limit, rule, each);
         const max = each.factor * rule.count;
         if (refused >= max) throw this.limits.rejected(ATTEMPTS, rule);
         if (refused + this.queue.running(each.key) >= max) return each.key;

@@ -2,9 +2,8 @@ import { Get, Module } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { ApiRoute, type LimitDeclarations, Limits, OAuthError, PublicController } from '../../src/public/grant.js';
 import { expectError, expectLimited } from '../support/expect-error.js';
-import { beginWindow, shareCounts, untilExchanged } from '../support/limit-windows.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
-import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import type { TestService } from '../support/test-service.js';
 import { serviceOfTest } from '../support/use-service.js';
 
@@ -146,30 +145,6 @@ describe('the limits of an extension', () => {
     limitsOf(service).take('qr_guess', 'one').giveBack();
     early.giveBack();
     expect(await statuses(service, 'one', 'one')).toEqual([200, 429]);
-  });
-
-  it.runIf(REDIS_SERVER)('counts and gives back in Redis for all processes', async () => {
-    const redis = await TestRedis.start();
-    try {
-      const environment = { REDIS_URL: redis.url };
-      const [one, other] = [await start('qr_guess=3/60', environment), await start('qr_guess=3/60', environment)];
-      await shareCounts(one, other);
-      const taken = [limitsOf(one).take('qr_guess', 'one'), limitsOf(one).take('qr_guess', 'one')];
-      await untilExchanged(one);
-      expect(await statuses(other, 'one')).toEqual([200]);
-      await untilExchanged(other);
-      expect(await statuses(other, 'one')).toEqual([429]);
-      for (const each of taken) each.giveBack();
-      await untilExchanged(one);
-      // A process reads the counts of a key after a request for the key. Whether this one is refused depends on when it
-      // read them last, so the admitted requests count.
-      const admitted = await statuses(other, 'one');
-      await untilExchanged(other);
-      admitted.push(...(await statuses(other, 'one', 'one', 'one')));
-      expect(admitted.filter((status) => status === 200)).toHaveLength(taken.length);
-    } finally {
-      await redis.kill();
-    }
   });
 
   it('responds 500 to a limit that the extension does not declare', async () => {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Clock } from '../../src/platform/clock.js';
+import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
+import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { keysOfIp, networkOf } from '../../src/platform/network.js';
-import { LimitCounts, recordSent } from '../../src/rate-limit/limit-counts.js';
+import { RateLimits } from '../../src/rate-limit/rate-limits.js';
 
 const MINUTE_MS = 60_000;
 
@@ -85,76 +88,45 @@ describe('the network of a caller', () => {
 });
 
 describe('the counts of a rate limit', () => {
-  const countedBy = (counts: LimitCounts, key = 'key', window = 1) => {
-    counts.add(key, window, MINUTE_MS);
-    return counts.of(key, window);
-  };
+  class TestClock extends Clock {
+    time = 0;
+    override now = () => this.time;
+  }
+  function limitsOf(rules: object) {
+    const configuration = Object.assign(new Configuration(), { RATE_LIMIT: { ...DEFAULT_LIMITS, ...rules } });
+    const clock = new TestClock();
+    return { clock, limits: new RateLimits(configuration, clock, new MetricsRegistry()) };
+  }
 
-  it('of two processes add up to the total, for any order of their exchanges', () => {
-    const step = fc.record({
-      processIndex: fc.integer({ min: 0, max: 1 }),
-      does: fc.constantFrom('count', 'exchange'),
-    });
+  it('admit a request exactly if the requests of the window that were not given back are below the limit', () => {
+    const step = fc.record({ does: fc.constantFrom('take', 'take', 'give back', 'wait'), which: fc.nat(9) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const all = [new LimitCounts(true), new LimitCounts(true)] as const;
-        let store = 0;
-        let counted = 0;
-        const exchange = (counts: LimitCounts) => {
-          for (const unsent of counts.takeUnsent(10)) {
-            store += unsent.sending;
-            recordSent(unsent, store);
+        const { clock, limits } = limitsOf({ tokens: { count: 3, seconds: 60 } });
+        const taken: { window: number; isGivenBack: boolean; giveBack(): void }[] = [];
+        for (const { does, which } of steps) {
+          const window = Math.floor(clock.time / MINUTE_MS);
+          if (does === 'wait') clock.time += which * 10_000;
+          if (does === 'take') {
+            const hasRoom = taken.filter((each) => each.window === window && !each.isGivenBack).length < 3;
+            if (!hasRoom) expect(() => limits.take('tokens', 'key')).toThrow('limit: tokens');
+            else {
+              const counted = limits.take('tokens', 'key');
+              taken.push({ window, isGivenBack: false, giveBack: () => counted.giveBack() });
+            }
           }
-        };
-        for (const { processIndex, does } of steps) {
-          const counts = all[processIndex as 0 | 1];
-          if (does === 'exchange') exchange(counts);
-          else {
-            counted++;
-            expect(countedBy(counts)).toBeLessThanOrEqual(counted);
-          }
+          const given = does === 'give back' ? taken[which] : undefined;
+          given?.giveBack();
+          if (given) given.isGivenBack = true;
         }
-        for (const counts of [...all, ...all]) {
-          counts.add('key', 1, MINUTE_MS);
-          counted++;
-          exchange(counts);
-        }
-        expect(store).toBe(counted);
-        expect(countedBy(all[1])).toBe(counted + 1);
       }),
     );
   });
 
-  it('continue from the local count if an exchange fails, and are not sent twice', () => {
-    const counts = new LimitCounts(true);
-    for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE_MS);
-    for (const unsent of counts.takeUnsent(10)) recordSent(unsent, 0);
-    expect(counts.takeUnsent(10)).toEqual([]);
-    expect(countedBy(counts)).toBe(4);
-    for (const unsent of counts.takeUnsent(10)) recordSent(unsent, 1);
-    expect(countedBy(counts)).toBe(5);
-  });
-
-  it('are not kept for an exchange without a shared store', () => {
-    const counts = new LimitCounts(false);
-    counts.add('key', 1, MINUTE_MS);
-    expect(counts.takeUnsent(10)).toEqual([]);
-  });
-
-  it('of a past window are not added to the next window', () => {
-    const counts = new LimitCounts(true);
-    counts.add('key', 1, MINUTE_MS);
-    const [late] = counts.takeUnsent(1);
-    counts.add('key', 2, MINUTE_MS);
-    recordSent(late as NonNullable<typeof late>, 1_000);
-    expect(countedBy(counts, 'key', 2)).toBe(2);
-  });
-
   it('drop the oldest keys beyond 100,000 keys, so that a flood does not fill the memory', () => {
-    const counts = new LimitCounts(true);
-    for (let key = 0; key < 150_000; key++) counts.add(`key ${key}`, 1, MINUTE_MS);
-    expect(counts.takeUnsent(1_000_000)).toHaveLength(100_000);
-    expect(countedBy(counts, 'key 149999')).toBe(2);
-    expect(countedBy(counts, 'key 0')).toBe(1);
+    const { limits } = limitsOf({ tokens: { count: 1, seconds: 60 } });
+    for (let key = 0; key < 150_000; key++) limits.take('tokens', `key ${key}`);
+    expect(() => limits.take('tokens', 'key 149999')).toThrow('limit: tokens');
+    expect(() => limits.take('tokens', 'key 0')).not.toThrow();
   });
 });

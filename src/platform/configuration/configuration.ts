@@ -4,7 +4,7 @@ import { IsAdminToken, IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { IsHost, IsHttpOrigin, IsOtlpEndpoint, IsRedisUrl } from './url-rules.js';
+import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from './url-rules.js';
 import { Flag, IsDifferentSecrets, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
@@ -126,11 +126,6 @@ export class Configuration {
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
-
-  /** The Redis server through which all processes share their counts. Without one, each process counts alone. */
-  @IsOptional()
-  @IsRedisUrl()
-  REDIS_URL?: string;
 
   /** The prefix of `cid` and `cst` in the names of the identity cookies. */
   @Matches(/^(?!__host-|__hosthttp-)[a-z0-9_-]{1,32}$/i, {

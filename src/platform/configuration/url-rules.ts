@@ -69,15 +69,3 @@ export const IsOtlpEndpoint = () =>
     (text: unknown) => isHttpUrlWithoutQuery(text) && !/\/v1\/traces\/?$/.test(text),
     'must be an absolute http(s) URL without user, password, query and fragment, and without /v1/traces at its end',
   );
-
-export const IsRedisUrl = () =>
-  rule(
-    'isRedisUrl',
-    isRedisUrl,
-    'must be redis://user:password@host:port or rediss://…, with special characters percent-encoded',
-  );
-
-function isRedisUrl(text: string): boolean {
-  const [, authority = ''] = /^rediss?:\/\/([^/]+)(?:\/\d*)?$/.exec(text) ?? [];
-  return isAuthority(authority) && URL.canParse(text);
-}

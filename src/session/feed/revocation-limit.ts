@@ -42,8 +42,8 @@ export class RevocationLimit {
 
   private takeFrom(limit: string, keys: string | LimitKey[]): CountedRevocation {
     if (this.entries.isFull) throw this.limits.rejected(limit, FULL_RULE);
-    this.limits.take(limit, keys);
-    return { setEntries: (entries) => this.limits.countFurther(limit, keys, entries - 1) };
+    const counted = this.limits.take(limit, keys);
+    return { setEntries: (entries) => counted.countFurther(Math.max(0, entries - 1)) };
   }
 }
 

@@ -127,15 +127,6 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
       ],
     ],
   },
-  CustomerAuthorizationLimitsNotShared: {
-    fires: [
-      [
-        steady('cas_rate_limit_store_up', 0, { instance: 'one' }),
-        steady('cas_rate_limit_store_up', 1, { instance: 'two' }),
-      ],
-    ],
-    quiet: [[steady('cas_rate_limit_store_up', 1)]],
-  },
   CustomerAuthorizationAuditSinkFails: onGrowth('cas_audit_sink_failures_total'),
   CustomerAuthorizationLogLinesLost: onGrowth('cas_log_lines_lost_total'),
   CustomerAuthorizationEventLoopBlocked: onValue('nodejs_eventloop_lag_p99_seconds', { fires: 0.3, quiet: 0.1 }),

@@ -24,8 +24,8 @@ const components = folders('components');
 const component = (name: string) => `components/${name}`;
 /** All components that can be used together. The other two are `gateway` and `flux`. */
 const TOGETHER = [
-  ...['parameters', 'ingress', 'monitoring', 'redis', 'database-ca', 'argo-cd', 'cpu-limits'],
-  ...['external-secrets-redis', 'external-secrets-registry', 'external-secrets'],
+  ...['parameters', 'ingress', 'monitoring', 'database-ca', 'argo-cd', 'cpu-limits'],
+  ...['external-secrets-registry', 'external-secrets'],
 ].map(component);
 
 const find = (built: Document[], kind: string, name = 'customer-authorization') =>
@@ -154,14 +154,12 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     }
   });
 
-  it('lets the pods connect to DNS and the database only, and to Redis with components/redis', () => {
-    const always = [
+  it('lets the pods connect to DNS and the database only', () => {
+    expect(destinationsOf(build('base'))).toEqual([
       ['kube-system', [53, 53]],
       ['169.254.20.10/32', [53, 53]],
       ['192.0.2.10/32', [3306]],
-    ];
-    expect(destinationsOf(build('base'))).toEqual(always);
-    expect(destinationsOf(build('base', [component('redis')]))).toEqual([...always, ['192.0.2.20/32', [6379]]]);
+    ]);
   });
 
   it('mounts every file that a variable of a container names', () => {
@@ -179,12 +177,12 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
       for (const [, path] of named) expect(mounted).toContain(dirname(path));
       expect(mounted).toContain('/etc/database-ca');
     }
-    expect(configMap.data).toHaveProperty('REDIS_URL_FILE');
+    expect(configMap.data).toHaveProperty('DATABASE_URL_FILE');
   });
 
-  it('needs no custom resource and no Redis without components', () => {
+  it('needs no custom resource without components', () => {
     const text = JSON.stringify(build('base'));
-    expect(text).not.toMatch(/redis|monitoring\.coreos|external-secrets/i);
+    expect(text).not.toMatch(/monitoring\.coreos|external-secrets/i);
   });
 
   it('sets a CPU limit for every container with components/cpu-limits, and its sum is that of the documented quota', () => {
@@ -250,7 +248,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     expect(spec.ttlSecondsAfterFinished).toBeUndefined();
   });
 
-  it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets, no Redis', () => {
+  it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets', () => {
     const built = buildFiles({
       'kustomization.yaml': exampleWith('kind: Kustomization\n'),
       'registry.yaml': 'revision: 1\n',
@@ -270,7 +268,6 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     const ca = built.find(({ metadata }) => metadata.name.startsWith('customer-authorization-database-ca-'));
     for (const { spec } of podsOf(built))
       expect(spec.volumes).toContainEqual({ name: 'database-ca', configMap: { name: ca?.metadata.name } });
-    expect(JSON.stringify(built)).not.toMatch(/redis/i);
   });
 
   it('builds the further network policy of docs/kubernetes.md', () => {

@@ -18,9 +18,6 @@ describe('--no-install', () => {
       'Chromium: apt-get update && apt-get install -y --no-install-recommends chromium-headless-shell\n',
     );
     expect(stderr).toContain('or set TEST_CHROMIUM=');
-    expect(stderr).toContain(
-      'Redis server: apt-get update && apt-get install -y --no-install-recommends redis-server\n',
-    );
   });
 
   it('makes npm run test:firefox end with 1 and name the package of Firefox only', async () => {
