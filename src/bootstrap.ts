@@ -18,7 +18,7 @@ import { type Log, serviceLog, serviceLogger } from './platform/logging/log.js';
 import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
-import { RateLimitModule, type RateLimitOptions } from './rate-limit/rate-limits.js';
+import { RateLimitModule, type RateLimitOptions } from './rate-limit/limits.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 import { customerCors } from './routes/customer-cors.js';

@@ -12,7 +12,7 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { authorizationOf } from '../platform/http/authorization.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext, traced } from '../platform/request-context/request-context.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import {
@@ -92,7 +92,7 @@ export class TokenPairController {
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
     private readonly audit: Audit,
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
   ) {}
 
   @Post()
@@ -123,7 +123,7 @@ export class TokenPairController {
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const parameters = await readBody(request, { form: true });
     const client = this.clients.client(readClientCredentials(authorizationOf(request), parameters));
-    this.limits.take('tokens', client.clientId);
+    this.limits.takeKeys('tokens', client.clientId);
     if (client.clientType === 'web') throw onlyAtPage();
     const grantType = requiredString('grant_type', parameters.grant_type);
     if (grantType !== 'authorization_code' && grantType !== 'refresh_token') throw OAuthError.unsupportedGrantType();

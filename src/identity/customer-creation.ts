@@ -3,13 +3,13 @@ import { Audit, party } from '../audit/audit.js';
 import type { CustomerCreator } from '../customer/customer.js';
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { type CountedRequest, RateLimits } from '../rate-limit/rate-limits.js';
+import { type CountedRequest, Limits } from '../rate-limit/limits.js';
 
 /** The limit and the audit event of each new customer. */
 @Injectable()
 export class CustomerCreation {
   constructor(
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
     private readonly audit: Audit,
   ) {}
 
@@ -20,14 +20,14 @@ export class CustomerCreation {
    */
   takeLimit(): void {
     const request = requestContext.current();
-    if (request) this.limits.take('identities', keysOfIp(request.ip));
+    if (request) this.limits.takeKeys('identities', keysOfIp(request.ip));
   }
 
   /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
   takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();
     if (!request) return { giveBack: () => undefined };
-    return this.limits.take('identities', keysOfIp(request.ip));
+    return this.limits.takeKeys('identities', keysOfIp(request.ip));
   }
 
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */

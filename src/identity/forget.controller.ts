@@ -8,7 +8,7 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import type { Browser } from '../routes/client-request.js';
 import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
 import { Forgetting } from './forgetting.js';
@@ -35,7 +35,7 @@ export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
     private readonly forgetting: Forgetting,
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
   ) {}
 
   @Post()
@@ -51,7 +51,7 @@ export class ForgetController {
     @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
-    this.limits.take('forgets', keysOfSite(requestContext.required().ip));
+    this.limits.takeKeys('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const scope = { organizationId: organization.id, groupId: body.group_id };
     const leadsNowhere = await this.forgetting.forget(candidates, scope);

@@ -55,7 +55,7 @@ export class CustomerRevocationController {
     const hasSecret = authorization !== undefined || client_secret !== undefined;
     if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
     const { clientId } = client;
-    const count = () => (hasSecret ? this.revocationLimit.takeForClient(clientId) : this.revocationLimit.take());
+    const count = () => (hasSecret ? this.revocationLimit.assertRoom() : this.revocationLimit.take());
     await this.revocation.revoke(body.token, { clientId, audience: 'customer-api', count });
     return {};
   }

@@ -24,7 +24,7 @@ import {
 } from '../organization-user/named-customers.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import type { Browser } from '../routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
@@ -43,7 +43,7 @@ const COOKIES_NEEDED = 'browsers: needs the identity cookies of a browser that g
 @PublicController('v2/customer/end_sessions')
 export class EndSessionsController {
   constructor(
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
     private readonly revocationLimit: RevocationLimit,
     private readonly cookies: IdentityCookies,
     private readonly customers: NamedCustomers,
@@ -77,7 +77,7 @@ export class EndSessionsController {
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
     const { organizationId, clientId } = principal;
-    this.limits.take('tokens', clientId);
+    this.limits.takeKeys('tokens', clientId);
     const isCustomer = principal.kind === 'customer';
     const entityId = isCustomer
       ? await this.idOfCustomer(principal, body, browser)

@@ -19,7 +19,7 @@ interface Revoker {
   /** The only audience whose tokens the caller may end; all if omitted. */
   audience?: Audience;
   /** Counts the revocation before it is written; throws if a limit is reached. */
-  count?: () => CountedRevocation;
+  count?: () => CountedRevocation | undefined;
 }
 
 /** Revokes tokens for a client or the operator (RFC 7009). */

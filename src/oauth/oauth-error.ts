@@ -132,11 +132,12 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
   }
 
-  /** A rate limit is exceeded: 429 with `Retry-After` in seconds. */
+  /** A rate limit is exceeded: 429 with `Retry-After` in seconds. The hint names the limit. */
   static rateLimited(seconds: number, limit: string): OAuthError {
     const headers = { 'Retry-After': String(seconds) };
     const description = 'There were too many requests; try again later';
-    return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
+    const name = `limit: ${limit}`;
+    return new OAuthError('temporarily_unavailable', 429, description, { headers, hint: name, reason: name });
   }
 
   /** The customer has too many devices: 429 with `Retry-After` in seconds. @internal */
@@ -183,7 +184,7 @@ export class OAuthError extends Error {
     if (status === 405) return OAuthError.methodNotAllowed();
     if (status === 409) return OAuthError.conflict('');
     if (status === 413) return OAuthError.payloadTooLarge();
-    if (status === 429) return OAuthError.rateLimited(1, '');
+    if (status === 429) return OAuthError.rateLimited(1, 'example');
     return status === 503 ? OAuthError.unavailable() : undefined;
   }
 

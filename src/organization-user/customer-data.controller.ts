@@ -6,7 +6,7 @@ import { CustomerExport, CustomerRecords } from '../identity/customer-records.js
 import { OAuthError } from '../oauth/oauth-error.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
@@ -20,7 +20,7 @@ const errors = () => [
 @PublicController('v2/customer')
 export class CustomerDataController {
   constructor(
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
     private readonly customers: NamedCustomers,
     private readonly records: CustomerRecords,
     private readonly erasure: CustomerErasure,
@@ -39,7 +39,7 @@ export class CustomerDataController {
     @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
     @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
   ): Promise<CustomerExport> {
-    this.limits.take('tokens', agent.clientId);
+    this.limits.takeKeys('tokens', agent.clientId);
     const entityId = await this.customers.idOf(agent, body);
     const exported = await this.records.export(entityId, agentActor(agent));
     if (!exported) throw unknownCustomer(body);
@@ -59,7 +59,7 @@ export class CustomerDataController {
     @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
     @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
   ): Promise<object> {
-    this.limits.take('tokens', agent.clientId);
+    this.limits.takeKeys('tokens', agent.clientId);
     const entityId = await this.customers.find(agent, body);
     if (entityId !== undefined) await this.erasure.erase(entityId, agentActor(agent));
     return {};

@@ -53,11 +53,10 @@ export { ManagementController, PublicController } from '../platform/http/surface
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export { Nested } from '../platform/validation.js';
-export type { CountedRequest } from '../rate-limit/rate-limits.js';
+export { type CountedRequest, Limits } from '../rate-limit/limits.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
 export type { Browser, ClientParameters } from '../routes/client-request.js';
-export { Limits } from '../routes/limits.js';
 export {
   Caller,
   CallingBrowser,

@@ -23,7 +23,7 @@ export { isCustomerRoute, pathOn } from '../platform/http/surfaces.js';
 export type { Log } from '../platform/logging/log.js';
 export { declaredProperties } from '../platform/validation.js';
 export { Purge } from '../purge/purge.js';
-export { RateLimits } from '../rate-limit/rate-limits.js';
+export { Limits } from '../rate-limit/limits.js';
 export { Agents } from '../registry/agents.js';
 export { RegistryFile } from '../registry/file/registry-file.js';
 export { RegistryFileError } from '../registry/file/yaml-document.js';

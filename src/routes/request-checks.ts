@@ -6,7 +6,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { type BodyOptions, readBody } from '../oauth/request-body.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import type { Organization } from '../registry/organization.entity.js';
@@ -23,7 +23,7 @@ export function browserOf({ headers, res }: Request): Browser {
 
 export interface CheckServices {
   registry: Registry;
-  limits: RateLimits;
+  limits: Limits;
 }
 
 /** @throws OAuthError the error response to the request */
@@ -116,7 +116,7 @@ export class RouteRequest extends CheckedRequest {
 export class RequestChecksPipe implements PipeTransform<RouteRequest> {
   constructor(
     readonly registry: Registry,
-    readonly limits: RateLimits,
+    readonly limits: Limits,
     private readonly grants: GrantSettingsClasses,
   ) {}
 
@@ -151,7 +151,7 @@ export function assertClientMayUseGrant({ client, grant, errors }: CheckedReques
 
 /** Requests that fail an earlier check do not count. Requests that fail a later check count. */
 export function takeTokenRateLimit({ client }: CheckedRequest, { limits }: CheckServices): void {
-  limits.take('tokens', client.clientId);
+  limits.takeKeys('tokens', client.clientId);
 }
 
 /** A caller with a bearer token acts in the organization of the token only. */

@@ -1,65 +1,34 @@
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { errorOf } from '../oauth/thrown-error.js';
 import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-limit-rule.js';
-import { disconnectSignal } from '../platform/http/disconnect-signal.js';
-import { keysOfIp, type LimitKey } from '../platform/network.js';
+import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { withoutTrailingSpaces } from '../platform/text-forms.js';
 import { declaredProperties } from '../platform/validation.js';
-import { ATTEMPTS, RateLimits } from '../rate-limit/rate-limits.js';
-import { AttemptQueue, type QueuedRequest } from './attempt-queue.js';
+import { ATTEMPTS, type LimitedKeys, Limits } from '../rate-limit/limits.js';
 import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 
-interface AttemptedRequest {
-  grant: GrantMetadata;
-  parameters: GrantBody;
-  http: Request;
-}
-
 /**
- * Limits the requests that a grant refuses (protocol §10.2). A request that runs may still be refused, so it counts
- * until it has finished. Parallel requests beyond the limit wait for it. So they can neither guess more often than the
- * limit allows, nor get 429 although no request was refused.
+ * Limits the requests that a grant refuses (protocol §10.2). A request counts before it runs, because it may be refused.
+ * So parallel requests cannot guess more often than the limit allows. If the grant does not refuse it, it is given back.
  */
 @Injectable()
 export class AttemptLimits {
-  private readonly queue = new AttemptQueue();
+  constructor(private readonly limits: Limits) {}
 
-  constructor(private readonly limits: RateLimits) {}
-
-  /** @throws OAuthError 429 if a limit is reached; 503 if too many requests wait, or this one too long; of `work` */
-  async run({ grant, parameters, http }: AttemptedRequest, work: () => Promise<GrantResult>): Promise<GrantResult> {
+  /** @throws OAuthError 429 if a limit is reached; of `work` */
+  async run(grant: GrantMetadata, parameters: GrantBody, work: () => Promise<GrantResult>): Promise<GrantResult> {
     if (!this.limits.limitAttempts) return work();
-    const attempts = attemptsOf(grant, parameters);
-    const keys = attempts.flatMap((attempt) => attempt.keys.map(({ key }) => key));
-    const request: QueuedRequest = { keys, fullKey: () => this.fullKey(attempts) };
-    await this.queue
-      .enter(request, () => disconnectSignal(http.res as Response))
-      .catch((error) => Promise.reject(error instanceof OAuthError ? error : OAuthError.unavailable(error)));
+    const counted = this.limits.takeEach(attemptsOf(grant, parameters), ATTEMPTS);
     try {
-      return await work();
+      const result = await work();
+      counted.giveBack();
+      return result;
     } catch (error) {
-      if (isRefusal(error)) for (const { limit, rule, keys } of attempts) this.limits.add(limit, rule, keys);
+      if (!isRefusal(error)) counted.giveBack();
       throw error;
-    } finally {
-      this.queue.leave(request);
     }
-  }
-
-  /** A key whose requests under way could use up its limit. @throws OAuthError 429 if refused requests alone have */
-  private fullKey(attempts: Attempt[]): string | undefined {
-    for (const { limit, rule, keys } of attempts) {
-      for (const each of keys) {
-        const refused = this.limits.requestsOf(limit, rule, each);
-        const max = each.factor * rule.count;
-        if (refused >= max) throw this.limits.rejected(ATTEMPTS, rule);
-        if (refused + this.queue.running(each.key) >= max) return each.key;
-      }
-    }
-    return undefined;
   }
 }
 
@@ -67,13 +36,6 @@ export class AttemptLimits {
 function isRefusal(error: unknown): boolean {
   const { status, isPending } = errorOf(error);
   return status < 500 && status !== 429 && !isPending;
-}
-
-interface Attempt {
-  /** The name of the limit's counts. */
-  limit: string;
-  rule: RateLimitRule;
-  keys: LimitKey[];
 }
 
 /** @throws Error if the limits of refused requests of a grant are not usable */
@@ -90,7 +52,7 @@ export function assertAttemptsUsable(grant: GrantMetadata, className: string): v
 }
 
 /** Parameters are hashed: they may be long or personal. A flood of keys of one limit must not displace another's. */
-function attemptsOf(grant: GrantMetadata, body: GrantBody): Attempt[] {
+function attemptsOf(grant: GrantMetadata, body: GrantBody): LimitedKeys[] {
   return limitsOf(grant).map(({ per, limit }, index) => {
     const values = per.map((name) => (name === 'network' ? 'network' : comparable(Reflect.get(body, name))));
     const account = sha256(JSON.stringify([grant.name, index, values]));

@@ -7,7 +7,7 @@ import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
@@ -28,7 +28,7 @@ export class TokenEndpoint implements TokenServices {
     readonly grants: GrantRegistry,
     readonly bearer: BearerAuthGuard,
     readonly registry: Registry,
-    readonly limits: RateLimits,
+    readonly limits: Limits,
     private readonly tokens: AccessTokens,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
@@ -51,7 +51,7 @@ export class TokenEndpoint implements TokenServices {
     const groupId = route.group?.groupId ?? '';
     const input = new CheckedGrantRequest(body, client, organization as Organization, groupId, agent, browserOf(http));
     const work = async () => grant.handler.grant(input);
-    const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
+    const granted = await (grant.attempts ? this.attempts.run(grant, body, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
     if (organization && granted.organizationId !== organization.id) throw otherOrganization(grant);

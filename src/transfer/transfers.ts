@@ -13,7 +13,7 @@ import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Limits } from '../rate-limit/limits.js';
 import { Registry } from '../registry/registry.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { agentOf, Sessions } from '../session/sessions.js';
@@ -48,7 +48,7 @@ export class Transfers {
     private readonly codes: TransferCodes,
     private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
   ) {}
 
   /**
@@ -63,7 +63,7 @@ export class Transfers {
     const client = this.registry.clientCalling(body.client_id, origin);
     if (!this.registry.organization(organizationId)?.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
     const { clientId } = client;
-    this.limits.take('tokens', clientId);
+    this.limits.takeKeys('tokens', clientId);
     const content = { clientId, codeChallenge: body.code_challenge };
     const code =
       principal.kind === 'customer'
@@ -73,7 +73,7 @@ export class Transfers {
   }
 
   private async ofCustomer(principal: CustomerPrincipal, entityId: string, content: CodeContent): Promise<string> {
-    this.limits.take('transfers', entityId);
+    this.limits.takeKeys('transfers', entityId);
     const { claims, organizationId } = principal;
     const code = await this.customers.change({ entityId, generation: claims.gen ?? 0 }, async (manager) => {
       if (await this.validity.hasEndedIn(manager, claims)) throw inactiveToken('revoked');
@@ -91,7 +91,7 @@ export class Transfers {
     const { organizationId } = agent;
     if (!(await this.identities.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
     // After the lookup, so that made-up customer ids take no counters in memory.
-    this.limits.take('transfers', customerId);
+    this.limits.takeKeys('transfers', customerId);
     const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
     const code = await this.customers.change({ entityId: customerId }, async (manager) => {
       if (await this.validity.hasEndedIn(manager, agent.claims)) throw inactiveToken('revoked');

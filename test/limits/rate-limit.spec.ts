@@ -5,7 +5,7 @@ import { Configuration } from '../../src/platform/configuration/configuration.js
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { keysOfIp, networkOf } from '../../src/platform/network.js';
-import { RateLimits } from '../../src/rate-limit/rate-limits.js';
+import { Limits } from '../../src/rate-limit/limits.js';
 
 const MINUTE_MS = 60_000;
 
@@ -95,7 +95,7 @@ describe('the counts of a rate limit', () => {
   function limitsOf(rules: object) {
     const configuration = Object.assign(new Configuration(), { RATE_LIMIT: { ...DEFAULT_LIMITS, ...rules } });
     const clock = new TestClock();
-    return { clock, limits: new RateLimits(configuration, clock, new MetricsRegistry()) };
+    return { clock, limits: new Limits(configuration, clock, new MetricsRegistry()) };
   }
 
   it('admit a request exactly if the requests of the window that were not given back are below the limit', () => {
@@ -109,9 +109,9 @@ describe('the counts of a rate limit', () => {
           if (does === 'wait') clock.time += which * 10_000;
           if (does === 'take') {
             const hasRoom = taken.filter((each) => each.window === window && !each.isGivenBack).length < 3;
-            if (!hasRoom) expect(() => limits.take('tokens', 'key')).toThrow('limit: tokens');
+            if (!hasRoom) expect(() => limits.takeKeys('tokens', 'key')).toThrow('limit: tokens');
             else {
-              const counted = limits.take('tokens', 'key');
+              const counted = limits.takeKeys('tokens', 'key');
               taken.push({ window, isGivenBack: false, giveBack: () => counted.giveBack() });
             }
           }
@@ -125,8 +125,8 @@ describe('the counts of a rate limit', () => {
 
   it('drop the oldest keys beyond 100,000 keys, so that a flood does not fill the memory', () => {
     const { limits } = limitsOf({ tokens: { count: 1, seconds: 60 } });
-    for (let key = 0; key < 150_000; key++) limits.take('tokens', `key ${key}`);
-    expect(() => limits.take('tokens', 'key 149999')).toThrow('limit: tokens');
-    expect(() => limits.take('tokens', 'key 0')).not.toThrow();
+    for (let key = 0; key < 150_000; key++) limits.takeKeys('tokens', `key ${key}`);
+    expect(() => limits.takeKeys('tokens', 'key 149999')).toThrow('limit: tokens');
+    expect(() => limits.takeKeys('tokens', 'key 0')).not.toThrow();
   });
 });

@@ -9,7 +9,7 @@ import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ipOf, keysOfIp } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
+import { Limits, secondsToWait } from '../../rate-limit/limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { comparableEmail } from '../../registry/agent-email.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
@@ -40,7 +40,7 @@ export class SignIn {
     private readonly attempts: SignInAttempts,
     private readonly cookies: SignedCookies,
     private readonly audit: Audit,
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
     metrics: MetricsRegistry,
   ) {
     const help =
@@ -62,7 +62,7 @@ export class SignIn {
     const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);
     // the limit that all processes share comes last, so that an attempt that this process rejects stores no key
-    const takeSharedLimit = () => this.limits.take('sign_in', keysOfIp(ip, this.cookies.sign('sign_in', email)));
+    const takeSharedLimit = () => this.limits.takeKeys('sign_in', keysOfIp(ip, this.cookies.sign('sign_in', email)));
     const wait = attempt.waitSeconds || secondsToWait(takeSharedLimit);
     if (wait > 0) {
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });

@@ -2,16 +2,9 @@ import { rule } from '../validation.js';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
- * account and network, revocations and `forget` per end site, revocations per client with a secret (protocol §2.14).
+ * account and network, revocations and `forget` per end site (protocol §2.14).
  */
-export type LimitName =
-  | 'identities'
-  | 'tokens'
-  | 'transfers'
-  | 'sign_in'
-  | 'revocations'
-  | 'client_revocations'
-  | 'forgets';
+export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations' | 'forgets';
 
 /** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
@@ -34,7 +27,6 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   transfers: { count: 60, seconds: 60 },
   sign_in: { count: 30, seconds: 900 },
   revocations: { count: 120, seconds: 60 },
-  client_revocations: { count: 100_000, seconds: 86_400 },
   forgets: { count: 120, seconds: 60 },
 };
 const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
@@ -64,5 +56,5 @@ export const IsRateLimit = () =>
   rule(
     'isRateLimit',
     (value) => value === 'off' || typeof value === 'object',
-    'must be off, or a list with each limit at most once: identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
+    'must be off, or a list with each limit at most once: identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=… and forgets=…',
   );

@@ -11,8 +11,8 @@ interface StoredEntries extends EntityRow<RevocationFeedState, 'entries' | 'entr
   history: number | null;
 }
 
-/** From this number on, callers without a secret cannot cause further entries. Verifiers hold twice as many. */
-export const MAX_ENTRIES = 2_500_000;
+/** From this number on, customers and clients on the public port cannot cause further entries. Verifiers hold more. */
+export const MAX_ENTRIES = 1_000_000;
 /** The largest number of waiting revocations that is counted. Beyond it, the number of entries is unknown. */
 export const MAX_WAITING_ENTRIES = 100_000;
 

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { keysOfSite, type LimitKey } from '../../platform/network.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { keysOfSite } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { RateLimits, secondsToWait } from '../../rate-limit/rate-limits.js';
+import { Limits } from '../../rate-limit/limits.js';
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';
-const CLIENT_LIMIT = 'client_revocations';
 /** Sets `Retry-After` while too many entries are in force. The process reads the number again within this time. */
 const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
 
@@ -13,7 +13,7 @@ const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
 @Injectable()
 export class RevocationLimit {
   constructor(
-    private readonly limits: RateLimits,
+    private readonly limits: Limits,
     private readonly entries: FeedEntries,
   ) {}
 
@@ -23,27 +23,24 @@ export class RevocationLimit {
    * @throws OAuthError 429 if its limit is reached, or too many entries are in force
    */
   take(): CountedRevocation {
-    return this.takeFrom(LIMIT, keysOfSite(requestContext.required().ip));
-  }
-
-  /** The same for a client that has authenticated with its secret, which has a limit of its own. */
-  takeForClient(clientId: string): CountedRevocation {
-    return this.takeFrom(CLIENT_LIMIT, clientId);
-  }
-
-  /** The same, but `undefined` if a limit is reached: then the feed may not have the entries of the request. */
-  admit(): CountedRevocation | undefined {
-    let counted: CountedRevocation | undefined;
-    secondsToWait(() => {
-      counted = this.take();
-    });
-    return counted;
-  }
-
-  private takeFrom(limit: string, keys: string | LimitKey[]): CountedRevocation {
-    if (this.entries.isFull) throw this.limits.rejected(limit, FULL_RULE);
-    const counted = this.limits.take(limit, keys);
+    this.assertRoom();
+    const counted = this.limits.takeKeys(LIMIT, keysOfSite(requestContext.required().ip));
     return { setEntries: (entries) => counted.countFurther(Math.max(0, entries - 1)) };
+  }
+
+  /** A client that has authenticated with its secret has no limit. @throws OAuthError 429 if too many entries are in force */
+  assertRoom(): undefined {
+    if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
+  }
+
+  /** The same as `take`, but `undefined` if a limit is reached: then the feed may not have the entries of the request. */
+  admit(): CountedRevocation | undefined {
+    try {
+      return this.take();
+    } catch (error) {
+      if (error instanceof OAuthError) return undefined;
+      throw error;
+    }
   }
 }
 

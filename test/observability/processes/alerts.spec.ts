@@ -115,15 +115,15 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
   CustomerAuthorizationManyRevocations: {
     fires: [
       [
-        steady('cas_revocation_feed_entries', 1_000_001, { instance: 'one' }),
-        steady('cas_revocation_feed_entries', 900_000, { instance: 'two' }),
+        steady('cas_revocation_feed_entries', 400_001, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 300_000, { instance: 'two' }),
       ],
     ],
     // each process reports the entries of all processes
     quiet: [
       [
-        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'one' }),
-        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'two' }),
+        steady('cas_revocation_feed_entries', 400_000, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 400_000, { instance: 'two' }),
       ],
     ],
   },

@@ -1,4 +1,4 @@
-import { RateLimits } from 'customer-authorization-service/testing-host';
+import { Limits } from 'customer-authorization-service/testing-host';
 import { isAccepted, wrongValue } from '../guess-values.js';
 import type { TestResponse } from '../http-client.js';
 import { recordCalls } from '../replaced-providers.js';
@@ -41,7 +41,7 @@ async function sendRightAndWrong(context: RouteTestContext): Promise<void> {
 
 /** The names of the limits that are taken from. The limits of the service under test are off, and count no request. */
 async function limitsTakenDuring({ environment }: RouteTestContext, work: () => Promise<void>): Promise<Set<unknown>> {
-  const limits = environment.service.application.get(RateLimits, { strict: false });
+  const limits = environment.service.application.get(Limits, { strict: false });
   const taken = new Set<unknown>();
   const recording =
     (take: Method): Method =>
@@ -49,7 +49,10 @@ async function limitsTakenDuring({ environment }: RouteTestContext, work: () => 
       taken.add(parameters[0]);
       return take(...parameters);
     };
-  await thenRestore([replaceMethod(limits, 'takeReturnable', recording)], work);
+  await thenRestore(
+    [replaceMethod(limits, 'take', recording), replaceMethod(limits, 'takeForNetwork', recording)],
+    work,
+  );
   return taken;
 }
 

@@ -11,9 +11,11 @@ import {
   type RateLimitRules,
 } from '../platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../platform/metrics.js';
-import type { LimitKey } from '../platform/network.js';
+import { keysOfIp, type LimitKey } from '../platform/network.js';
 import { RecentMap } from '../platform/recent-map.js';
-import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { sha256 } from '../platform/secret.js';
+import { SNAKE_CASE_NAME, withoutTrailingSpaces } from '../platform/text-forms.js';
 
 /** A request that a limit has counted. */
 export interface CountedRequest {
@@ -56,37 +58,48 @@ class Counted implements CountedRequest {
 
   constructor(private readonly counts: readonly WindowCount[]) {}
 
-  /** The count of a window that has ended is read by no request, so it may change. */
+  /** No request reads the count of a window that has ended, so it may change. */
   giveBack(): void {
     if (!this.isGivenBack) this.countFurther(-1);
     this.isGivenBack = true;
   }
 
-  /** Counts more of the request, even beyond the limit: only then is it known how much it was. @internal */
+  /** Counts more of the request, even beyond the limit: only then is it known how much it was. */
   countFurther(by: number): void {
     for (const count of this.counts) count.requests += by;
   }
+}
+
+/** What one limit counts a request for. */
+export interface LimitedKeys {
+  /** The name of the limit's counts. */
+  limit: string;
+  rule: RateLimitRule;
+  keys: readonly LimitKey[];
 }
 
 /** The most keys of a limit, because a flood of keys must not fill the memory. */
 const MAX_KEYS = 100_000;
 
 /**
- * Enforces RATE_LIMIT in fixed windows of time. Each process counts alone, in memory
- * (docs/decisions/0014-rate-limits.md).
+ * Limits requests in fixed windows of time. Each process counts alone, in memory (docs/decisions/0014-rate-limits.md).
+ *
+ * An extension takes from the limits that it declares in `limits`. `Declared` is the type of that declaration, so that
+ * only its names compile: `Limits<typeof DEVICE_LIMITS>`.
  */
-export class RateLimits {
+export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
   private readonly counts = new Map<string, RecentMap<WindowCount>>();
   private readonly limited: Counter<'limit'>;
 
+  /** @internal */
   constructor(
     private readonly configuration: Configuration,
     private readonly clock: Clock,
     metrics: MetricsRegistry,
     private readonly declared: LimitDeclarations = {},
-    /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. */
+    /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. @internal */
     readonly limitAttempts = true,
   ) {
     const { RATE_LIMIT } = configuration;
@@ -95,55 +108,86 @@ export class RateLimits {
     for (const limit of [...Object.keys(this.rules), ATTEMPTS]) this.limited.inc({ limit }, 0); // 0 from the start
   }
 
-  isDeclared(limit: string): boolean {
-    return Object.hasOwn(this.declared, limit);
+  /**
+   * Counts an event for a key, such as the id of a customer. The key may come from the caller and have any length.
+   *
+   * @returns the counted event. `giveBack()` removes it from the count, for example if the work failed
+   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After` if the limit is reached
+   */
+  take(limit: keyof Declared & string, key: string): CountedRequest {
+    return this.takeDeclared(limit, [{ key: keyOf(key), factor: 1 }]);
   }
 
   /**
-   * If one key is at its limit, the request counts for none: a /64 could use up the limit of its /48 otherwise. A
-   * rejected request stores no key, so it cannot displace others.
+   * Counts an event for the caller's network, or for a key in this network. An IPv6 address counts in its /64, in its
+   * /56 with 8 times the limit, and in its /48 with 32 times the limit.
    *
-   * @param keys a short text that identifies what the limit counts for, such as a client; or the keys of a network
-   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After`
+   * @returns the counted event, as `take` does
+   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After` if the limit is reached
    */
-  take(limit: string, keys: string | LimitKey[]): Counted {
+  takeForNetwork(limit: keyof Declared & string, key = ''): CountedRequest {
+    return this.takeDeclared(limit, keysOfIp(requestContext.required().ip, key && keyOf(key)));
+  }
+
+  /**
+   * Counts a request for short keys that the service chooses, which are not hashed.
+   *
+   * @throws OAuthError 429 @internal
+   */
+  takeKeys(limit: string, keys: string | LimitKey[]): Counted {
     if (this.configuration.RATE_LIMIT === 'off') return new Counted([]);
     const rule = this.rules[limit];
     if (!rule) throw new Error(`${limit}: no limit has this name`);
     const all = typeof keys === 'string' ? [{ key: keys, factor: 1 }] : keys;
-    if (all.some((each) => this.requestsOf(limit, rule, each) >= each.factor * rule.count))
-      throw this.rejected(limit, rule);
-    return new Counted(this.add(limit, rule, all));
+    return this.takeEach([{ limit, rule, keys: all }], limit);
   }
 
-  requestsOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
-    const count = this.counts.get(limit)?.get(key);
-    return count?.window === this.windowOf(rule) ? count.requests : 0;
+  /**
+   * Takes from several limits. If one key is at its limit, the request counts for none: a /64 could use up the limit of
+   * its /48 otherwise. A rejected request stores no key, so it cannot displace others.
+   *
+   * @throws OAuthError 429 that names the limit @internal
+   */
+  takeEach(limits: readonly LimitedKeys[], name: string): Counted {
+    for (const { limit, rule, keys } of limits)
+      for (const { key, factor } of keys)
+        if (this.countIn(limit, rule, key).requests >= factor * rule.count) throw this.rejected(name, rule);
+    const counts = limits.flatMap(({ limit, rule, keys }) => keys.map(({ key }) => this.add(limit, rule, key)));
+    return new Counted(counts);
   }
 
-  add(limit: string, rule: RateLimitRule, keys: LimitKey[]): WindowCount[] {
-    const ofLimit = this.counts.get(limit) ?? new RecentMap<WindowCount>(MAX_KEYS);
-    this.counts.set(limit, ofLimit);
-    const window = this.windowOf(rule);
-    return keys.map(({ key }) => {
-      const current = ofLimit.get(key);
-      const count = current?.window === window ? current : { window, requests: 0 };
-      count.requests++;
-      ofLimit.set(key, count);
-      return count;
-    });
-  }
-
-  /** Counts a rejected request in the metric. Returns the error, with the seconds until the next window. */
+  /** Counts a rejected request in the metric. Returns the error, with the seconds until the next window. @internal */
   rejected(limit: string, { seconds }: RateLimitRule): OAuthError {
     this.limited.inc({ limit });
     const windowMs = seconds * 1000;
     return OAuthError.rateLimited(Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000), limit);
   }
 
-  private windowOf({ seconds }: RateLimitRule): number {
-    return Math.floor(this.clock.now() / (seconds * 1000));
+  private takeDeclared(limit: string, keys: LimitKey[]): CountedRequest {
+    if (!Object.hasOwn(this.declared, limit))
+      throw new Error(`${limit}: no limit has this name; declare it in limits of the Extension`);
+    return this.takeKeys(limit, keys);
   }
+
+  private add(limit: string, rule: RateLimitRule, key: string): WindowCount {
+    const ofLimit = this.counts.get(limit) ?? new RecentMap<WindowCount>(MAX_KEYS);
+    this.counts.set(limit, ofLimit);
+    const count = this.countIn(limit, rule, key);
+    count.requests++;
+    ofLimit.set(key, count);
+    return count;
+  }
+
+  private countIn(limit: string, { seconds }: RateLimitRule, key: string): WindowCount {
+    const window = Math.floor(this.clock.now() / (seconds * 1000));
+    const count = this.counts.get(limit)?.get(key);
+    return count?.window === window ? count : { window, requests: 0 };
+  }
+}
+
+/** Keys that differ only in the spaces at their end are one key. */
+function keyOf(key: string): string {
+  return sha256(withoutTrailingSpaces(key));
 }
 
 /** Takes a limit by a call that throws. Returns 0, or the seconds after which the caller may try again. */
@@ -167,11 +211,10 @@ export interface RateLimitOptions {
 export class RateLimitModule {
   static forRoot({ limits, limitAttempts }: RateLimitOptions): DynamicModule {
     const provider = {
-      provide: RateLimits,
+      provide: Limits,
       inject: [Configuration, Clock, MetricsRegistry],
-      useFactory: (...common: [Configuration, Clock, MetricsRegistry]) =>
-        new RateLimits(...common, limits, limitAttempts),
+      useFactory: (...common: [Configuration, Clock, MetricsRegistry]) => new Limits(...common, limits, limitAttempts),
     };
-    return { module: RateLimitModule, global: true, providers: [provider], exports: [RateLimits] };
+    return { module: RateLimitModule, global: true, providers: [provider], exports: [Limits] };
   }
 }
