@@ -95,11 +95,10 @@ export class CustomerDevices {
    * customer without a transfer, or if no browser does.
    */
   async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
-    const [first] = (await this.browserRows(entityId)).filter(({ kind }) => kind !== 'transferred');
-    if (!first) return true;
-    const scope = { organizationId: first.organization_id as string, groupId: first.group_id as string };
-    const known = await this.browsers.recognizeAll(candidates?.pairs ?? [], scope);
-    return known.some(({ session }) => session?.entityId === entityId && session.kind !== 'transferred');
+    if ((await this.browserRows(entityId)).every(({ kind }) => kind === 'transferred')) return true;
+    const browsers = await this.browsers.leadingOf(candidates?.pairs ?? []);
+    const leading = browsers.flatMap((browser) => browser.leading);
+    return leading.some(({ kind, customer_id }) => customer_id === entityId && kind !== 'transferred');
   }
 
   /**

@@ -6,7 +6,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { actOf } from '../session/agent/agent-columns.js';
-import { Browsers, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
+import { Browsers, isIn, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -198,13 +198,6 @@ export class Identities {
 
 function customerOf(entityId: string, scope: IdentityScope, generation: number, sid: string): Customer {
   return { entityId, ...scope, generation, session: { gen: generation, sid, ep: 0 } };
-}
-
-function isIn(
-  session: { organization_id: string | null; group_id: string | null },
-  { organizationId, groupId }: IdentityScope,
-): boolean {
-  return session.organization_id === organizationId && session.group_id === groupId;
 }
 
 /** @throws Error if the customer is of another group, because an id belongs to one group */

@@ -4,7 +4,7 @@ import { Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { Browsers, type NewBrowser, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
+import { Browsers, type LeadingBrowser, type NewBrowser, type SessionRow } from '../session/browsers.js';
 import { Devices } from '../session/devices.js';
 import { Sessions } from '../session/sessions.js';
 
@@ -30,10 +30,9 @@ export class NewBrowsers {
   ) {}
 
   /** The sessions with which the earlier browser leads to customers of other organizations, the last seen first. */
-  async copiesOf(earlier: RecognizedBrowser | undefined, organizationId: string): Promise<Copies | undefined> {
+  copiesOf(earlier: LeadingBrowser | undefined, organizationId: string): Copies | undefined {
     if (!earlier) return undefined;
-    const leading = await this.browsers.leadingSessions(earlier.browserId);
-    const ofOthers = leading.filter((session) => session.organization_id !== organizationId);
+    const ofOthers = earlier.leading.filter((session) => session.organization_id !== organizationId);
     if (ofOthers.length === 0) return undefined;
     return { earlierId: earlier.browserId, sessions: ofOthers.slice(0, MAX_COPIES_COUNT) };
   }

@@ -4,7 +4,7 @@ import { Audit } from '../audit/audit.js';
 import type { IdentityScope } from '../customer/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
-import { Browsers } from '../session/browsers.js';
+import { Browsers, isIn } from '../session/browsers.js';
 import { Devices } from '../session/devices.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
@@ -48,14 +48,14 @@ export class RememberedBrowsers {
    */
   async remember(code: RedeemableCode, { candidates, replace, ttlSeconds }: RememberOptions): Promise<string> {
     const { entityId, organizationId, groupId, session } = code;
-    const earlier = candidates && (await this.browsers.recognize(candidates.pairs, { organizationId, groupId }));
-    const knownId = earlier?.session?.entityId;
+    const [earlier] = await this.browsers.leadingOf(candidates?.pairs ?? []);
+    const knownId = earlier?.leading.find((known) => isIn(known, code))?.customer_id;
     if (earlier && knownId === entityId) {
       await this.codes.redeem(code, ttlSeconds);
       return earlier.secret;
     }
     if (knownId !== undefined && !replace) throw OAuthError.identityConflict();
-    const copies = await this.newBrowsers.copiesOf(earlier, organizationId);
+    const copies = this.newBrowsers.copiesOf(earlier, organizationId);
     const browser = this.browsers.create();
     const takeLimit = this.creation.limitOnce();
     const seenDay = this.lifetime.today();
@@ -83,8 +83,6 @@ export class RememberedBrowsers {
   private async assertNoCustomer(manager: EntityManager, browserId: string, scope: IdentityScope): Promise<void> {
     await this.browsers.writeIn(manager, browserId);
     const leading = await this.browsers.leadingSessionsIn(manager, browserId);
-    const { organizationId, groupId } = scope;
-    if (leading.some(({ organization_id, group_id }) => organization_id === organizationId && group_id === groupId))
-      throw OAuthError.identityConflict();
+    if (leading.some((session) => isIn(session, scope))) throw OAuthError.identityConflict();
   }
 }

@@ -12,7 +12,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { Browsers, type NewBrowser, type RecognizedBrowser } from '../session/browsers.js';
+import { Browsers, isIn, type LeadingBrowser, type NewBrowser, type SessionRow } from '../session/browsers.js';
 import { Devices } from '../session/devices.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
@@ -52,11 +52,16 @@ interface ReadRequest {
   request: UserRequest;
   key: string;
   /** The browser that signs the user in. */
-  browser: RecognizedBrowser | undefined;
+  browser: SigningBrowser | undefined;
   /** The customer that this browser created itself, if the request asks to link it, and it can be linked. */
   visitor: CustomerRow | undefined;
   known: CustomerRow | undefined;
   copies: Copies | undefined;
+}
+
+interface SigningBrowser extends LeadingBrowser {
+  /** Its session in the organization, without a group. */
+  session: SessionRow | undefined;
 }
 
 interface StoredUser {
@@ -125,14 +130,22 @@ export class OrganizationUsers {
     if (found && found.erased_at !== null) throw OAuthError.unavailable();
     if (!signIn) return { request, key, known: found, browser: undefined, visitor: undefined, copies: undefined };
     const { credentials, link } = signIn;
-    const browser = credentials && (await this.browsers.recognize(credentials.pairs, scopeOf(organizationId)));
-    const visitorId = link && browser?.session?.kind === 'own' ? browser.session.entityId : undefined;
+    const browser = await this.signingBrowser(credentials, organizationId);
+    const visitorId = link && browser?.session?.kind === 'own' ? browser.session.customer_id : undefined;
     const visitor = visitorId === undefined ? undefined : await this.customers.find(visitorId);
     // the customer of another user is never linked or reassigned, because users may share a browser
     const isFree = visitor && !visitor.has_user && visitor.linked_to === null && visitor.erased_at === null;
     const isSignedIn = found !== undefined && isSignedInTo(browser, found);
-    const copies = isSignedIn ? undefined : await this.newBrowsers.copiesOf(browser, organizationId);
+    const copies = isSignedIn ? undefined : this.newBrowsers.copiesOf(browser, organizationId);
     return { request, key, browser, visitor: isFree ? visitor : undefined, known: found, copies };
+  }
+
+  private async signingBrowser(
+    credentials: CandidateCredentials | undefined,
+    organizationId: string,
+  ): Promise<SigningBrowser | undefined> {
+    const [browser] = await this.browsers.leadingOf(credentials?.pairs ?? []);
+    return browser && { ...browser, session: browser.leading.find((each) => isIn(each, scopeOf(organizationId))) };
   }
 
   /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
@@ -179,7 +192,7 @@ export class OrganizationUsers {
   /** Whether the browser still leads to a customer with the session with which it was recognized. */
   private async leadsIn(
     manager: EntityManager,
-    browser: RecognizedBrowser | undefined,
+    browser: SigningBrowser | undefined,
     entityId: string,
   ): Promise<boolean> {
     const sessions = await this.sessions.allOf(manager, entityId);
@@ -226,7 +239,7 @@ export class OrganizationUsers {
     manager: EntityManager,
     entityId: string,
     organizationId: string,
-    browser: RecognizedBrowser | undefined,
+    browser: SigningBrowser | undefined,
     copies: Copies | undefined,
   ): Promise<SignedInBrowser> {
     const day = this.lifetime.today();
@@ -293,6 +306,6 @@ function userOf(known: CustomerRow): UserCustomer {
 }
 
 /** Whether the browser leads to the customer by a sign-in. */
-function isSignedInTo(browser: RecognizedBrowser | undefined, { entity_id }: CustomerRow): boolean {
-  return browser?.session?.kind === 'sign_in' && browser.session.entityId === entity_id;
+function isSignedInTo(browser: SigningBrowser | undefined, { entity_id }: CustomerRow): boolean {
+  return browser?.session?.kind === 'sign_in' && browser.session.customer_id === entity_id;
 }

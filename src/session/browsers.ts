@@ -108,6 +108,15 @@ export interface RecognizedBrowser {
   session: BrowserSession | undefined;
 }
 
+/** A browser that was recognized by its secret, with its sessions in all organizations. */
+export interface LeadingBrowser {
+  browserId: string;
+  /** The browser's id and secret, as the cookie begins. */
+  secret: string;
+  /** The sessions that lead it to customers, the last seen first. */
+  leading: SessionRow[];
+}
+
 /** A browser to be created. */
 export interface NewBrowser {
   browserId: string;
@@ -134,30 +143,27 @@ export class Browsers {
 
   /** Finds the browser of one of the pairs: the one created last if there are several (protocol §5.4). */
   async recognize(pairs: BrowserPair[], scope: IdentityScope): Promise<RecognizedBrowser | undefined> {
-    return (await this.recognizeAll(pairs, scope))[0];
-  }
-
-  /** Finds the browsers of all pairs, the one created last first. */
-  async recognizeAll(pairs: BrowserPair[], scope: IdentityScope): Promise<RecognizedBrowser[]> {
     const browsers: RecognizedBrowser[] = [];
     for (const row of await this.rowsOf(pairs, scope)) {
       const pair = pairs.find((each) => isOf(each, row));
       if (pair) browsers.push({ browserId: row.browser_id, secret: pair.cookie, session: this.sessionOf(row) });
     }
-    return browsers.sort((one, other) => (one.browserId < other.browserId ? 1 : -1));
+    return browsers.sort(byCreation)[0];
   }
 
-  /** Finds the browsers of all pairs, with the sessions that lead them to customers, by one SELECT. */
-  async leadingOf(pairs: BrowserPair[]): Promise<{ browserId: string; leading: SessionRow[] }[]> {
+  /** Finds the browsers of all pairs, the one created last first, with all sessions that lead them to customers. */
+  async leadingOf(pairs: BrowserPair[]): Promise<LeadingBrowser[]> {
     if (pairs.length === 0) return [];
-    const sessions = new Map<string, SessionRow[]>();
+    const browsers = new Map<string, LeadingBrowser>();
     for (const row of await this.database.select(FIND_LEADING, paddedIds(pairs))) {
-      if (!pairs.some((pair) => isOf(pair, row))) continue;
-      const ofBrowser = sessions.get(row.browser_id) ?? [];
-      if (row.id !== null) ofBrowser.push(row as SessionRow);
-      sessions.set(row.browser_id, ofBrowser);
+      const pair = pairs.find((each) => isOf(each, row));
+      if (!pair) continue;
+      const browser = browsers.get(row.browser_id) ?? { browserId: row.browser_id, secret: pair.cookie, leading: [] };
+      if (row.id !== null) browser.leading.push(row as SessionRow);
+      browsers.set(row.browser_id, browser);
     }
-    return [...sessions].map(([browserId, rows]) => ({ browserId, leading: this.leading(rows) }));
+    const found = [...browsers.values()].sort(byCreation);
+    return found.map((browser) => ({ ...browser, leading: this.leading(browser.leading) }));
   }
 
   /**
@@ -192,11 +198,6 @@ export class Browsers {
   /** The sessions of a browser that lead to customers, the last seen first. */
   async leadingSessionsIn(manager: EntityManager, browserId: string): Promise<SessionRow[]> {
     return this.leading(await selectIn(manager, FIND_SESSIONS, [browserId]));
-  }
-
-  /** The same outside of a transaction. */
-  async leadingSessions(browserId: string): Promise<SessionRow[]> {
-    return this.leading(await this.database.select(FIND_SESSIONS, [browserId]));
   }
 
   /**
@@ -313,6 +314,19 @@ export class Browsers {
 /** The browsers of some pairs, as many ids as the statements have parameters. */
 function paddedIds(pairs: BrowserPair[]): string[] {
   return Array.from({ length: MAX_PAIRS_COUNT }, (_, index) => (pairs[index] ?? (pairs[0] as BrowserPair)).browserId);
+}
+
+/** Whether a session leads a browser to a customer of an organization, or of a group of it. */
+export function isIn(
+  session: Pick<SessionRow, 'organization_id' | 'group_id'>,
+  { organizationId, groupId }: IdentityScope,
+): boolean {
+  return session.organization_id === organizationId && session.group_id === groupId;
+}
+
+/** The one created last first. */
+function byCreation(one: { browserId: string }, other: { browserId: string }): number {
+  return one.browserId < other.browserId ? 1 : -1;
 }
 
 function isOf({ browserId, secret }: BrowserPair, row: Pick<RecognizedRow, 'browser_id' | 'secret_hash'>): boolean {
