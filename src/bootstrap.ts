@@ -13,7 +13,6 @@ import { HealthController } from './platform/health/health.controller.js';
 import type { ConnectionLimits } from './platform/http/connection-limits.js';
 import { Listeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
-import { mountedRoute } from './platform/http/surfaces.js';
 import { type Log, serviceLog, serviceLogger } from './platform/logging/log.js';
 import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
@@ -22,6 +21,7 @@ import { RateLimitModule, type RateLimitOptions } from './rate-limit/limits.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 import { customerCors } from './routes/customer-cors.js';
+import { RoutePatterns } from './routes/route-patterns.js';
 import { UncaughtErrors } from './uncaught-errors.js';
 
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
@@ -45,9 +45,8 @@ export interface Service {
   application: INestApplication;
   port: number;
   managementPort: number;
-  /** The port of the admin API and the port of the metrics, if they are configured. */
+  /** The port of the admin API, if it is configured. */
   adminPort?: number;
-  metricsPort?: number;
   /**
    * Stops the service. It reports that it is not ready and serves for `linger` more milliseconds, so that the cluster
    * can route requests elsewhere. Then it finishes the requests under way and closes all ports and the database.
@@ -87,15 +86,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
   const { configuration } = options;
-  const mountedAs = (route: string) => mountedRoute(route, configuration);
-  const adapter = new ServiceHttpAdapter(configuration.TRUST_PROXY, mountedAs);
+  const adapter = new ServiceHttpAdapter(configuration);
   const application = await NestFactory.create(rootModule(options), adapter, {
     bodyParser: false,
     abortOnError: false,
     logger: serviceLogger(options.log.logger),
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
-  application.use(customerCors(application.get(Registry), application.get(DiscoveryService)));
+  const routes = new RoutePatterns(application.get(DiscoveryService));
+  adapter.methodsAt = (surface, path) => routes.methodsAt(surface, path);
+  application.use(customerCors(application.get(Registry), routes));
   return application;
 }
 

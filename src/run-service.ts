@@ -63,7 +63,6 @@ function listeningMessage(configuration: Configuration, service: Service): strin
   const { AUTH_URL, HOST = 'all addresses' } = configuration;
   const ports = [`port ${service.port} for callers (${AUTH_URL})`, `port ${service.managementPort} for the cluster`];
   if (service.adminPort !== undefined) ports.push(`port ${service.adminPort} for administration`);
-  if (service.metricsPort !== undefined) ports.push(`port ${service.metricsPort} for metrics`);
   return `listening on ${HOST}: ${ports.join(', ')}`;
 }
 

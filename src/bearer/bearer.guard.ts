@@ -54,7 +54,9 @@ export class BearerGuard implements CallerGuard {
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
   private assertOriginOf({ clientId }: Principal, { headers, path }: Request): void {
-    if (headers.origin !== undefined && isCustomerRoute(path)) this.registry.clientCalling(clientId, headers.origin);
+    const { surface } = requestContext.required();
+    if (headers.origin !== undefined && isCustomerRoute({ surface, path }))
+      this.registry.clientCalling(clientId, headers.origin);
   }
 }
 

@@ -1,23 +1,22 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Request } from 'express';
-import { pathOn } from '../platform/http/surfaces.js';
 import type { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
-const LIVENESS_PATH = pathOn('management', '/health/live');
-const READINESS_PATH = pathOn('management', '/health/ready');
-const METRICS_PATHS = [pathOn('management', '/metrics'), pathOn('metrics', '/metrics')];
+const LIVENESS_PATH = '/health/live';
+const READINESS_PATH = '/health/ready';
+const METRICS_PATH = '/metrics';
 
 /** A starting process is live but not ready. Its metrics show the operator that it waits for its database. */
 export function startingResponses(metrics: MetricsRegistry): RequestListener {
   return (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? '';
-    const isMetrics = METRICS_PATHS.includes(path);
+    if (requestContext.required().surface !== 'management') return writeUnavailable(response);
     // log and metrics show the routes that probes and Prometheus request
-    if (isMetrics || path === LIVENESS_PATH || path === READINESS_PATH) (request as Request).route = { path };
+    if ([LIVENESS_PATH, READINESS_PATH, METRICS_PATH].includes(path)) (request as Request).route = { path };
     if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));
-    else if (isMetrics)
+    else if (path === METRICS_PATH)
       metrics.metrics().then(
         (text) => write(response, 200, text, metrics.contentType),
         () => writeUnavailable(response),

@@ -5,7 +5,7 @@ import { UUID_RULE } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
-import { isCustomerRoute, pathOn } from '../platform/http/surfaces.js';
+import { isCustomerRoute } from '../platform/http/surfaces.js';
 import { declaredProperties } from '../platform/validation.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
@@ -51,9 +51,10 @@ function authenticationErrors({ guards, description: { security = [] } }: Route,
   ];
 }
 
-function requestErrors({ guards, path, parameters, surface, description: { query } }: Route): ApiError[] {
-  const checksOrigin =
-    parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(pathOn(surface, path)));
+function requestErrors(route: Route): ApiError[] {
+  const { guards, parameters, description } = route;
+  const { query } = description;
+  const checksOrigin = parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(route));
   return [
     ...(query ? [OAuthError.invalidRequest('query: a parameter is given more than once')] : []),
     ...(parameters.checksClient ? [REQUEST_ERRORS.clientUnknown()] : []),

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { ErrorBody } from '../oauth/error-body.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { mountedRoute, pathOn, type Surface } from '../platform/http/surfaces.js';
+import { type Port, type Surface, servedSurface } from '../platform/http/surfaces.js';
 import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
 import { ErrorComponents } from './errors.js';
@@ -83,10 +83,15 @@ export class OpenApiDocument {
     };
   }
 
+  private isServed(surface: Surface, path: string): boolean {
+    const ports: Port[] = [surface, 'admin'];
+    return ports.some((port) => servedSurface(port, path, this.configuration) === surface);
+  }
+
   /** The routes that a port serves with this configuration. Those of the pages that try the service come last. */
   private routes(port: Surface): Route[] {
     const served = routesOf(this.discovery).filter(
-      ({ surface, path }) => surface === port && mountedRoute(pathOn(surface, path), this.configuration) !== undefined,
+      ({ surface, path }) => surface === port && this.isServed(surface, path),
     );
     const forTrials = served.filter(({ path }) => TRY_IT_PATH.test(path));
     return [...served.filter((route) => !forTrials.includes(route)), ...forTrials];

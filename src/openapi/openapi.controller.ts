@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Get, Header, Param, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Get, Header, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { BothPortsController, surfaceOf } from '../platform/http/surfaces.js';
+import { BothPortsController } from '../platform/http/surfaces.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { OpenApiDocument } from './openapi-document.js';
 
 /** The build copies Swagger UI into this folder (scripts/build.js). */
@@ -35,8 +36,8 @@ export class OpenApiController {
     response: 'application/json',
     responseExamples: '{"openapi":"3.1.0"}',
   })
-  openApi(@Req() request: Request): string {
-    return this.document.text(surfaceOf(request.path));
+  openApi(): string {
+    return this.document.text(requestContext.required().surface === 'public' ? 'public' : 'management');
   }
 
   @Get('docs')

@@ -5,19 +5,8 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
-import type { Express } from 'express';
 import type { Connection, Pool, PoolOptions } from 'mysql2';
 import type { DataSource } from 'typeorm';
-
-export interface RouteLayer {
-  /** Truthy if the path matches; throws if its percent-encoding is invalid. */
-  match(path: string): unknown;
-  route?: { methods: Record<string, boolean | undefined> };
-}
-
-export function routeLayers(application: Express): RouteLayer[] {
-  return (application as unknown as { router: { stack: RouteLayer[] } }).router.stack;
-}
 
 export function mysqlPool({ driver }: DataSource): Pool {
   return (driver as unknown as { pool: Pool }).pool;

@@ -19,7 +19,7 @@ export { dataSourceOptions } from '../platform/database/data-source-options.js';
 export { expiringTables } from '../platform/database/entity-checks.js';
 export { migrate } from '../platform/database/migrate.js';
 export type { ConnectionLimits } from '../platform/http/connection-limits.js';
-export { isCustomerRoute, pathOn } from '../platform/http/surfaces.js';
+export { isCustomerRoute } from '../platform/http/surfaces.js';
 export type { Log } from '../platform/logging/log.js';
 export { declaredProperties } from '../platform/validation.js';
 export { Purge } from '../purge/purge.js';

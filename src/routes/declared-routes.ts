@@ -3,7 +3,7 @@ import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } f
 import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
 import { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
 import { type RouteParameters, routeParametersOf } from '../platform/http/route-parameters.js';
-import { type Surface, splitSurface } from '../platform/http/surfaces.js';
+import { type Surface, surfacesOf } from '../platform/http/surfaces.js';
 
 /** A route as its decorators declare it. */
 export interface Route {
@@ -71,10 +71,10 @@ function routesOfController(controller: Type): Route[] {
 
 /** The paths of a handler. A controller without a surface is reachable on neither port, so it has none. */
 function pathsOf(controller: Type, handler: object): { surface: Surface; path: string }[] {
-  const controllerPaths = pathsAt(controller);
   const handlerPaths = pathsAt(handler);
-  const joined = controllerPaths.flatMap((start) => handlerPaths.map((end) => `/${start}/${end}`));
-  return joined.flatMap((path) => splitSurface(path.replace(/\/+/g, '/').replace(/\/$/, '')) ?? []);
+  const joined = pathsAt(controller).flatMap((start) => handlerPaths.map((end) => `/${start}/${end}`));
+  const paths = joined.map((path) => path.replace(/\/+/g, '/').replace(/\/$/, ''));
+  return surfacesOf(controller).flatMap((surface) => paths.map((path) => ({ surface, path })));
 }
 
 function pathsAt(decorated: object): string[] {

@@ -4,7 +4,7 @@ import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService } from '@nestjs/core';
 import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { isCustomerRoute, isSurfaceController, pathOn } from '../platform/http/surfaces.js';
+import { isCustomerRoute, surfacesOf } from '../platform/http/surfaces.js';
 import { declaredProperties } from '../platform/validation.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { controllersOf, descriptionOf, type Route, routesOf } from './declared-routes.js';
@@ -23,7 +23,7 @@ export class RouteChecks implements OnModuleInit, OnApplicationBootstrap {
   /** @throws Error that names the route and says what to change */
   onModuleInit(): void {
     for (const controller of controllersOf(this.discovery)) {
-      if (!isSurfaceController(controller)) {
+      if (surfacesOf(controller).length === 0) {
         throw new Error(
           `${controller.name}: on no port; use @PublicController or @ManagementController instead of @Controller`,
         );
@@ -52,7 +52,7 @@ const nameOf = ({ controller, handlerName }: Route): string => `${controller.nam
 function violationOf(route: Route): string | undefined {
   const { surface, path, method, guards, status } = route;
   if (!descriptionOf(route.handler)) return "has no description; add @ApiRoute({ summary: '…' })";
-  if (isCustomerRoute(pathOn(surface, path)) && !CUSTOMER_METHODS.includes(method)) {
+  if (isCustomerRoute(route) && !CUSTOMER_METHODS.includes(method)) {
     const name = method.toUpperCase();
     return `${name} is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these`;
   }
@@ -82,9 +82,10 @@ function violationOfParameters({ method, parameters, controller, handlerName }: 
 }
 
 /** Pages send requests to customer routes, and to routes that read cookies. Such a route compares the Origin. */
-function violationOfOrigin({ surface, path, guards, parameters }: Route): string | undefined {
+function violationOfOrigin(route: Route): string | undefined {
+  const { guards, parameters } = route;
   const { checksClient, checksOrigin, anyOrigin, usesCookies } = parameters;
-  const isForPages = isCustomerRoute(pathOn(surface, path));
+  const isForPages = isCustomerRoute(route);
   if (checksClient || checksOrigin || (isForPages && guards.some(isBearerGuard)))
     return anyOrigin ? 'compares the Origin, so it does not admit every Origin; remove @AnyOrigin()' : undefined;
   if (usesCookies) return 'reads cookies, but checks no client and no Origin; add @ClientRequest(…) or @ClientQuery(…)';

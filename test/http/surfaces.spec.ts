@@ -1,29 +1,16 @@
-import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { splitSurface, targetOn } from '../../src/platform/http/surfaces.js';
+import { expect, it } from 'vitest';
+import { isValidTarget } from '../../src/platform/http/surfaces.js';
 
-describe('protocol §1.5: a request reaches only the surface of its port', () => {
-  it('for any request target', () => {
-    const authority = fc.webUrl({ withQueryParameters: true, withFragments: true });
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          fc.string(),
-          authority,
-          fc.webPath().map((path) => `/${path}`),
-        ),
-        (target) => {
-          expect(targetOn('public', target)).toMatch(/^\/(public|$)/);
-          expect(targetOn('management', target)).toMatch(/^\/(management|$)/);
-        },
-      ),
-    );
-  });
+it.each(['/', '/v2/customer/token?x=1', 'http://auth.example/v2', 'HTTPS://auth.example'])(
+  'the target %s may name a route (RFC 9112 §3.2)',
+  (target) => {
+    expect(isValidTarget(target)).toBe(true);
+  },
+);
 
-  it.each(['/', '/x', '/*rest', '/:one/:two', '/publicity/x', 'public/x', ''])(
-    'and %j is a route of no surface',
-    (route) => {
-      expect(splitSurface(route)).toBeUndefined();
-    },
-  );
-});
+it.each(['', '*', 'v2', '/v2#token', '/v2\xa0', 'ftp://auth.example/v2', 'http://auth.example:99999999/'])(
+  'the target %j names no route',
+  (target) => {
+    expect(isValidTarget(target)).toBe(false);
+  },
+);

@@ -117,7 +117,6 @@ describe('protocol §9.4: configuration', () => {
     PORT: ['MARKED', '-1', '65536', '3000.5', '0x50', '8e3', '3000,3001'],
     MANAGEMENT_PORT: ['MARKED', '3000', '1e3'],
     ADMIN_PORT: ['65536', '3000', '3001', '1e3'],
-    METRICS_PORT: ['3000', '3001', '1e3'],
     DB_POOL_SIZE: ['0', '1', '1001', 'MARKED', '1e2', '0x10', '+10', '10.0'],
     AUTH_URL: [
       'MARKED',

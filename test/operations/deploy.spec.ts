@@ -108,7 +108,6 @@ describe('the Kubernetes manifests', () => {
       { name: 'public', containerPort: PORT },
       { name: 'management', containerPort: MANAGEMENT_PORT },
       { name: 'admin', containerPort: Number(variables.ADMIN_PORT) },
-      { name: 'metrics', containerPort: Number(variables.METRICS_PORT) },
     ]);
     expect(dockerfile).toContain(`EXPOSE ${PORT} ${MANAGEMENT_PORT}`);
     const names = container.ports.map(({ name }: Document) => name);
@@ -259,7 +258,7 @@ describe('the network policies', () => {
       ['management', 'customer-chat'],
       ['management', 'customer-authorization-operators'],
       ['admin', 'customer-authorization-operators'],
-      ['metrics', 'monitoring'],
+      ['management', 'monitoring'],
     ]);
   });
 });

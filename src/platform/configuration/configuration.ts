@@ -45,11 +45,9 @@ export class Configuration {
   @Whole(0, 65_535)
   MANAGEMENT_PORT = 3001;
 
-  /** Separate ports for `/admin` and for `/metrics`, which MANAGEMENT_PORT then does not serve (protocol §1.5). */
+  /** A separate port for `/admin`, which MANAGEMENT_PORT then does not serve (protocol §1.5). */
   @OptionalPort()
   ADMIN_PORT?: number;
-  @OptionalPort()
-  METRICS_PORT?: number;
 
   /** How long an idle connection stays open: longer than the proxy in front of the service keeps it. */
   @Whole(1, 7_200)

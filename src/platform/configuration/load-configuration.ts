@@ -146,12 +146,10 @@ function cookieConflicts({ AUTH_URL, COOKIE_PREFIX, COOKIE_DOMAIN }: Configurati
   ].filter((violation) => violation !== false);
 }
 
-function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Configuration): string[] {
+function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT }: Configuration): string[] {
   const violations: string[] = [];
   if (ADMIN_PORT && [PORT, MANAGEMENT_PORT].includes(ADMIN_PORT))
     violations.push('ADMIN_PORT: must differ from PORT and MANAGEMENT_PORT');
-  if (METRICS_PORT && [PORT, MANAGEMENT_PORT, ADMIN_PORT].includes(METRICS_PORT))
-    violations.push('METRICS_PORT: must differ from PORT, MANAGEMENT_PORT and ADMIN_PORT');
   return violations;
 }
 

@@ -28,9 +28,7 @@ export const MAX_CONNECTIONS: Record<Port, number> = {
   public: 1_000,
   // only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers
   management: 250,
-  // the operator, and a few Prometheus servers
   admin: 50,
-  metrics: 50,
 };
 
 const MAX_HEADER_BYTES = 16 * 1024;

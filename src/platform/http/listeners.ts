@@ -20,7 +20,7 @@ import {
   serverOptions,
   TIMEOUTS,
 } from './connection-limits.js';
-import { type Port, targetOn } from './surfaces.js';
+import type { Port } from './surfaces.js';
 
 export interface ListenerHooks {
   starting: RequestListener;
@@ -122,7 +122,6 @@ class Listener {
     }
     this.hooks.telemetry.requestReceived(context, request);
     if (this.closing) response.setHeader('Connection', 'close');
-    request.url = targetOn(this.name, request.url ?? '/');
     requestContext.run(context, () => this.handle(request, response));
   }
 
@@ -144,12 +143,12 @@ class Listener {
   }
 }
 
-/** The public port, the management port, and the ports that take routes over from the latter (protocol §1.5). */
+/** The public port, the management port, and ADMIN_PORT, which takes routes over from the latter (protocol §1.5). */
 export class Listeners {
-  private readonly listeners: { public: Listener; management: Listener; admin?: Listener; metrics?: Listener };
+  private readonly listeners: { public: Listener; management: Listener; admin?: Listener };
 
   constructor(
-    { HOST: host, PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT, KEEP_ALIVE_SECONDS }: Configuration,
+    { HOST: host, PORT, MANAGEMENT_PORT, ADMIN_PORT, KEEP_ALIVE_SECONDS }: Configuration,
     hooks: ListenerHooks,
     limits: Partial<ConnectionLimits> = {},
   ) {
@@ -160,13 +159,12 @@ export class Listeners {
       public: listenerOf('public', PORT),
       management: listenerOf('management', MANAGEMENT_PORT),
       ...(ADMIN_PORT !== undefined && { admin: listenerOf('admin', ADMIN_PORT) }),
-      ...(METRICS_PORT !== undefined && { metrics: listenerOf('metrics', METRICS_PORT) }),
     };
   }
 
   async listenForManagement(): Promise<void> {
-    const { management, admin, metrics } = this.listeners;
-    for (const listener of [management, admin, metrics]) await listener?.listen();
+    const { management, admin } = this.listeners;
+    for (const listener of [management, admin]) await listener?.listen();
   }
 
   async serve(application: RequestListener): Promise<void> {
@@ -182,13 +180,12 @@ export class Listeners {
     await Promise.all(Object.values(this.listeners).map((listener) => listener.close()));
   }
 
-  get ports(): { port: number; managementPort: number; adminPort?: number; metricsPort?: number } {
-    const { management, admin, metrics } = this.listeners;
+  get ports(): { port: number; managementPort: number; adminPort?: number } {
+    const { management, admin } = this.listeners;
     return {
       port: this.listeners.public.port,
       managementPort: management.port,
       ...(admin && { adminPort: admin.port }),
-      ...(metrics && { metricsPort: metrics.port }),
     };
   }
 }

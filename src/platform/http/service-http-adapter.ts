@@ -1,29 +1,33 @@
 import type { ServerResponse } from 'node:http';
-import { MethodNotAllowedException } from '@nestjs/common';
+import { MethodNotAllowedException, NotFoundException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import type { Express } from 'express';
-import express, { type Request, type RequestHandler, type Response } from 'express';
-import { type RouteLayer, routeLayers } from '../private-members.js';
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
+import type { Configuration } from '../configuration/configuration.js';
 import { requestContext } from '../request-context/request-context.js';
+import { isValidTarget, type Surface, servedSurface } from './surfaces.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  /** @param mountedAs the path at which the router gets a controller's route; `undefined` if no port serves it */
-  constructor(trustProxy: string | undefined, mountedAs: (route: string) => string | undefined) {
+  /** The methods of the routes that match a path of a surface. The application sets it when it knows its routes. */
+  methodsAt: (surface: Surface, path: string) => string[] = () => [];
+
+  constructor(private readonly configuration: Configuration) {
     const application = express();
-    if (trustProxy !== undefined)
-      application.set('trust proxy', /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy);
+    const { TRUST_PROXY: proxies } = configuration;
+    if (proxies !== undefined) application.set('trust proxy', /^\d+$/.test(proxies) ? Number(proxies) : proxies);
     application.disable('x-powered-by');
     application.disable('etag');
     application.set('query parser', false); // oauth/form.ts reads queries, and rejects repeated parameters
     application.enable('case sensitive routing');
-    const route = application.route.bind(application);
-    const unmounted = express.Router();
-    application.route = (path: string) => {
-      const mounted = mountedAs(path);
-      return mounted === undefined ? unmounted.route(path) : route(mounted);
-    };
+    application.use((request: Request, _response: Response, next: NextFunction) =>
+      next(isValidTarget(request.url) ? undefined : new NotFoundException()),
+    );
     super(application);
+  }
+
+  /** Nest compares it with the `host` of each controller (surfaces.ts). The header `Host` names no surface. */
+  override getRequestHostname({ path }: Request): string {
+    return servedSurface(requestContext.required().surface, path, this.configuration) ?? '';
   }
 
   override reply(response: Response, body: unknown, statusCode = response.statusCode): void {
@@ -37,10 +41,14 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   /** A path with other methods gets 405 (RFC 9110 §15.5.6, protocol §2.3). */
   override setNotFoundHandler(notFound: RequestHandler): void {
-    this.use((request: Request, response: Response, next: (error?: unknown) => void) => {
-      const allowed = allowedMethods(this.getInstance(), request.path);
-      if (allowed.length === 0) return notFound(request, response, next);
-      response.setHeader('Allow', allowed.join(', '));
+    this.use((request: Request, response: Response, next: NextFunction) => {
+      request.route = undefined; // Express has set the routes of other surfaces that Nest has skipped
+      const surface = this.getRequestHostname(request);
+      const methods = surface === '' ? [] : this.methodsAt(surface as Surface, request.path);
+      if (methods.length === 0) return notFound(request, response, next);
+      // Express serves HEAD by the route of GET
+      const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+      response.setHeader('Allow', [...new Set(allowed)].join(', '));
       next(new MethodNotAllowedException());
     });
   }
@@ -72,20 +80,4 @@ function commonHeaders(response: ServerResponse, requestId: string): Headers {
   const headers: Headers = { 'X-Content-Type-Options': 'nosniff', 'X-Request-Id': requestId };
   if (!response.hasHeader('Cache-Control')) headers['Cache-Control'] = 'no-store';
   return headers;
-}
-
-function allowedMethods(application: Express, path: string): string[] {
-  const methods = routeLayers(application)
-    .filter((layer) => layer.route !== undefined && matches(layer, path))
-    .flatMap((layer) => Object.keys(layer.route?.methods ?? {}))
-    .flatMap((method) => (method === 'get' ? ['get', 'head'] : [method])); // Express serves HEAD by the route of GET
-  return [...new Set(methods)].map((method) => method.toUpperCase());
-}
-
-function matches(layer: RouteLayer, path: string): boolean {
-  try {
-    return Boolean(layer.match(path));
-  } catch {
-    return false; // a path with invalid percent-encoding matches no route
-  }
 }

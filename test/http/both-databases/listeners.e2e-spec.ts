@@ -1,8 +1,10 @@
 import { networkInterfaces } from 'node:os';
-import { Controller, Get, Module } from '@nestjs/common';
+import { Controller, Get, Module, Param } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
+import { ApiRoute } from '../../../src/platform/http/api-route.js';
+import { PublicController } from '../../../src/platform/http/surfaces.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectUnavailable } from '../../support/expect-error.js';
@@ -20,6 +22,15 @@ const urlOf = (port: number | undefined, path: string) => `http://127.0.0.1:${po
 class NakedController {
   @Get()
   get() {}
+}
+
+@PublicController(':word')
+class WordController {
+  @Get()
+  @ApiRoute({ summary: 'Repeat a word', response: '*/*' })
+  get(@Param('word') word: string) {
+    return { word };
+  }
 }
 
 describe('protocol §1.5: two ports', () => {
@@ -66,15 +77,25 @@ describe('protocol §1.5: two ports', () => {
   });
 
   it.each([
-    '/..%2fmanagement/health/live',
-    '/x/../../management/health/live',
-    '//management/health/live',
-    'http://auth.example\\..\\management\\health\\live',
+    '/%2e%2e/health/live',
+    '/x/../health/live',
+    '//health/live',
+    'http://management/health/live',
+    'http://auth.example\\health\\live',
     'management://health/live',
   ])('no spelling of a path leads to the other surface: %s', async (target) => {
     const { status, text } = await exchange(service.url, rawRequest(`GET ${target}`));
     expect([400, 404]).toContain(status);
     expect(text).not.toContain('"live"');
+  });
+
+  it('a public route with a parameter hides no route of the management port', async () => {
+    @Module({ controllers: [WordController] })
+    class WordModule {}
+    const service = await serviceOfTest({ modules: [WordModule] });
+    expect((await request(`${service.url}/metrics`, {})).body).toEqual({ word: 'metrics' });
+    expect((await request(`${service.managementUrl}/metrics`, {})).text).toContain('process_start_time_seconds');
+    expectError(await request(`${service.managementUrl}/word`, {}), NOT_FOUND);
   });
 
   it('a controller that declares no port stops the start', async () => {
@@ -140,23 +161,19 @@ it.runIf(onMariadb)(
   },
 );
 
-describe('protocol §1.5: separate ports for administration and metrics', () => {
-  const service = useService({ environment: { ADMIN_PORT: '0', METRICS_PORT: '0' } });
+describe('protocol §1.5: a separate port for administration', () => {
+  const service = useService({ environment: { ADMIN_PORT: '0' } });
 
-  it('METRICS_PORT serves the metrics, which name the port of each request', async () => {
+  it('is named by the metrics of its requests', async () => {
     await request(urlOf(service.adminPort, '/admin/agents'), OPERATOR);
-    const { status, text } = await request(urlOf(service.metricsPort, '/metrics'), {});
-    expect(status).toBe(200);
-    expect((await exchange(service.managementUrl, rawRequest('GET /metrics'))).status).toBe(404);
+    const { text } = await request(`${service.managementUrl}/metrics`, {});
     expect(text).toMatch(/http_requests_total\{surface="admin",method="GET",route="\/admin\/agents"/);
   });
 
-  it.each<[name: 'adminPort' | 'metricsPort' | 'managementPort' | 'port', served: string[], others: string[]]>([
+  it.each<[name: 'adminPort' | 'managementPort' | 'port', served: string[], others: string[]]>([
     ['adminPort', ['/admin/clients'], ['/metrics', '/health/ready', '/oauth2/introspect', '/openapi.json']],
-    ['adminPort', [], ['/../metrics/metrics', '/management/health/ready']],
-    ['metricsPort', [], ['/admin/clients', '/health/ready', '/oauth2/introspect', '/openapi.json']],
-    ['metricsPort', ['/metrics'], ['/admin/admin/clients']],
-    ['managementPort', ['/health/ready', '/openapi.json'], ['/admin/clients', '/admin/customers/x']],
+    ['adminPort', [], ['/../metrics', '/management/health/ready', '/admin/admin/clients']],
+    ['managementPort', ['/health/ready', '/openapi.json', '/metrics'], ['/admin/clients', '/admin/customers/x']],
     ['port', [], ['/admin/clients', '/metrics']],
   ])('%s serves %j, and responds 404 to %j', async (name, served, others) => {
     for (const path of served) expect((await request(urlOf(service[name], path), OPERATOR)).status).toBe(200);
@@ -164,35 +181,35 @@ describe('protocol §1.5: separate ports for administration and metrics', () => 
   });
 });
 
-it('protocol §1.5: without separate ports, the management port serves administration and metrics, and no further port is open', async () => {
+it('protocol §1.5: without ADMIN_PORT, the management port serves administration and metrics, and no further port is open', async () => {
   const service = await serviceOfTest({ environment: { ADMIN_TOKEN } });
   for (const path of ['/admin/clients', '/metrics'])
     expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
-  expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
+  expect(service.adminPort).toBeUndefined();
 });
 
-it.each(['MANAGEMENT_PORT', 'METRICS_PORT'])(
-  'protocol §2.2: the metrics of a process that waits for its migrations can be read on %s',
-  async (name) => {
-    const database = await createEmptyDatabase();
-    const port = await freePort();
-    const starting = startTestService({ database, environment: { MIGRATE_ON_START: 'false', [name]: String(port) } });
-    const scrape = () => request(urlOf(port, '/metrics'), {});
-    const statusOf = () =>
-      scrape()
-        .then(({ status }) => status)
-        .catch(() => 0);
-    try {
-      await expect.poll(statusOf).toBe(200);
-      const { text, headers } = await scrape();
-      expect(headers.get('content-type')).toContain('text/plain; version=0.0.4');
-      expect(text).toMatch(/^process_start_time_seconds \d/m);
-      expect(text).toMatch(/^http_requests_total\{[^}]*route="\/metrics"[^}]*status="200"\} \d+$/m);
-      expect(text).not.toContain('cas_registry_age_seconds');
-    } finally {
-      await (await startTestService({ database })).stop();
-      await (await starting).stop();
-      await database.remove();
-    }
-  },
-);
+it('protocol §2.2: the metrics of a process that waits for its migrations can be read', async () => {
+  const database = await createEmptyDatabase();
+  const port = await freePort();
+  const starting = startTestService({
+    database,
+    environment: { MIGRATE_ON_START: 'false', MANAGEMENT_PORT: String(port) },
+  });
+  const scrape = () => request(urlOf(port, '/metrics'), {});
+  const statusOf = () =>
+    scrape()
+      .then(({ status }) => status)
+      .catch(() => 0);
+  try {
+    await expect.poll(statusOf).toBe(200);
+    const { text, headers } = await scrape();
+    expect(headers.get('content-type')).toContain('text/plain; version=0.0.4');
+    expect(text).toMatch(/^process_start_time_seconds \d/m);
+    expect(text).toMatch(/^http_requests_total\{[^}]*route="\/metrics"[^}]*status="200"\} \d+$/m);
+    expect(text).not.toContain('cas_registry_age_seconds');
+  } finally {
+    await (await startTestService({ database })).stop();
+    await (await starting).stop();
+    await database.remove();
+  }
+});

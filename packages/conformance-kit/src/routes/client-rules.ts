@@ -1,4 +1,4 @@
-import { declaredProperties, isCustomerRoute, pathOn, type Route } from 'customer-authorization-service/testing-host';
+import { declaredProperties, isCustomerRoute, type Route } from 'customer-authorization-service/testing-host';
 import { FOREIGN_ORIGIN, FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
 import type { Change } from '../token-request.js';
 import type { RouteRule } from './route-test-context.js';
@@ -48,8 +48,9 @@ export const UNLISTED_CLIENT: RouteRule = {
 };
 
 /** Customer routes compare the `Origin`, and so does every route that checks a client. */
-function comparesOrigin({ surface, path, parameters: { checksClient, anyOrigin } }: Route): boolean {
-  return checksClient !== undefined || (isCustomerRoute(pathOn(surface, path)) && !anyOrigin);
+function comparesOrigin(route: Route): boolean {
+  const { checksClient, anyOrigin } = route.parameters;
+  return checksClient !== undefined || (isCustomerRoute(route) && !anyOrigin);
 }
 
 function declares({ parameters: { body, query } }: Route, name: string): boolean {
