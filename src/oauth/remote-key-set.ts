@@ -1,10 +1,8 @@
 import type { webcrypto } from 'node:crypto';
-import type { JSONWebKeySet, JWSHeaderParameters } from 'jose';
+import type { JSONWebKeySet, JWSHeaderParameters, JWTPayload } from 'jose';
 import type { Clock } from '../platform/clock.js';
-import { loadWhenUsed } from '../platform/load-when-used.js';
+import { type JwtRules, jose, verifyForeignJwt } from './foreign-jwt.js';
 import { OAuthError } from './oauth-error.js';
-
-export const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
 /** Finds the key that the header of a JWS names. */
 type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;
@@ -25,20 +23,17 @@ const FAILURE_PAUSE_MS = 1_000;
  *
  * @example
  * ```ts
- * import { jwtVerify } from 'jose';
- *
  * @Injectable()
  * export class PartnerTokens {
  *   private readonly keySet: RemoteKeySet;
  *
- *   constructor(private readonly clock: Clock) {
+ *   constructor(clock: Clock) {
  *     this.keySet = new RemoteKeySet('https://partner.example/keys', clock); // one for all requests
  *   }
  *
  *   async subjectOf(token: string): Promise<string | undefined> {
  *     const rules = { algorithms: ['ES256'], issuer: 'https://partner.example', audience: 'chat' };
- *     const currentDate = new Date(this.clock.now());
- *     const { payload } = await jwtVerify(token, this.keySet.getKey, { ...rules, currentDate }).catch((error) => {
+ *     const payload = await this.keySet.verify(token, rules).catch((error) => {
  *       if (error instanceof OAuthError) throw error; // 503: the keys cannot be fetched
  *       throw OAuthError.invalidGrant(`partner token: ${error.code}`);
  *     });
@@ -50,7 +45,6 @@ const FAILURE_PAUSE_MS = 1_000;
 export class RemoteKeySet {
   // own code, because `createRemoteJWKSet` of jose does not use `Clock`, and fetches immediately after a failed fetch
   private readonly url: string;
-  private readonly now: () => number;
   private keys: FindKey | undefined;
   private fetchedAt = Number.NEGATIVE_INFINITY;
   private failedAt = Number.NEGATIVE_INFINITY;
@@ -58,9 +52,21 @@ export class RemoteKeySet {
   private fetching: Promise<FindKey> | undefined;
 
   /** @param jwksUri from the operator's configuration, never from a token */
-  constructor(jwksUri: string, clock: Clock) {
+  constructor(
+    jwksUri: string,
+    private readonly clock: Clock,
+  ) {
     this.url = jwksUri;
-    this.now = () => clock.now();
+  }
+
+  /**
+   * Verifies a JWT with each key of the set that its header matches. `iat` and `nbf` may be 30 s in the future; `exp` has
+   * no tolerance, and no time is outside of the years 1970 to 2100.
+   *
+   * @throws an error of jose; OAuthError `temporarily_unavailable` while the keys cannot be fetched
+   */
+  verify(token: string, rules: JwtRules): Promise<JWTPayload> {
+    return verifyForeignJwt(token, this.getKey, rules, this.clock);
   }
 
   /**
@@ -98,10 +104,10 @@ export class RemoteKeySet {
     try {
       const find = jose().createLocalJWKSet(await fetchJwks(this.url));
       this.keys = (header) => find(header as JWSHeaderParameters);
-      this.fetchedAt = this.now();
+      this.fetchedAt = this.clock.now();
       return this.keys;
     } catch (error) {
-      this.failedAt = this.now();
+      this.failedAt = this.clock.now();
       this.failure = error;
       throw OAuthError.unavailable(error);
     }
@@ -109,7 +115,7 @@ export class RemoteKeySet {
 
   /** Also false after the clock was set back; the keys are then fetched again. */
   private isWithin(since: number, milliseconds: number): boolean {
-    const age = this.now() - since;
+    const age = this.clock.now() - since;
     return age >= 0 && age < milliseconds;
   }
 }

@@ -17,7 +17,7 @@ export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
-export { hasTimesInRange } from '../oauth/jwt-times.js';
+export { hasTimesInRange, type JwtRules, verifyForeignJwt } from '../oauth/foreign-jwt.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { isIdText, Optional } from '../oauth/parameters.js';
 export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';

@@ -155,6 +155,35 @@ describe('a token that claims to be from a trusted issuer', () => {
   });
 });
 
+describe('the keys of a trusted issuer', () => {
+  type Keys = TestIssuer['keys'];
+  it.each<[string, (keys: Keys) => Keys]>([
+    ['one key twice', ([first]) => [first, first] as Keys],
+    [
+      'two keys with one kid',
+      ([first, second]) => [{ ...second, jwk: { ...second?.jwk, kid: 'key-1' } }, first] as Keys,
+    ],
+    ['several keys without a kid', (keys) => keys.map((key) => ({ ...key, jwk: { ...key.jwk, kid: undefined } }))],
+  ])('are all tried if the set has %s', async (_what, publish) => {
+    const issuer = await TestIssuer.start();
+    onTestFinished(() => issuer.stop());
+    const second = await issuer.addKey();
+    const stranger = await TestIssuer.start();
+    onTestFinished(() => stranger.stop());
+    const [first] = issuer.keys as [Keys[0]];
+    issuer.keys = publish(issuer.keys);
+    const { kid } = (issuer.keys as [Keys[0]])[0].jwk as { kid?: string };
+    const { clock, ...service } = await serviceOfTest(trusting(issuer.trust()));
+    const statusOf = async (key: Keys[0]) => {
+      const headers = bearer(await issuer.sign(clock.now(), {}, { kid }, key));
+      return (await service.post(TOKEN, agentTokenBody(), headers)).status;
+    };
+    const published = issuer.keys.map(({ privateKey }) => privateKey);
+    for (const key of [first, second, ...stranger.keys])
+      expect(await statusOf(key as Keys[0])).toBe(published.includes((key as Keys[0]).privateKey) ? 200 : 401);
+  });
+});
+
 describe('the lifetime of a trusted issuer’s token', () => {
   it('ends exactly at exp, without any tolerance', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.now());
