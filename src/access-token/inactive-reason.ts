@@ -45,4 +45,5 @@ export const INACTIVE_REASONS = {
 export type InactiveReason = keyof typeof INACTIVE_REASONS;
 
 /** The error response to a bearer token that is not valid. Only the log contains the reason. */
-export const inactiveToken = (reason: InactiveReason): OAuthError => OAuthError.invalidToken(reason);
+export const inactiveToken = (reason: InactiveReason): OAuthError =>
+  OAuthError.invalidToken(reason, reason === 'percent_encoded' ? 'Authorization: replace %3A by a colon' : undefined);

@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { withoutByteOrderMark } from '../platform/text-forms.js';
 import { type PrivateKeySet, readKeySet } from './key-set.js';
 
 /** Changes the key file for the operator. A change is atomic, and one process changes the file at a time. */
@@ -57,7 +58,7 @@ export class KeyFile {
 
   private readText(): string {
     try {
-      return readFileSync(this.path, 'utf8');
+      return withoutByteOrderMark(readFileSync(this.path, 'utf8'));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw new Error('FILE: the file cannot be read');
       throw new Error(notReadable(this.path));

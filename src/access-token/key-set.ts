@@ -9,6 +9,7 @@ import {
   verify,
 } from 'node:crypto';
 import { OneOf, Text } from '../oauth/parameters.js';
+import { withoutByteOrderMark } from '../platform/text-forms.js';
 
 /** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {
@@ -67,6 +68,14 @@ export function generateKey(nbf: number): PrivateJwk {
   return { kty: 'EC', crv: 'P-256', x, y, d, kid: thumbprint(x, y), alg: 'ES256', use: 'sig', nbf };
 }
 
+/** So a process whose clock is behind can sign with a set that is new. */
+const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
+
+/** A set with one key, which signs at once. */
+export function newKeySet(now: number): PrivateKeySet {
+  return { keys: [generateKey(now - MAX_CLOCK_DIFFERENCE_SECONDS)] };
+}
+
 /** @throws Error that names the invalid key and the rule, without a value */
 export function readKeySet(text: string): SigningKey[] {
   const { keys } = parse(text);
@@ -78,7 +87,7 @@ export function readKeySet(text: string): SigningKey[] {
 
 function parse(text: string): Partial<PrivateKeySet> {
   try {
-    return JSON.parse(text) ?? {};
+    return JSON.parse(withoutByteOrderMark(text)) ?? {};
   } catch {
     throw new Error('must be JSON');
   }

@@ -10,7 +10,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
-import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
+import { newKeySet, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
  * All processes share one file (protocol §3.16), and apply a change within seconds. Removing a key from the file
@@ -174,7 +174,7 @@ function generatedKeyFile(folder: string, clock: Clock): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   // `linkSync` makes the draft visible in one step. A full disk leaves no partial file, and parallel starts share one.
   const draft = `${path}.${process.pid}`;
-  const text = `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`;
+  const text = `${JSON.stringify(newKeySet(clock.seconds()), undefined, 2)}\n`;
   try {
     writeFileSync(draft, text, { mode: 0o600, flush: true });
     linkSync(draft, path);

@@ -81,6 +81,12 @@ class TokenPairResponse extends AgentTokenResponse {
   organization_id!: string;
 }
 
+const INVALID_GRANT_HINTS = {
+  authorization_code:
+    'code: unknown, expired, used, ended or of another client; or redirect_uri or code_verifier: does not fit the code',
+  refresh_token: 'refresh_token: unknown, expired, used before, ended or of another client',
+};
+
 /** `/v2/token`: the token endpoint of agents (RFC 6749 §3.2, protocol §6.8). */
 @PublicController('v2/token')
 export class TokenPairController {
@@ -127,7 +133,7 @@ export class TokenPairController {
     if (client.clientType === 'web') throw onlyAtPage();
     const grantType = requiredString('grant_type', parameters.grant_type);
     if (grantType !== 'authorization_code' && grantType !== 'refresh_token') throw OAuthError.unsupportedGrantType();
-    requestContext.set({ grant: grantType });
+    requestContext.set({ grant: grantType, invalidGrantHint: INVALID_GRANT_HINTS[grantType] });
     return grantType === 'refresh_token' ? this.refresh(client, parameters) : this.exchange(client, parameters);
   }
 

@@ -61,7 +61,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
     const authorization = authorizationOf(request);
-    if (!authorization) throw OAuthError.invalidToken('no bearer token');
+    if (!authorization) throw OAuthError.missingToken();
     const { bearer, isRepeated } = authorization;
     if (isRepeated) throw OAuthError.invalidToken('more than one Authorization header');
     const passportRequest: PassportRequest = { headers: { authorization: `Bearer ${bearer ?? ''}` } };

@@ -1,6 +1,6 @@
 import { KeyFile } from '../access-token/key-file.js';
 import { rotated, stateOf, withoutKey } from '../access-token/key-rotation.js';
-import { generateKey, type PrivateKeySet } from '../access-token/key-set.js';
+import { newKeySet, type PrivateKeySet } from '../access-token/key-set.js';
 import { Clock } from '../platform/clock.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
@@ -13,7 +13,7 @@ export async function keysCommand([action, ...parameters]: string[], context: Co
   switch (action) {
     case 'generate':
       expectParameters(parameters, 0);
-      context.print(`${JSON.stringify({ keys: [generateKey(now)] }, undefined, 2)}\n`);
+      context.print(`${JSON.stringify(newKeySet(now), undefined, 2)}\n`);
       return 0;
     case 'rotate':
       expectParameters(parameters, 1);

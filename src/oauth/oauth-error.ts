@@ -1,6 +1,8 @@
 import { type ErrorBody, type ErrorCode, MALFORMED, POLLING_CODES } from './error-body.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+/** Of a grant that declares no hint of its own, and of routes. */
+const INVALID_GRANT_HINT = 'proof: unknown, expired, used, ended, or of another client';
 const LACKS_SCOPE = 'The access token does not have the scope that this request needs';
 
 interface Details {
@@ -48,15 +50,30 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_request', status, MALFORMED, { hint, ...(reason && { reason }) });
   }
 
-  /** The bearer token is missing or invalid: 401. `reason` is only logged. */
-  static invalidToken(reason: string): OAuthError {
+  /** The bearer token is invalid: 401. `reason` is only logged. `hint` is about the form of the text alone. */
+  static invalidToken(reason: string, hint?: string): OAuthError {
     const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
-    return new OAuthError('invalid_token', 401, 'Invalid access token', { reason, headers });
+    return new OAuthError('invalid_token', 401, 'Invalid access token', { reason, headers, ...(hint && { hint }) });
+  }
+
+  /** The request has no `Authorization`: 401. The header then names no error (RFC 6750 §3.1). @internal */
+  static missingToken(): OAuthError {
+    const details = { hint: 'Authorization: missing; send Bearer and the token', reason: 'no Authorization header' };
+    return new OAuthError('invalid_token', 401, 'Invalid access token', {
+      ...details,
+      headers: { 'WWW-Authenticate': 'Bearer' },
+    });
   }
 
   /** A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is free text that is only logged. */
   static invalidGrant(reason: string): OAuthError {
-    return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason });
+    return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason, hint: INVALID_GRANT_HINT });
+  }
+
+  /** The same error with the constant hint of a grant, which says nothing about the request. @internal */
+  withHint(hint: string): OAuthError {
+    const { code, status, description, headers, reason, cause } = this;
+    return new OAuthError(code, status, description, { headers, hint, cause, ...(reason && { reason }) });
   }
 
   /** The client or the organization may not use this grant: 400. */

@@ -16,7 +16,7 @@ export class OAuthExceptionFilter implements ExceptionFilter {
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const response = host.switchToHttp().getResponse<Response>();
-    const error = allowedError(errorOf(exception));
+    const error = withHintOfGrant(allowedError(errorOf(exception)));
     recordError(error);
     if (response.headersSent) return void response.destroy();
     for (const name of response.getHeaderNames()) if (OF_SUCCESS.test(name)) response.removeHeader(name);
@@ -35,6 +35,12 @@ export class OAuthExceptionFilter implements ExceptionFilter {
 function allowedError(error: OAuthError): OAuthError {
   const isMisplaced = error.isPollingError && requestContext.required().grant === undefined;
   return isMisplaced ? OAuthError.serverError(new Error(`${error.code}: only a grant may throw it`)) : error;
+}
+
+/** The hint is the same for every cause, so that it tells an attacker nothing about a guessed value. */
+function withHintOfGrant(error: OAuthError): OAuthError {
+  const { invalidGrantHint } = requestContext.required();
+  return error.code === 'invalid_grant' && invalidGrantHint !== undefined ? error.withHint(invalidGrantHint) : error;
 }
 
 /** Adds the details that only the log shows, under the request id that the caller sees too. */

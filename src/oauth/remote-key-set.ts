@@ -151,7 +151,7 @@ async function readText({ body }: Response): Promise<string> {
       throw new Error(`the response of the issuer has more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  return new TextDecoder().decode(Buffer.concat(chunks)); // without a byte order mark
 }
 
 /** Members that only a private or a symmetric key has (RFC 7518 §6). */

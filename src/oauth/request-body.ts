@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { headerValues } from '../platform/request-context/request-context.js';
+import { withoutByteOrderMark } from '../platform/text-forms.js';
 import { parseForm } from './form.js';
 import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 
@@ -29,7 +30,7 @@ interface BodyReading extends Omit<BodyOptions, 'form'> {
 
 /** Reads the parameters of a request body, not yet validated (protocol §2.4). @throws OAuthError */
 export async function readBody(request: IncomingMessage, options: BodyReading = {}): Promise<Record<string, unknown>> {
-  const text = await readText(request);
+  const text = withoutByteOrderMark(await readText(request));
   if (options.mayBeEmpty && text === '') return {};
   return isForm(text, request, options.form) ? parseForm(text) : parseJsonObject(text);
 }

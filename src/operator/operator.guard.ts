@@ -16,8 +16,11 @@ export class OperatorGuard implements CanActivate {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
     const authorization = authorizationOf(context.switchToHttp().getRequest());
     if (this.credentials.match(authorization)) return true;
-    if (!authorization) this.failures.record('no Authorization header');
-    else if (authorization.isRepeated) this.failures.record('more than one Authorization header');
+    if (!authorization) {
+      this.failures.record('no Authorization header');
+      throw OAuthError.missingToken();
+    }
+    if (authorization.isRepeated) this.failures.record('more than one Authorization header');
     else if (authorization.bearer === undefined) this.failures.record('no bearer token');
     throw OAuthError.invalidToken('not the operator');
   }

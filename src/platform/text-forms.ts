@@ -8,6 +8,9 @@ export function withoutTrailingSpaces(text: string): string {
   return text.slice(0, end);
 }
 
+/** Some editors and clients write a byte order mark before UTF-8. A parser of JSON may ignore it (RFC 8259 §8.1). */
+export const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
+
 export const WELL_FORMED_RULE = 'must not have lone surrogates';
 
 /**

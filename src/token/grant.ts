@@ -161,6 +161,11 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
    * refused requests. Further requests get 429 before the grant runs. If there are several limits, all of them apply.
    */
   attempts?: AttemptLimit<NoInfer<Body>> | readonly AttemptLimit<NoInfer<Body>>[];
+  /**
+   * The hint of every `invalid_grant` of this grant: a constant that lists what may be wrong, by parameter. It is the same
+   * for each cause, so that it tells an attacker nothing.
+   */
+  invalidGrantHint?: string;
   /** Whether the grant may throw the errors of RFC 8628 §3.5, such as `OAuthError.authorizationPending()`. */
   polling?: boolean;
   /**

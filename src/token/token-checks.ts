@@ -92,7 +92,7 @@ function findGrant(request: TokenRequest, { grants }: TokenServices): void {
   const grant = grants.named(request.given.grant_type);
   request.grant = grant;
   request.parameterClass = grant.body;
-  requestContext.set({ grant: grant.name });
+  requestContext.set({ grant: grant.name, invalidGrantHint: grant.invalidGrantHint });
 }
 
 function assertGrantServesGroups({ route, grant }: TokenRequest): void {

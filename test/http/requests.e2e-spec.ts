@@ -53,6 +53,11 @@ describe('protocol §2.4: the request body', () => {
     expect(status).toBe(200);
   });
 
+  it('may begin with one byte order mark (RFC 8259 §8.1), but not with two', async () => {
+    expect((await service.post(TOKEN, `\uFEFF${VALID_BODY}`)).status).toBe(200);
+    expect((await service.post(TOKEN, `\uFEFF\uFEFF${VALID_BODY}`)).status).toBe(400);
+  });
+
   it.each([
     ['twice', '"client_id":"acme-site"'],
     ['a second time, written with an escape', '"client_\\u0069d":"acme-site"'],

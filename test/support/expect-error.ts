@@ -39,15 +39,23 @@ export function expectInvalidRequest(response: TestResponse, hint: string | RegE
   expectError(response, { status: 400, error: 'invalid_request', description: MALFORMED, hint });
 }
 
-/** Checks the error response to a code. It does not say why the code is invalid. */
+/** Checks the error response to a code. Its hint is the same for each cause (http/hints). */
 export function expectInvalidGrant(response: TestResponse): void {
   const description = 'The client is not authorized to request a token using this method';
-  expectError(response, { status: 400, error: 'invalid_grant', description, hint: undefined });
+  expectError(response, { status: 400, error: 'invalid_grant', description, hint: /^\w+: \w/ });
 }
 
+/** A request without `Authorization` gets another challenge and a hint (RFC 6750 §3.1). */
 export function expectInvalidToken(response: TestResponse): void {
-  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-  expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+  const hint = response.body?.error_hint;
+  expect([
+    undefined,
+    'Authorization: missing; send Bearer and the token',
+    'Authorization: replace %3A by a colon',
+  ]).toContain(hint);
+  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint });
+  const challenge = hint?.includes('missing') ? 'Bearer' : 'Bearer error="invalid_token"';
+  expect(response.headers.get('www-authenticate')).toBe(challenge);
 }
 
 /** Checks the error response to a client, resource server or operator whose credentials are not valid. */

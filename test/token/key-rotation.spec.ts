@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { rotated, stateOf, withoutKey } from '../../src/access-token/key-rotation.js';
-import { generateKey } from '../../src/access-token/key-set.js';
+import { generateKey, newKeySet } from '../../src/access-token/key-set.js';
 
 const NOW_SECONDS = 1_800_000_000;
 const TOKEN_LIFETIME_SECONDS = 28_800;
@@ -48,6 +48,11 @@ describe('protocol §3.16: a rotated key set', () => {
       { numRuns: 30 },
     );
   });
+});
+
+it('protocol §9.3: a new key set also signs in a process whose clock is a minute behind', () => {
+  const [key] = newKeySet(NOW_SECONDS).keys;
+  expect(key?.nbf).toBeLessThan(NOW_SECONDS - 60);
 });
 
 describe('protocol §9.3: the retirement of a key', () => {

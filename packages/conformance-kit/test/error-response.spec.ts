@@ -39,7 +39,6 @@ describe('protocol §2.11: the check of error responses', () => {
     ['no error_description', errorResponse({ ...BODY, error_description: undefined })],
     ['two descriptions', errorResponse({ ...BODY, exception_description: 'because' })],
     ['request_id is not X-Request-Id', errorResponse({ ...BODY, request_id: 'another' })],
-    ['a hint with invalid_grant', errorResponse({ ...BODY, error: 'invalid_grant', oauth_exception: 'invalid_grant' })],
     ['an error response that may be stored', errorResponse(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
     ['401 without www-authenticate', errorResponse(BODY, HEADERS, { status: 401 })],
     ['405 without allow', errorResponse(BODY, HEADERS, { status: 405 })],

@@ -77,6 +77,8 @@ const ERRORS = {
   settings: IdentityTokenSettings,
   responds: ['client_id'],
   refreshTokens: true,
+  invalidGrantHint:
+    'code: unknown, expired, used, ended or of another client; or code_verifier: missing or does not fit the code_challenge',
   api: {
     description:
       'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',

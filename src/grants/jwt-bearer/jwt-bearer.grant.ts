@@ -74,6 +74,8 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   hasIssuer: true,
   form: true,
   optIn: true,
+  invalidGrantHint:
+    'assertion: compare its signature, alg, kid, typ, iss, aud, exp (at most 600 s ahead), iat, nbf, sub and jti; each assertion works once',
   responds: ['client_id', 'organization_id'],
   api: {
     description:

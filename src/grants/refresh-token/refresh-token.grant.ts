@@ -22,6 +22,7 @@ class RefreshTokenBody extends GrantBody {
   optIn: true,
   responds: ['client_id'],
   refreshTokens: true,
+  invalidGrantHint: 'refresh_token: unknown, expired, used before, ended or of another client',
   api: {
     description:
       'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',

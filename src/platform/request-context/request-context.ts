@@ -31,6 +31,8 @@ export class RequestContext {
   readonly receivedAt = performance.now();
   /** The requested grant type. It is registered, never an unknown value from the caller. */
   grant: string | undefined = undefined;
+  /** The hint of each `invalid_grant` of this grant. */
+  invalidGrantHint: string | undefined = undefined;
   clientId: string | undefined = undefined;
   organizationId: string | undefined = undefined;
   /** The token that the request presents, if its signature is valid. */

@@ -67,6 +67,6 @@ function missingScope(scope: string): RuleFor<TestContext> {
 
 async function assertInvalid(context: TestContext, what: string, authorization: string | undefined): Promise<void> {
   const { headers } = await about(what, () => context.refuses(INVALID_TOKEN, { headers: { authorization } }));
-  if (headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
-    throw new Error(`${what}: no WWW-Authenticate`);
+  const challenge = authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
+  if (headers.get('www-authenticate') !== challenge) throw new Error(`${what}: no WWW-Authenticate: ${challenge}`);
 }
