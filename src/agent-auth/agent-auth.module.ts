@@ -10,16 +10,16 @@ import { PageResponses } from './page/page-responses.js';
 import { SignIn } from './page/sign-in.js';
 import { CsrfTokens } from './session/csrf-tokens.js';
 import { PageSessions } from './session/page-sessions.js';
-import { SignInAttempts } from './session/sign-in-attempts.js';
+import { SignInFailure, SignInFailures } from './session/sign-in-failures.js';
 import { SignedCookies } from './session/signed-cookies.js';
 import { TokenPairController } from './token-pair.controller.js';
 
-const SESSION = [SignedCookies, PageSessions, CsrfTokens, SignInAttempts, SignIn];
+const SESSION = [SignedCookies, PageSessions, CsrfTokens, SignInFailures, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Consent]), AccessTokenModule, SessionModule],
+  imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, SessionModule],
   controllers: [PageController, TokenPairController],
   providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer],

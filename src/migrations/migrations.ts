@@ -6,6 +6,7 @@ import { Session1796000000003 } from './1796000000003-session.js';
 import { AgentSession1796000000004 } from './1796000000004-agent-session.js';
 import { Consent1796000000006 } from './1796000000006-consent.js';
 import { UsedAssertion1796000000007 } from './1796000000007-used-assertion.js';
+import { SignInFailure1796000000008 } from './1796000000008-sign-in-failure.js';
 
 /** A migration of TypeORM, for `Extension.migrations`. */
 export type MigrationClass = new () => MigrationInterface;
@@ -22,6 +23,7 @@ export const migrations: MigrationClass[] = [
   AgentSession1796000000004,
   Consent1796000000006,
   UsedAssertion1796000000007,
+  SignInFailure1796000000008,
 ];
 
 /** @throws Error if two migrations have the same name, or if a name does not end in a timestamp */

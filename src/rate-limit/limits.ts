@@ -25,7 +25,9 @@ export interface CountedRequest {
 
 /** The limit of refused requests, whose rules the grants declare. */
 export const ATTEMPTS = 'attempts';
-const RESERVED = [...Object.keys(DEFAULT_LIMITS), ATTEMPTS, 'off'];
+/** The limit of failed sign-ins of agents, which the database counts. */
+export const SIGN_IN = 'sign_in';
+const RESERVED = [...Object.keys(DEFAULT_LIMITS), ATTEMPTS, SIGN_IN, 'off'];
 
 /** @throws Error that names the limit, if an extension declares it incorrectly or RATE_LIMIT names an unknown limit */
 export function limitRules(configured: RateLimitRules, declared: LimitDeclarations): Record<string, RateLimitRule> {
@@ -105,7 +107,7 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
     const { RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
     this.limited = metrics.counted('cas_rate_limited_total', 'Requests rejected by a rate limit.', 'limit');
-    for (const limit of [...Object.keys(this.rules), ATTEMPTS]) this.limited.inc({ limit }, 0); // 0 from the start
+    for (const limit of [...Object.keys(this.rules), ATTEMPTS, SIGN_IN]) this.limited.inc({ limit }, 0); // 0 from the start
   }
 
   /**
@@ -188,17 +190,6 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
 /** Keys that differ only in the spaces at their end are one key. */
 function keyOf(key: string): string {
   return sha256(withoutTrailingSpaces(key));
-}
-
-/** Takes a limit by a call that throws. Returns 0, or the seconds after which the caller may try again. */
-export function secondsToWait(take: () => void): number {
-  try {
-    take();
-    return 0;
-  } catch (error) {
-    if (error instanceof OAuthError) return Number(error.headers['Retry-After']);
-    throw error;
-  }
 }
 
 export interface RateLimitOptions {

@@ -13,8 +13,8 @@ describe('RATE_LIMIT', () => {
   it.each([
     ['identities=5/60', { ...DEFAULT_LIMITS, identities: { count: 5, seconds: 60 } }],
     [
-      'tokens=1/1, sign_in=9/9',
-      { ...DEFAULT_LIMITS, tokens: { count: 1, seconds: 1 }, sign_in: { count: 9, seconds: 9 } },
+      'tokens=1/1, forgets=9/9',
+      { ...DEFAULT_LIMITS, tokens: { count: 1, seconds: 1 }, forgets: { count: 9, seconds: 9 } },
     ],
     ['transfers=7/60', { ...DEFAULT_LIMITS, transfers: { count: 7, seconds: 60 } }],
     ['off', 'off'],

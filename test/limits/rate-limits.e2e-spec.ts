@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AS_BACKEND, askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
+import { implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectLimited } from '../support/expect-error.js';
 import { identitiesOf, sessionsOfBrowser } from '../support/identities.js';
@@ -9,7 +9,7 @@ import { beginWindow } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { delaySelects } from '../support/statements.js';
-import { ACME, ACME_AGENT, PUBLIC_SITE, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
+import { ACME, PUBLIC_SITE, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
 import type { TestService } from '../support/test-service.js';
 import { newCustomer as madeCustomer, redeem, sessionsIn, TRANSFER, transferBody } from '../support/transfers.js';
 import { serviceOfTest, type UsedService } from '../support/use-service.js';
@@ -187,29 +187,6 @@ describe('identity_transfer', () => {
     beginWindow(service);
     const responses = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(60);
-  });
-});
-
-describe('the limit of sign-ins by account and network', () => {
-  it('allows an account at an IPv6 /56 8 times the limit', async () => {
-    const service = await limited('sign_in=1/900', { TRUST_PROXY: '1' });
-    const signIn = (network: number) => new AgentBrowser(service, from(`2001:db8:1:${network}::1`)).signIn();
-    for (let network = 0; network < 8; network++) expect((await signIn(network)).status).toBe(303);
-    expect((await signIn(8)).status).toBe(429);
-    expect((await signIn(100)).status).toBe(303); // 0x100: another /56
-  });
-
-  it('applies also to the right password, and does not stop the agent in another network', async () => {
-    const service = await limited('sign_in=2/900', { TRUST_PROXY: '1' });
-    const attacker = new AgentBrowser(service, from('203.0.113.7'));
-    for (const password of ['wrong', 'wrong']) {
-      expect((await attacker.signIn({ ...ACME_AGENT, password })).status).toBe(400);
-    }
-    const rejected = await attacker.signIn();
-    expect(rejected.status).toBe(429);
-    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(service.audit.at(-1)).toMatchObject({ event: 'sign_in.limited', outcome: 'failure' });
-    expect((await new AgentBrowser(service, from('198.51.100.1')).signIn()).status).toBe(303);
   });
 });
 

@@ -1,25 +1,24 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Counter } from 'prom-client';
 import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
+import { Clock } from '../../platform/clock.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
-import { ipOf, keysOfIp } from '../../platform/network.js';
+import { ipOf } from '../../platform/network.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { Limits, secondsToWait } from '../../rate-limit/limits.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { comparableEmail } from '../../registry/agent-email.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
-import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
+import { SignInFailures } from '../session/sign-in-failures.js';
 import { SignedCookies } from '../session/signed-cookies.js';
 
 const DEVICE_COOKIE = 'agent_device';
-/** 365 days. */
-const DEVICE_LIFETIME_SECONDS = 31_536_000;
+/** 30 days. */
+const DEVICE_LIFETIME_SECONDS = 2_592_000;
 /** About 2 s of work for one thread, at 20 ms for each hash. */
 const MAX_WAITING_CHECKS = 80;
 
@@ -37,10 +36,10 @@ export class SignIn {
 
   constructor(
     private readonly agents: Agents,
-    private readonly attempts: SignInAttempts,
+    private readonly failures: SignInFailures,
     private readonly cookies: SignedCookies,
     private readonly audit: Audit,
-    private readonly limits: Limits,
+    private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
     const help =
@@ -58,28 +57,26 @@ export class SignIn {
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
     // MySQL ignores spaces at the end of an email. Without trim, they would avoid the limit of an account.
     const email = comparableEmail(typedEmail.trim());
-    const device = this.deviceOf(request, email);
     const ip = ipOf(requestContext.required().ip);
-    const attempt = this.attempts.begin(email, ip, device);
-    // the limit that all processes share comes last, so that an attempt that this process rejects stores no key
-    const takeSharedLimit = () => this.limits.takeKeys('sign_in', keysOfIp(ip, this.cookies.sign('sign_in', email)));
-    const wait = attempt.waitSeconds || secondsToWait(takeSharedLimit);
-    if (wait > 0) {
+    let giveBack: () => Promise<void>;
+    try {
+      giveBack = await this.failures.count(email, ip, this.isKnownBrowser(request, email));
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.status !== 429) throw error;
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
       this.recordAudit('limited', ip);
-      return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
+      const retryAfter = Number(error.headers['Retry-After']);
+      return { problem: `Too many attempts. Try again in ${inWords(retryAfter)}.`, status: 429, retryAfter };
     }
-    const { agent, isRight } = await this.check(request, email, password, attempt);
+    const { agent, isRight } = await this.check(request, email, password, giveBack);
     if (!agent || !isRight) {
       requestContext.set({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.recordAudit('failed', ip, agent);
       return { problem: 'The email or the password is wrong.', status: 400 };
     }
     this.recordAudit('succeeded', ip, agent);
-    this.attempts.succeed(attempt);
-    // signed instead of hashed, because a hash of an email can be found by hashing an address book
-    const deviceOfEmail = `${device ?? randomUUID()} ${this.cookies.sign(DEVICE_COOKIE, email)}`;
-    this.cookies.write(request, DEVICE_COOKIE, deviceOfEmail, DEVICE_LIFETIME_SECONDS);
+    await giveBack();
+    this.rememberBrowser(request, email);
     return { agent };
   }
 
@@ -88,7 +85,7 @@ export class SignIn {
    * its password is not checked if it still waits. Otherwise a few networks could keep the queue full without reaching
    * a limit.
    */
-  private async check(request: Request, email: string, password: string, attempt: SignInAttempt) {
+  private async check(request: Request, email: string, password: string, giveBack: () => Promise<void>) {
     try {
       const agent = await this.agents.byEmail(email);
       const hash = agent?.passwordHash ?? UNKNOWN_EMAIL_HASH;
@@ -97,7 +94,7 @@ export class SignIn {
       return { agent, isRight };
     } catch (error) {
       const isAbandoned = error instanceof AbandonedTaskError;
-      if (!isAbandoned) this.attempts.withdraw(attempt);
+      if (!isAbandoned) await giveBack().catch(() => undefined); // the database may be the cause
       if (!isAbandoned && !(error instanceof QueueFullError)) throw error;
       this.outcomes.inc({ outcome: isAbandoned ? 'abandoned' : 'rejected' });
       throw OAuthError.unavailable(error);
@@ -116,10 +113,20 @@ export class SignIn {
     });
   }
 
-  /** The device's id, if this agent has signed in on it before. */
-  private deviceOf(request: Request, email: string): string | undefined {
-    const [id, ofEmail = ''] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
-    return this.cookies.isSignature(DEVICE_COOKIE, email, ofEmail) ? id : undefined;
+  /** Whether this account signed in with this browser in the last 30 days. */
+  private isKnownBrowser(request: Request, email: string): boolean {
+    const [expiresAt = '', signature = ''] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
+    return (
+      this.cookies.isSignature(DEVICE_COOKIE, `${expiresAt} ${email}`, signature) &&
+      this.clock.seconds() < Number(expiresAt)
+    );
+  }
+
+  private rememberBrowser(request: Request, email: string): void {
+    const expiresAt = this.clock.seconds() + DEVICE_LIFETIME_SECONDS;
+    // signed instead of hashed, because a hash of an email can be found by hashing an address book
+    const signature = this.cookies.sign(DEVICE_COOKIE, `${expiresAt} ${email}`);
+    this.cookies.write(request, DEVICE_COOKIE, `${expiresAt} ${signature}`, DEVICE_LIFETIME_SECONDS);
   }
 }
 

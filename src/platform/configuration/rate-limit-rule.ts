@@ -1,10 +1,10 @@
 import { rule } from '../validation.js';
 
 /**
- * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
- * account and network, revocations and `forget` per end site (protocol §2.14).
+ * The limits: new identities per network, token requests and transfers per client, transfers per customer, revocations
+ * and `forget` per end site (protocol §2.14).
  */
-export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations' | 'forgets';
+export type LimitName = 'identities' | 'tokens' | 'transfers' | 'revocations' | 'forgets';
 
 /** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
@@ -25,7 +25,6 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   identities: { count: 120, seconds: 60 },
   tokens: { count: 60_000, seconds: 60 },
   transfers: { count: 60, seconds: 60 },
-  sign_in: { count: 30, seconds: 900 },
   revocations: { count: 120, seconds: 60 },
   forgets: { count: 120, seconds: 60 },
 };
@@ -56,5 +55,5 @@ export const IsRateLimit = () =>
   rule(
     'isRateLimit',
     (value) => value === 'off' || typeof value === 'object',
-    'must be off, or a list with each limit at most once: identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=… and forgets=…',
+    'must be off, or a list with each limit at most once: identities=COUNT/SECONDS, tokens=…, transfers=…, revocations=… and forgets=…',
   );

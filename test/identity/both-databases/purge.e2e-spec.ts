@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { DataSource, type EntityMetadata, type EntityTarget, In, type ObjectLiteral, type QueryResult } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failures.js';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
@@ -27,10 +28,10 @@ import { newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const EXPIRING = [Ended, UsedAssertion, RegistryChange] as const;
+const EXPIRING = [Ended, UsedAssertion, SignInFailure, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
-  ...{ ended: rows, used_assertion: rows, registry_change: rows },
+  ...{ ended: rows, used_assertion: rows, registry_change: rows, sign_in_failure: rows },
   ...{ session: 0, agent_session: 0, customer: 0 },
 });
 const NO_ROWS = purgedRows(0);
@@ -95,7 +96,7 @@ describe('a table that cannot be purged', () => {
     );
     expect(warn.mock.calls.join()).toMatch(/ended.*an error of the database/);
     const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerIdentity].map(countOf));
-    expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
+    expect(counts).toEqual([1, 0, 0, 0, 0, 0, 0]);
     vi.restoreAllMocks();
     expect((await purge(service))?.ended).toBe(1);
   });

@@ -1,0 +1,124 @@
+import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { SigningKeys } from '../../access-token/signing-keys.js';
+import { Clock } from '../../platform/clock.js';
+import type { RateLimitRule } from '../../platform/configuration/rate-limit-rule.js';
+import { Database } from '../../platform/database/database.js';
+import { Expires } from '../../platform/database/entity-checks.js';
+import {
+  type EntityRow,
+  insertIgnoreStatement,
+  selectStatement,
+  writeStatement,
+} from '../../platform/database/statement.js';
+import { keysOfIp, type LimitKey } from '../../platform/network.js';
+import { derivedSecret } from '../../platform/secret.js';
+import { Limits, SIGN_IN } from '../../rate-limit/limits.js';
+
+/** The failed sign-ins of one account, network or both in one window. */
+@Expires()
+@Entity('sign_in_failure')
+export class SignInFailure {
+  /** An HMAC, because a plain hash of an email or an address can be found by trying. */
+  @PrimaryColumn('varchar', { length: 43 })
+  hash!: string;
+
+  @Column('integer')
+  failures!: number;
+
+  @Index('sign_in_failure_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt!: Date;
+}
+
+const OF_ACCOUNT_IN_NETWORK: RateLimitRule = { count: 10, seconds: 900 };
+const OF_NETWORK: RateLimitRule = { count: 60, seconds: 900 };
+const OF_ACCOUNT: RateLimitRule = { count: 100, seconds: 3_600 };
+/** The clock of another process may be behind. */
+const RETENTION_MARGIN_MS = 30_000;
+
+const FIND = selectStatement<[hash: string], EntityRow<SignInFailure, 'failures'>>({
+  columns: ['failures'],
+  from: 'sign_in_failure WHERE hash = ?',
+  batch: true,
+});
+const INSERT = insertIgnoreStatement({ into: SignInFailure, columns: ['hash', 'failures', 'expires_at'] });
+const COUNT = writeStatement<[hash: string, max: number]>(
+  'UPDATE sign_in_failure SET failures = failures + 1 WHERE hash = ? AND failures < ?',
+);
+const GIVE_BACK = writeStatement<[hash: string]>(
+  'UPDATE sign_in_failure SET failures = failures - 1 WHERE hash = ? AND failures > 0',
+);
+
+/** One count towards which an attempt counts. */
+interface Count {
+  hash: string;
+  max: number;
+  rule: RateLimitRule;
+  /** The end of the window. */
+  endMs: number;
+}
+
+/**
+ * Limits the guessing of passwords (protocol §6.4). The counts are in the database, so all processes share them. An
+ * attempt counts before its password is checked, so parallel attempts cannot exceed a bound. One that did not fail is
+ * given back.
+ */
+@Injectable()
+export class SignInFailures {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly keys: SigningKeys,
+    private readonly limits: Limits,
+  ) {}
+
+  /**
+   * @param isKnownBrowser whether the account signed in with this browser before: the bound of the account, which
+   *   strangers can reach, then does not apply
+   * @returns what gives the attempt back
+   * @throws OAuthError 429 if a bound is reached. The attempt then counts for none
+   */
+  async count(email: string, ip: string, isKnownBrowser: boolean): Promise<() => Promise<void>> {
+    const counts = this.countsOf(email, ip, isKnownBrowser);
+    await this.prepare(counts);
+    const counted: string[] = [];
+    for (const { hash, max, rule } of counts) {
+      if ((await this.database.execute(COUNT, [hash, max])) === 0) {
+        await this.giveBack(counted);
+        throw this.limits.rejected(SIGN_IN, rule);
+      }
+      counted.push(hash);
+    }
+    return () => this.giveBack(counted);
+  }
+
+  private async giveBack(hashes: string[]): Promise<void> {
+    for (const hash of hashes) await this.database.execute(GIVE_BACK, [hash]);
+  }
+
+  /** Rejects most attempts without a write, and inserts missing rows. */
+  private async prepare(counts: Count[]): Promise<void> {
+    const rows = await Promise.all(counts.map(({ hash }) => this.database.select(FIND, [hash])));
+    for (const [index, { max, rule }] of counts.entries())
+      if ((rows[index]?.[0]?.failures ?? 0) >= max) throw this.limits.rejected(SIGN_IN, rule);
+    for (const [index, { hash, endMs }] of counts.entries())
+      if (rows[index]?.length === 0)
+        await this.database.execute(INSERT, [hash, 0, new Date(endMs + RETENTION_MARGIN_MS)]);
+  }
+
+  private countsOf(email: string, ip: string, isKnownBrowser: boolean): Count[] {
+    return [
+      ...keysOfIp(ip, email).map((key) => this.countOf('account in network', key, OF_ACCOUNT_IN_NETWORK)),
+      ...keysOfIp(ip).map((key) => this.countOf('network', key, OF_NETWORK)),
+      ...(isKnownBrowser ? [] : [this.countOf('account', { key: email, factor: 1 }, OF_ACCOUNT)]),
+    ];
+  }
+
+  private countOf(kind: string, { key, factor }: LimitKey, rule: RateLimitRule): Count {
+    const [secret] = this.keys.derivedSecrets('sign-in failures') as [string];
+    const windowMs = rule.seconds * 1000;
+    const endMs = (Math.floor(this.clock.now() / windowMs) + 1) * windowMs;
+    return { hash: derivedSecret(secret, `${kind}\n${endMs}\n${key}`), max: factor * rule.count, rule, endMs };
+  }
+}
