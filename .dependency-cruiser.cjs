@@ -17,6 +17,7 @@ const LEVELS = [
   ['grants', 'openapi'],
   [
     'app.module.ts',
+    'entry-endings.module.ts',
     'extension.ts',
     'uncaught-errors.ts',
     'bootstrap.ts',

@@ -52,7 +52,8 @@ export function writeRegistryFile(folder, count) {
 /** Deletes every entry. @param {import('mysql2/promise').Connection} database */
 export async function clearRegistry(database) {
   for (const table of ['agent', 'client_application', 'organization']) await database.query(`DELETE FROM ${table}`);
-  await database.query('UPDATE registry_revision SET revision = revision + 1');
+  // each process then reads all entries
+  await database.query('UPDATE registry_revision SET complete_from = revision + 1, revision = revision + 1');
 }
 
 /**
@@ -77,7 +78,8 @@ export async function seedRegistry(database, count) {
     INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, owned_by_file)
     SELECT UUID(), CONCAT('agent-${number}-', seq, '@bench.example'), 'Agent', '', ${id('seq')}, '["customers:own"]', 0
     FROM seq_0_to_${Math.ceil(count / CLIENTS_PER_AGENT) - 1}`);
-  await database.query('UPDATE registry_revision SET revision = revision + 1');
+  // each process then reads all entries
+  await database.query('UPDATE registry_revision SET complete_from = revision + 1, revision = revision + 1');
 }
 
 /** Six digits that differ between registries of different sizes. @param {number} count */

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
+import { EntryEndingsModule } from './entry-endings.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token.grant.js';
 import { CookieGrantModule } from './grants/cookie/cookie.grant.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token.grant.js';
@@ -24,6 +25,7 @@ import { WellKnownModule } from './well-known/well-known.module.js';
     WellKnownModule,
     PurgeModule,
     AdminModule,
+    EntryEndingsModule,
     OpenApiModule,
     CookieGrantModule,
     AgentTokenGrantModule,

@@ -22,6 +22,6 @@ const PAGE = [Authorizer, Consents, PageResponses];
   imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, SessionModule],
   controllers: [PageController, TokenPairController],
   providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
-  exports: [AgentTokenIssuer],
+  exports: [AgentTokenIssuer, Consents],
 })
 export class AgentAuthModule {}

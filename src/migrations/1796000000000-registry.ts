@@ -1,5 +1,13 @@
-import type { QueryRunner, TableOptions } from 'typeorm';
-import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
+import type { QueryRunner, TableIndexOptions, TableOptions } from 'typeorm';
+import { type Columns, CreateTables, NULLABLE } from './schema.js';
+
+/** The columns of an entry that stays as a row after its deletion. */
+const retained = (its: Columns) => [its.integer('revision', { default: 0 }), its.time('deleted_at', NULLABLE)];
+
+const revisionIndex = (table: string, key: string): TableIndexOptions => ({
+  name: `${table}_revision`,
+  columnNames: ['revision', key],
+});
 
 export class Registry1796000000000 extends CreateTables {
   protected readonly tables = (its: Columns): TableOptions[] => [
@@ -13,7 +21,9 @@ export class Registry1796000000000 extends CreateTables {
         its.json('public_clients', NULLABLE),
         its.integer('idle_days', NULLABLE),
         its.flag('owned_by_file'),
+        ...retained(its),
       ],
+      indices: [revisionIndex('organization', 'id')],
     },
     {
       name: 'client_application',
@@ -32,12 +42,23 @@ export class Registry1796000000000 extends CreateTables {
         its.json('grants'),
         its.integer('customer_token_ttl', NULLABLE),
         its.flag('owned_by_file'),
+        ...retained(its),
       ],
-      indices: [{ name: 'client_application_of_organization', columnNames: ['organization_id', 'client_id'] }],
+      indices: [
+        { name: 'client_application_of_organization', columnNames: ['organization_id', 'client_id'] },
+        revisionIndex('client_application', 'client_id'),
+      ],
     },
     {
       name: 'resource_server',
-      columns: [its.key('id', 128), its.text('secret_hash', 64), its.json('audiences'), its.flag('owned_by_file')],
+      columns: [
+        its.key('id', 128),
+        its.text('secret_hash', 64),
+        its.json('audiences'),
+        its.flag('owned_by_file'),
+        ...retained(its),
+      ],
+      indices: [revisionIndex('resource_server', 'id')],
     },
     {
       name: 'agent',
@@ -49,6 +70,7 @@ export class Registry1796000000000 extends CreateTables {
         its.text('organization_id', 36),
         its.json('scopes'),
         its.flag('owned_by_file'),
+        its.integer('revision', { default: 0 }),
         its.integer('generation', { default: 0 }),
         its.integer('version', { default: 0 }),
       ],
@@ -59,17 +81,7 @@ export class Registry1796000000000 extends CreateTables {
     },
     {
       name: 'registry_revision',
-      columns: [its.integer('id', { isPrimary: true }), its.integer('revision')],
-    },
-    {
-      name: 'registry_change',
-      columns: [
-        its.integer('revision', { isPrimary: true }),
-        its.key('resource', 64),
-        its.key('entry_key', 128),
-        its.time('expires_at'),
-      ],
-      indices: expiryIndex('registry_change'),
+      columns: [its.integer('id', { isPrimary: true }), its.integer('revision'), its.integer('complete_from')],
     },
     {
       name: 'applied_registry_file',
@@ -90,6 +102,7 @@ export class Registry1796000000000 extends CreateTables {
   override async up(runner: QueryRunner): Promise<void> {
     await super.up(runner);
     const rows: unknown[] = await runner.query('SELECT id FROM registry_revision');
-    if (rows.length === 0) await runner.query('INSERT INTO registry_revision (id, revision) VALUES (1, 0)');
+    if (rows.length === 0)
+      await runner.query('INSERT INTO registry_revision (id, revision, complete_from) VALUES (1, 0, 0)');
   }
 }

@@ -17,7 +17,9 @@ import { writeIn } from '../platform/database/in-transaction.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { DeletedEntries } from '../registry/deleted-entries.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { DeletedClients } from '../session/deleted-clients.js';
 import { SessionPurge } from '../session/session-purge.js';
 
 const ROWS_PER_DELETE = 1_000;
@@ -48,6 +50,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly sessions: SessionPurge,
     private readonly agentSessions: AgentSessions,
     private readonly idleCustomers: IdleCustomers,
+    private readonly deletedEntries: DeletedEntries,
+    private readonly deletedClients: DeletedClients,
     private readonly clock: Clock,
   ) {}
 
@@ -108,9 +112,18 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
+    yield ['registry', this.deleteEntries(now)];
     yield ['session', this.sessions.deleteInSteps(ROWS_PER_DELETE, now)];
     yield ['agent_session', this.agentSessions.deleteInSteps(ROWS_PER_DELETE, now)];
     yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, now)];
+  }
+
+  /** The id of a deleted client is free when nothing is left that a new client with this id could use. */
+  private async *deleteEntries(now: Date): AsyncGenerator<number, void> {
+    const clients = await this.deletedEntries.clients(now);
+    const clientIds = new Set(clients.map(({ clientId }) => clientId));
+    if (clientIds.size > 0) yield* this.deletedClients.endInSteps(clientIds, ROWS_PER_DELETE, now);
+    yield* this.deletedEntries.deleteInSteps(clients, now);
   }
 
   private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {

@@ -29,6 +29,10 @@ export class Agent {
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
 
+  /** The number of the last change of the entry (registry-revision.ts). @internal */
+  @Column('integer', { default: 0 })
+  revision!: number;
+
   /** It rises when the sessions of the agent end. */
   @Column('integer', { default: 0 })
   generation!: number;

@@ -11,10 +11,10 @@ import {
 } from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
 import { comparableEmail } from './agent-email.js';
-import { RegistryTransactions, type TokenRevoker } from './registry-transactions.js';
-import { agentResource } from './resources/agent.resource.js';
 
-const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file generation version'.split(' ');
+const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file revision generation version'.split(
+  ' ',
+);
 
 type AgentRow = EntityRow<Agent, ColumnOf<Agent>>;
 
@@ -31,10 +31,7 @@ const WRITE = writeStatement<[id: string, generation: number]>(
 /** Each use reads the database, so that a new password is valid immediately. */
 @Injectable()
 export class Agents {
-  constructor(
-    private readonly database: Database,
-    private readonly transactions: RegistryTransactions,
-  ) {}
+  constructor(private readonly database: Database) {}
 
   byEmail(email: string): Promise<Agent | undefined> {
     return this.find(FIND_BY_EMAIL, comparableEmail(email));
@@ -52,11 +49,6 @@ export class Agents {
    */
   async writeIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
     return (await writeIn(manager, WRITE, [id, generation])) > 0;
-  }
-
-  /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */
-  onRevocation(revoke: TokenRevoker): void {
-    this.transactions.registerRevoker(agentResource, revoke);
   }
 
   private async find(statement: SelectStatement<[key: string], AgentRow>, key: string): Promise<Agent | undefined> {

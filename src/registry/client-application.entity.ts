@@ -1,4 +1,4 @@
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
 import { isBelow } from './redirect-uri.js';
@@ -8,6 +8,7 @@ export type ClientType = 'web' | 'server' | 'native';
 
 /** An application that requests tokens: a client in RFC 6749. */
 @Entity('client_application')
+@Index('client_application_revision', ['revision', 'clientId'])
 @Index('client_application_of_organization', ['organizationId', 'clientId'])
 export class ClientApplication {
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
@@ -64,6 +65,14 @@ export class ClientApplication {
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
+
+  /** The number of the last change of the entry (registry-revision.ts). @internal */
+  @Column('integer', { default: 0 })
+  revision!: number;
+
+  /** When the entry was deleted. TypeORM leaves out such a row unless `withDeleted` asks for it. @internal */
+  @DeleteDateColumn({ name: 'deleted_at', type: 'datetime', precision: 3, nullable: true })
+  deletedAt!: Date | null;
 
   /** The origins whose pages may send requests with this client id. */
   get allOrigins(): string[] {

@@ -1,4 +1,4 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /** Settings of grants by their names. The class that a grant declares validates its settings. */
 export type GrantSettings = Record<string, Record<string, unknown>>;
@@ -12,6 +12,7 @@ export const idleDaysOf = (organizationId: string) =>
 
 /** A tenant. Its customers, agents and private applications belong to no other organization. */
 @Entity('organization')
+@Index('organization_revision', ['revision', 'id'])
 export class Organization {
   @PrimaryColumn('varchar', { length: 36 })
   id!: string;
@@ -37,6 +38,14 @@ export class Organization {
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
+
+  /** The number of the last change of the entry (registry-revision.ts). @internal */
+  @Column('integer', { default: 0 })
+  revision!: number;
+
+  /** When the entry was deleted. TypeORM leaves out such a row unless `withDeleted` asks for it. @internal */
+  @DeleteDateColumn({ name: 'deleted_at', type: 'datetime', precision: 3, nullable: true })
+  deletedAt!: Date | null;
 
   /**
    * Whether a client may get and pass on tokens of this organization's customers: a private client of this

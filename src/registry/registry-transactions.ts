@@ -1,19 +1,16 @@
-import { Injectable } from '@nestjs/common';
-import { type EntityManager, In, type ObjectLiteral } from 'typeorm';
+import { Inject, Injectable } from '@nestjs/common';
+import { type EntityManager, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { portionsOf } from '../platform/database/value-list.js';
 import { Registry } from './registry.js';
-import { RegistryChange, RegistryRevision } from './registry-change.entity.js';
-import { MAX_CHANGES } from './registry-revision.js';
+import { lockRevision, raiseRevision } from './registry-revision.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
-/** A process that was away for longer reads the whole registry. */
-const CHANGE_RETENTION_MS = 86_400_000;
-const CHANGES_PER_INSERT = 500;
 /** A client has at most 5 lists of 64 KB, so that a statement is below `max_allowed_packet`, 16 MB in MariaDB. */
 const ENTRIES_PER_INSERT = 40;
 
@@ -28,8 +25,15 @@ export interface EntryChange {
   endsTokens?: boolean;
 }
 
-/** `manager`: the transaction, in which the generations are raised already; `undefined` after it. */
-export type TokenRevoker = (keys: string[], manager?: EntityManager) => Promise<void>;
+/** What ends with the tokens of an entry. */
+export interface EntryEnding {
+  resource: RegistryResource;
+  /** `manager`: the transaction, in which the generations are raised already; `undefined` after it. */
+  end(keys: string[], manager?: EntityManager): Promise<void>;
+}
+
+/** The token of the list of `EntryEnding` (entry-endings.module.ts). */
+export const ENTRY_ENDINGS = Symbol('ENTRY_ENDINGS');
 
 /**
  * Each transaction begins with the lock on the revision, which admits one writer at a time, on all processes. A
@@ -37,18 +41,13 @@ export type TokenRevoker = (keys: string[], manager?: EntityManager) => Promise<
  */
 @Injectable()
 export class RegistryTransactions {
-  private readonly revokers: { resource: RegistryResource; revoke: TokenRevoker }[] = [];
-
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
     private readonly audit: Audit,
     private readonly clock: Clock,
+    @Inject(ENTRY_ENDINGS) private readonly endings: EntryEnding[],
   ) {}
-
-  registerRevoker(resource: RegistryResource, revoke: TokenRevoker): void {
-    this.revokers.push({ resource, revoke });
-  }
 
   /** The tokens end before the commit, so that a crash leaves none, and after it, as others were issued meanwhile. */
   async run(
@@ -57,7 +56,7 @@ export class RegistryTransactions {
     timeoutMs?: number,
   ): Promise<void> {
     const changes = await this.database.transaction(async (manager) => {
-      await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0); // takes the lock
+      await lockRevision(manager);
       const decided = await decide(manager);
       if (decided.length > 0) await this.write(manager, decided);
       return decided;
@@ -68,32 +67,20 @@ export class RegistryTransactions {
   }
 
   private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
-    for (const resource of REGISTRY_RESOURCES) {
-      const ofResource = changes.filter((each) => each.resource === resource);
-      await writeRows(manager, resource, ofResource);
-    }
+    const revision = await raiseRevision(manager);
+    const ofResource = (resource: RegistryResource) => changes.filter((each) => each.resource === resource);
+    for (const resource of REGISTRY_RESOURCES) await writeRows(manager, resource, ofResource(resource), revision);
     await this.endTokens(changes, manager);
-    for (const { resource, key, change } of changes) {
-      if (change === 'deleted') await manager.delete(resource.entity, { [resource.key.column]: key });
-    }
-    await this.raiseRevision(manager, changes);
+    const deletedAt = new Date(this.clock.now());
+    for (const resource of REGISTRY_RESOURCES)
+      await deleteRows(manager, resource, ofResource(resource), { revision, deletedAt });
   }
 
   private async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
-    for (const { resource, revoke } of this.revokers) {
+    for (const { resource, end } of this.endings) {
       const ended = changes.filter((each) => each.endsTokens && each.resource === resource).map(({ key }) => key);
-      if (ended.length > 0) await revoke(ended, manager);
+      if (ended.length > 0) await end(ended, manager);
     }
-  }
-
-  /** Without the log, other processes read the whole registry. */
-  private async raiseRevision(manager: EntityManager, changes: EntryChange[]): Promise<void> {
-    await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-    if (changes.length > MAX_CHANGES) return;
-    const revision = await currentRevision(manager);
-    const expiresAt = new Date(this.clock.now() + CHANGE_RETENTION_MS);
-    const rows = changes.map(({ resource, key }) => ({ revision, resource: resource.list, entryKey: key, expiresAt }));
-    for (const values of portionsOf(rows, CHANGES_PER_INSERT)) await manager.insert(RegistryChange, values);
   }
 
   private recordAudit(actor: AuditParty, { resource, key, change, fields = [] }: EntryChange): void {
@@ -102,21 +89,30 @@ export class RegistryTransactions {
   }
 }
 
-async function writeRows(manager: EntityManager, resource: RegistryResource, changes: EntryChange[]): Promise<void> {
+async function writeRows(
+  manager: EntityManager,
+  resource: RegistryResource,
+  changes: EntryChange[],
+  revision: number,
+): Promise<void> {
   const { entity, columnsOnTokenEnd, retainedFields = {} } = resource;
   const { column } = resource.key;
   const created = changes.filter(({ change }) => change === 'created');
-  const rows = created.map(({ columns }) => Object.assign({}, ...Object.values(retainedFields), given(columns)));
+  await releaseKeys(manager, resource, created);
+  const rows = created.map(({ columns }) =>
+    Object.assign({ revision }, ...Object.values(retainedFields), given(columns)),
+  );
   for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
     await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
   const changed = changes.filter(({ change }) => change === 'changed');
-  for (const some of portionsOf(changed, ENTRIES_PER_INSERT)) await updateRows(manager, resource, some);
+  for (const some of portionsOf(changed, ENTRIES_PER_INSERT)) await updateRows(manager, resource, some, revision);
   // also of an entry that is deleted: no session of an agent begins from now on
   const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
   for (const keys of portionsOf(ended))
     await manager.update(entity, { [column]: In(keys) }, columnsOnTokenEnd as ObjectLiteral);
   const released = changes.filter(({ change }) => change === 'released').map(({ key }) => key);
-  for (const keys of portionsOf(released)) await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false });
+  for (const keys of portionsOf(released))
+    await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false, revision });
 }
 
 /** Writes the columns that change in any of the rows. The others keep what another transaction may write meanwhile. */
@@ -124,10 +120,10 @@ async function updateRows(
   manager: EntityManager,
   { entity, key: { column } }: RegistryResource,
   changes: EntryChange[],
+  revision: number,
 ): Promise<void> {
-  const changed = new Map(changes.map(({ key, columns }) => [key, given(columns)]));
+  const changed = new Map(changes.map(({ key, columns }) => [key, { ...given(columns), revision }]));
   const names = new Set([...changed.values()].flatMap((columns) => Object.keys(columns)));
-  if (names.size === 0) return;
   const rows = await manager.findBy(entity, { [column]: In([...changed.keys()]) });
   for (const row of rows) Object.assign(row, changed.get(row[column]));
   const columnName = (name: string) =>
@@ -141,6 +137,36 @@ function given(columns: ObjectLiteral = {}): ObjectLiteral {
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
-export async function currentRevision(manager: EntityManager): Promise<number> {
-  return (await manager.findOneByOrFail(RegistryRevision, { id: 1 })).revision;
+/** @throws OAuthError `conflict` for the key of a deleted entry of which something may be left */
+async function releaseKeys(
+  manager: EntityManager,
+  { entity, key: { column, field }, retainsKey }: RegistryResource,
+  created: EntryChange[],
+): Promise<void> {
+  if (!isRetained(manager, entity)) return;
+  for (const keys of portionsOf(created.map(({ key }) => key))) {
+    const where = { [column]: In(keys), deletedAt: Not(IsNull()) };
+    const [deleted] = await manager.find(entity, { where, withDeleted: true, take: 1 });
+    if (!deleted) continue;
+    if (retainsKey) throw OAuthError.conflict(`${field}: ${deleted[column]} was deleted, and ${retainsKey}`);
+    await manager.delete(entity, where);
+  }
+}
+
+/** The row of an entry that a process has in memory stays, so that each process learns of the deletion. */
+async function deleteRows(
+  manager: EntityManager,
+  { entity, key: { column } }: RegistryResource,
+  changes: EntryChange[],
+  columns: { revision: number; deletedAt: Date },
+): Promise<void> {
+  const deleted = changes.filter(({ change }) => change === 'deleted').map(({ key }) => key);
+  for (const keys of portionsOf(deleted)) {
+    if (isRetained(manager, entity)) await manager.update(entity, { [column]: In(keys) }, columns);
+    else await manager.delete(entity, { [column]: In(keys) });
+  }
+}
+
+function isRetained(manager: EntityManager, entity: RegistryResource['entity']): boolean {
+  return manager.dataSource.getMetadata(entity).deleteDateColumn !== undefined;
 }

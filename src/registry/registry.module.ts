@@ -3,14 +3,15 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agents } from './agents.js';
 import { AppliedRegistryFile } from './applied-registry-file.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
+import { DeletedEntries } from './deleted-entries.js';
 import { AppliedFiles } from './file/applied-files.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
-import { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 import { RegistryEditor } from './registry-editor.js';
 import { RegistryLists } from './registry-lists.js';
+import { RegistryRevision } from './registry-revision.entity.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
@@ -19,6 +20,7 @@ const ENTITIES = REGISTRY_RESOURCES.map(({ entity }) => entity);
 const EXPORTED = [
   Agents,
   ClientAuthentication,
+  DeletedEntries,
   GrantSettingsClasses,
   Registry,
   RegistryEditor,
@@ -28,7 +30,7 @@ const EXPORTED = [
 ];
 
 @Module({
-  imports: [TypeOrmModule.forFeature([...ENTITIES, RegistryRevision, RegistryChange, AppliedRegistryFile])],
+  imports: [TypeOrmModule.forFeature([...ENTITIES, RegistryRevision, AppliedRegistryFile])],
   providers: [...EXPORTED, AppliedFiles, FollowedRegistryFile],
   exports: EXPORTED,
 })

@@ -2,16 +2,16 @@ import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Counter } from 'prom-client';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { DatabaseStart } from '../platform/database/database-start.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from './client-application.entity.js';
 import type { Organization } from './organization.entity.js';
-import { changesSince, readRevision } from './registry-revision.js';
-import { RegistrySnapshot } from './registry-snapshot.js';
+import { RegistryMemory } from './registry-memory.js';
+import { readRevision } from './registry-revision.js';
 import type { ResourceServer } from './resource-server.entity.js';
+import type { RetainedRow } from './row-pages.js';
 
 /** With the time to read the changes, a change of another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
@@ -20,7 +20,9 @@ const RENEWAL_INTERVAL_MS = 2_000;
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
-  private readonly snapshot = new RegistrySnapshot();
+  private readonly memory = new RegistryMemory();
+  /** Of the registry in memory; -1 before the first read. */
+  private revision = -1;
   private readonly reads: Counter<'kind'>;
   /** By performance.now(). */
   private renewedAt = performance.now();
@@ -33,7 +35,6 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   constructor(
     private readonly database: Database,
-    private readonly clock: Clock,
     private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
@@ -42,8 +43,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       'Seconds since the process last compared its registry with the database.',
       () => (performance.now() - this.renewedAt) / 1000,
     );
-    metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.snapshot.revision);
-    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => this.snapshot.clients.size);
+    metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.revision);
+    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => this.memory.clients.size);
     this.reads = metrics.counted(
       'cas_registry_reads_total',
       'Reads of the registry after its revision had changed: only the changes, or the full registry.',
@@ -63,11 +64,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   organization(id: string): Organization | undefined {
-    return this.snapshot.organizations.get(id);
+    return existing(this.memory.organizations.get(id));
   }
 
   client(clientId: string): ClientApplication | undefined {
-    return this.snapshot.clients.get(clientId);
+    return existing(this.memory.clients.get(clientId));
   }
 
   /**
@@ -77,7 +78,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   clientCalling(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
     if (!client) throw REQUEST_ERRORS.clientUnknown();
-    if (origin !== undefined && !this.snapshot.origins.has(clientId, origin)) throw REQUEST_ERRORS.foreignOrigin();
+    if (origin !== undefined && !this.memory.origins.has(clientId, origin)) throw REQUEST_ERRORS.foreignOrigin();
     return client;
   }
 
@@ -91,12 +92,12 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   resourceServer(id: string): ResourceServer | undefined {
-    return this.snapshot.resourceServers.get(id);
+    return existing(this.memory.resourceServers.get(id));
   }
 
   /** Whether an origin belongs to any client. CORS uses it, because a preflight request does not name the client. */
   knowsOrigin(origin: string): boolean {
-    return this.snapshot.origins.hasAny(origin);
+    return this.memory.origins.hasAny(origin);
   }
 
   /** A renewal that has begun may have read the revision before a change of the caller, who waits for the next one. */
@@ -112,13 +113,13 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   private async renewFromDatabase(): Promise<void> {
-    const revision = await readRevision(this.database);
-    const known = this.snapshot.revision;
-    if (revision !== known) {
-      const isBehind = known >= 0 && known < revision;
-      const changed = isBehind ? await changesSince(this.database, known, revision, this.clock.now()) : undefined;
-      await this.snapshot.update(revision, changed, this.database);
-      this.reads.inc({ kind: changed ? 'changes' : 'full' });
+    const { revision, completeFrom } = await readRevision(this.database);
+    if (revision !== this.revision) {
+      // a lower revision is that of a backup
+      const knowsAllBefore = this.revision >= completeFrom && this.revision < revision;
+      await this.memory.read(this.database, knowsAllBefore ? this.revision : undefined);
+      this.revision = revision;
+      this.reads.inc({ kind: knowsAllBefore ? 'changes' : 'full' });
     }
     this.renewedAt = performance.now();
   }
@@ -132,4 +133,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       );
     });
   }
+}
+
+function existing<Row extends RetainedRow>(row: Row | undefined): Row | undefined {
+  return row?.deletedAt === null ? row : undefined;
 }

@@ -1,7 +1,8 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /** An internal service that may introspect tokens (RFC 7662). */
 @Entity('resource_server')
+@Index('resource_server_revision', ['revision', 'id'])
 export class ResourceServer {
   @PrimaryColumn('varchar', { length: 128 })
   id!: string;
@@ -16,4 +17,12 @@ export class ResourceServer {
   /** Only the registry file can then change the entry. */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
+
+  /** The number of the last change of the entry (registry-revision.ts). @internal */
+  @Column('integer', { default: 0 })
+  revision!: number;
+
+  /** When the entry was deleted. TypeORM leaves out such a row unless `withDeleted` asks for it. @internal */
+  @DeleteDateColumn({ name: 'deleted_at', type: 'datetime', precision: 3, nullable: true })
+  deletedAt!: Date | null;
 }

@@ -9,6 +9,15 @@ import { portionsOf } from '../platform/database/value-list.js';
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
 const ROWS_PER_PAGE = 250;
 
+/**
+ * A row that stays after the deletion of its entry, so that each process learns of the deletion, and that no new entry
+ * takes over what is left of the old one.
+ */
+export interface RetainedRow {
+  revision: number;
+  deletedAt: Date | null;
+}
+
 export type Reads = Database | EntityManager;
 
 export function findRows<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
@@ -28,14 +37,32 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   entity: Type<Row>,
   column: string,
   filter: object = {},
+  options: { withDeleted?: boolean } = {},
 ): AsyncGenerator<Row[], void> {
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };
     const order: object = { [column]: 'ASC' };
-    const page = await findPage(reads, entity, { where, order, take: ROWS_PER_PAGE });
+    const page = await findPage(reads, entity, { ...options, where, order, take: ROWS_PER_PAGE });
     yield page;
     if (page.length < ROWS_PER_PAGE) return;
     after = String(page.at(-1)?.[column]);
+  }
+}
+
+/** The rows that changed after a revision, deleted ones too, in the order of the index on both columns. */
+export async function* pagesSince<Row extends RetainedRow>(
+  reads: Reads,
+  entity: Type<Row>,
+  column: string,
+  revision: number,
+): AsyncGenerator<Row[], void> {
+  const order: object = { revision: 'ASC', [column]: 'ASC' };
+  for (let where: object = { revision: MoreThan(revision) }; ; await nextTick()) {
+    const page = await findPage(reads, entity, { where, order, take: ROWS_PER_PAGE, withDeleted: true });
+    yield page;
+    const last: (Row & ObjectLiteral) | undefined = page[ROWS_PER_PAGE - 1];
+    if (!last) return;
+    where = [{ revision: MoreThan(last.revision) }, { revision: last.revision, [column]: MoreThan(last[column]) }];
   }
 }
 

@@ -88,11 +88,13 @@ export class Endings {
     await this.end({ ...entry, seconds: ENTRY_SECONDS }, manager);
   }
 
-  /** Ends the tokens that were issued to a client so far, in the transaction that deletes the client. */
-  async endClient(clientId: string, manager?: EntityManager): Promise<void> {
+  /** Ends the tokens that were issued to clients so far, in the transaction that deletes the clients, and after it. */
+  async endClients(clientIds: string[], manager?: EntityManager): Promise<void> {
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
-    const entry = { kind: 'client', value: clientId, reason: 'client_revoked', audience: null } as const;
-    await this.end({ ...entry, issuedBefore, seconds: CLIENT_ENTRY_SECONDS }, manager);
+    for (const value of clientIds) {
+      const entry = { kind: 'client', value, reason: 'client_revoked', audience: null } as const;
+      await this.end({ ...entry, issuedBefore, seconds: CLIENT_ENTRY_SECONDS }, manager);
+    }
   }
 
   /** Entries that exist get the number if it is higher, and are published again; those of the feed stay in the feed. */

@@ -11,6 +11,7 @@ import { Browser } from './browser.entity.js';
 import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
+import { DeletedClients } from './deleted-clients.js';
 import { Devices } from './devices.js';
 import { Ended } from './ended.entity.js';
 import { Endings } from './endings.js';
@@ -37,6 +38,7 @@ const EXPORTED = [
   Browsers,
   CallerNetworks,
   CustomerRefreshTokens,
+  DeletedClients,
   Devices,
   Endings,
   FeedHistory,

@@ -104,8 +104,9 @@ describe('protocol §9.1: /admin on the management port', () => {
   });
 
   it('responds with a conflict if an entry exists already or belongs to the registry file', async () => {
-    await admin('POST', 'clients', client);
-    conflict(await admin('POST', 'clients', client), /^client_id: already exists$/);
+    const again = { ...client, client_id: 'another-site' };
+    expect((await admin('POST', 'clients', again)).status).toBe(201);
+    conflict(await admin('POST', 'clients', again), /^client_id: already exists$/);
     for (const [method, path, body] of [
       ['PATCH', `clients/${ACME_SITE}`, { name: 'Mine' }],
       ['DELETE', `clients/${ACME_SITE}`],
@@ -117,7 +118,7 @@ describe('protocol §9.1: /admin on the management port', () => {
     expect((await service.post(TOKEN, cookieBody(), { origin: ACME_ORIGIN })).status).toBe(200);
     conflict(await admin('DELETE', `organizations/${organization}`), /still belong to this organization/);
     expectInvalidRequest(
-      await admin('PATCH', 'clients/new-site', { client_id: 'other' }),
+      await admin('PATCH', 'clients/another-site', { client_id: 'other' }),
       /^client_id: cannot be changed/,
     );
   });

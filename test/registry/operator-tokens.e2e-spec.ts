@@ -26,16 +26,17 @@ it('a named admin token is the actor of each change in the audit, and a token wi
     const actor = { kind: 'operator', ...(name && { id: name }) };
     const admin = (method: string, path: string, body?: object) =>
       manage(service, method, `/admin/${path}`, bearer(token), body);
-    const client = { client_id: 'of-an-operator', name: 'X', client_type: 'server', organization_id: ACME };
+    const client_id = `of-an-operator${name}`;
+    const client = { client_id, name: 'X', client_type: 'server', organization_id: ACME };
     const expectActor = (event: string) => {
       expect(lastEvent()?.event).toBe(event);
       expect(lastEvent()?.actor).toEqual(actor);
     };
     expect((await admin('POST', 'clients', client)).status).toBe(201);
     expectActor('registry.changed');
-    await admin('POST', 'clients/of-an-operator/secret');
+    await admin('POST', `clients/${client_id}/secret`);
     expectActor('registry.changed');
-    await admin('DELETE', 'clients/of-an-operator');
+    await admin('DELETE', `clients/${client_id}`);
     expectActor('registry.changed');
     const response = await service.post(TOKEN, cookieBody());
     const { body } = response;

@@ -34,6 +34,9 @@ export class Webhook {
 
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
+
+  @Column('integer')
+  revision!: number;
 }
 
 class WebhookEntry {

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Column, Entity, type EntityManager, In, Not, PrimaryColumn } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
@@ -7,10 +7,7 @@ import { type EntityRow, selectStatement } from '../../platform/database/stateme
 import { portionsOf } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
-import { Agents } from '../../registry/agents.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-import { RegistryTransactions } from '../../registry/registry-transactions.js';
-import { clientResource } from '../../registry/resources/client.resource.js';
 
 /**
  * Ends when the client is deleted, or when the agent moves to another organization or gets a new password, but not with a
@@ -49,27 +46,25 @@ const FIND_SCOPE = selectStatement<
 });
 
 @Injectable()
-export class Consents implements OnModuleInit {
+export class Consents {
   constructor(
     private readonly database: Database,
-    private readonly agents: Agents,
-    private readonly registryTransactions: RegistryTransactions,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
 
-  onModuleInit(): void {
-    this.agents.onRevocation((agentIds, manager) =>
-      this.inTransaction(manager, async (each) => {
-        for (const id of agentIds) await this.deleteEnded(id, each);
-      }),
-    );
-    // A new client may get the id of a deleted client, and must not inherit its consents.
-    this.registryTransactions.registerRevoker(clientResource, (clientIds, manager) =>
-      this.inTransaction(manager, async (each) => {
-        for (const some of portionsOf(clientIds)) await each.delete(Consent, { clientId: In(some) });
-      }),
-    );
+  /** @param manager the transaction of the change; another one if omitted */
+  endOfAgents(agentIds: string[], manager?: EntityManager): Promise<void> {
+    return this.inTransaction(manager, async (each) => {
+      for (const id of agentIds) await this.deleteEnded(id, each);
+    });
+  }
+
+  /** The same for deleted clients, because a new client may get the id of one, and must not inherit its consents. */
+  endOfClients(clientIds: string[], manager?: EntityManager): Promise<void> {
+    return this.inTransaction(manager, async (each) => {
+      for (const some of portionsOf(clientIds)) await each.delete(Consent, { clientId: In(some) });
+    });
   }
 
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {

@@ -7,7 +7,7 @@ import { sha256 } from '../../platform/secret.js';
 import { slowHash } from '../agent-password.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
-import { changesSince, readRevision } from '../registry-revision.js';
+import { readRevision } from '../registry-revision.js';
 import { findRows, type Reads } from '../row-pages.js';
 import type { PasswordGroups } from './password-groups.js';
 import type { RegistrySource } from './registry-source.js';
@@ -69,8 +69,7 @@ export class AppliedFiles {
     const latest = await this.latest(this.database);
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
     if (latest.contentHash !== (await contentOf(source)).contentHash) return false;
-    const until = await readRevision(this.database);
-    return (await changesSince(this.database, latest.registryRevision, until, this.clock.now())) !== undefined;
+    return (await readRevision(this.database)).revision === latest.registryRevision;
   }
 
   /**

@@ -9,8 +9,8 @@ import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
 import { Registry } from '../registry.js';
-import { readRevision } from '../registry-revision.js';
-import { currentRevision, RegistryTransactions } from '../registry-transactions.js';
+import { currentRevision, readRevision } from '../registry-revision.js';
+import { RegistryTransactions } from '../registry-transactions.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { pagesOf, type Reads } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
@@ -89,8 +89,8 @@ export class RegistryFile {
     return CONCURRENT_FILE.run(() => this.applyParsed(file, options));
   }
 
-  revision(): Promise<number> {
-    return readRevision(this.database);
+  async revision(): Promise<number> {
+    return (await readRevision(this.database)).revision;
   }
 
   /** YAML (protocol §8.1), without secrets: only their hashes are stored. */

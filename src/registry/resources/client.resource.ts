@@ -114,5 +114,6 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     },
   },
   tokensEndWith: {},
+  retainsKey: 'its id is free when the purge has deleted its codes and refresh tokens, a day later at the earliest',
   retainedFields: { client_secret: { secretHash: null, previousSecrets: null } },
 });

@@ -62,6 +62,7 @@ export const organizationResource = defineResource<OrganizationEntry, Organizati
   key: { field: 'id', column: 'id' },
   grantSettings: 'grants',
   exampleFields: ['license', 'public_clients'],
+  retainsKey: 'its id cannot be used again',
   exampleChange: 'name',
   retainedFields: { public_clients: { publicClients: [] } },
   warning: {

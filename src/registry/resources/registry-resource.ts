@@ -53,6 +53,8 @@ interface Description<Entry, Row, Field, Column> {
   retainedFields?: { [Name in Field & string]?: Columns<Row> };
   /** A change of one ends the tokens of the entry, as its deletion does. Absent if the entry has no tokens. */
   tokensEndWith?: { [Name in Field & string]?: Column };
+  /** Why the key of a deleted entry cannot be used again yet. If omitted, it can at once. */
+  retainsKey?: string;
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   /** A warning about accepted entries of the file. `stored` is the row of the entry before the file is applied. */

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
 import type { InactiveReason } from '../../access-token/inactive-reason.js';
 import type { Actor, RevocableClaims } from '../../access-token/token-claims.js';
@@ -88,19 +88,13 @@ export interface AgentCaller {
 
 /** Begins and ends the sessions of agents (protocol §6). */
 @Injectable()
-export class AgentSessions implements OnModuleInit {
+export class AgentSessions {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly agents: Agents,
     private readonly endings: Endings,
   ) {}
-
-  onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, manager) => {
-      if (manager) await this.endAllIn(manager, agentIds);
-    });
-  }
 
   /**
    * @param generation of the agent when it was read
@@ -154,8 +148,13 @@ export class AgentSessions implements OnModuleInit {
     });
   }
 
-  /** Ends all sessions of agents of this service, in a transaction that has changed the rows of the agents. */
-  private async endAllIn(manager: EntityManager, agentIds: string[]): Promise<void> {
+  /**
+   * Ends all sessions of agents of this service.
+   *
+   * @param manager the transaction that has changed the rows of the agents; after it, no session is left
+   */
+  async endAllOf(agentIds: string[], manager: EntityManager | undefined): Promise<void> {
+    if (!manager) return;
     for (const portion of portionsOf(agentIds)) {
       const ids = valueList(portion);
       // locked, so that no code among them is redeemed before the transaction ends

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Consent } from '../../../src/agent-auth/page/consents.js';
 import { pkce } from '../../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../../support/authorization-page.js';
+import { purge } from '../../support/operator-commands.js';
 import { times } from '../../support/races.js';
 import { applyRegistry } from '../../support/registry-files.js';
 import { ACME, ACME_AGENT, ACME_NATIVE, PUBLIC_SITE, RIVAL, testRegistry } from '../../support/test-registry.js';
@@ -115,23 +117,27 @@ describe('the consent of an agent to a public application', () => {
   });
 
   describe('to an application that is deleted', () => {
-    const application = { client_id: 'public-again', name: 'Public', redirect_uris: ['https://again.example/'] };
-    const query = { ...FOR_PUBLIC, client_id: application.client_id, redirect_uri: 'https://again.example/' };
-    const remove = (from = service) => from.admin('DELETE', `/admin/clients/${application.client_id}`);
+    const application = { client_type: 'web', name: 'Public', redirect_uris: ['https://again.example/'] };
+    let query: Query & { client_id: string } = { ...FOR_PUBLIC, client_id: '', redirect_uri: 'https://again.example/' };
+    const remove = (from = service) => from.admin('DELETE', `/admin/clients/${query.client_id}`);
     const create = async () => {
-      const entry = { ...application, client_type: 'web', scopes: ['customers:own'] };
-      expect((await service.admin('POST', '/admin/clients', entry)).status).toBe(201);
+      const entry = { ...application, client_id: query.client_id, scopes: ['customers:own'] };
+      return (await service.admin('POST', '/admin/clients', entry)).status;
     };
-    beforeEach(create);
+    beforeEach(async () => {
+      query = { ...query, client_id: randomUUID() };
+      expect(await create()).toBe(201);
+    });
 
     it('ends, and stays ended for a new application with its id', async () => {
-      const browser = await signedIn();
-      await allow(browser, query);
-      expect(isConsentPage(await browser.open(query))).toBe(false);
+      await allow(await signedIn(), query);
+      expect(isConsentPage(await (await signedIn()).open(query))).toBe(false);
       expect((await remove()).status).toBe(200);
-      await create();
-      expect(isConsentPage(await browser.open(query))).toBe(true);
-      await remove();
+      expect(await create()).toBe(409);
+      service.passDays(2);
+      await purge(service);
+      expect(await create()).toBe(201);
+      expect(isConsentPage(await (await signedIn()).open(query))).toBe(true);
     });
 
     it('is not stored by a process that has not read the deletion yet', async () => {
@@ -140,7 +146,7 @@ describe('the consent of an agent to a public application', () => {
       const page = await browser.open(query);
       expect((await remove(other)).status).toBe(200);
       await browser.submit(page, { decision: 'allow' });
-      expect(await rows().countBy({ clientId: application.client_id })).toBe(0);
+      expect(await rows().countBy({ clientId: query.client_id })).toBe(0);
     });
   });
 

@@ -7,7 +7,7 @@ import { Agent } from '../../../src/registry/agent.entity.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { RegistryFileError } from '../../../src/registry/file/yaml-document.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
-import { RegistryRevision } from '../../../src/registry/registry-change.entity.js';
+import { RegistryRevision } from '../../../src/registry/registry-revision.entity.js';
 import { ResourceServer } from '../../../src/registry/resource-server.entity.js';
 import { type Grant, GrantBody, type GrantResult, GrantType } from '../../../src/token/grant.js';
 import { usePasswordHashCostOfProduction } from '../../support/cheap-password-hashes.js';

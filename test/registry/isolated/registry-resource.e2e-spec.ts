@@ -18,7 +18,7 @@ const SECRET = 'MARKED-signing-secret-of-a-webhook';
 class Webhooks1799000000000 extends CreateTables {
   protected readonly tables = (its: Columns) => {
     const texts = [its.text('name', 200), its.text('url', 200), its.text('organization_id', 36)];
-    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file')];
+    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file'), its.integer('revision')];
     return [{ name: 'webhook', columns: [its.key('webhook_id', 128), ...texts, ...rest] }];
   };
 }

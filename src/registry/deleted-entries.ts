@@ -1,0 +1,49 @@
+import { Injectable, type Type } from '@nestjs/common';
+import { In, LessThan } from 'typeorm';
+import { DAY_MS } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { portionsOf } from '../platform/database/value-list.js';
+import { ClientApplication } from './client-application.entity.js';
+import { RegistryRevision } from './registry-revision.entity.js';
+import { lockRevision } from './registry-revision.js';
+import { ResourceServer } from './resource-server.entity.js';
+import type { RetainedRow } from './row-pages.js';
+
+/** No access token of a deleted client is valid for longer, and most processes have learned of the deletion. */
+const RETENTION_MS = DAY_MS;
+
+/** The rows of deleted entries. That of an organization stays, because its customers do. */
+@Injectable()
+export class DeletedEntries {
+  constructor(private readonly database: Database) {}
+
+  /** The clients whose rows may go, after their codes and refresh tokens. */
+  clients(now: Date): Promise<ClientApplication[]> {
+    return this.find(ClientApplication, now);
+  }
+
+  /** @returns the number of rows that each step deleted */
+  async *deleteInSteps(clients: ClientApplication[], now: Date): AsyncGenerator<number, void> {
+    const servers = await this.find(ResourceServer, now);
+    for (const some of portionsOf(clients))
+      yield this.delete(ClientApplication, some, { clientId: In(keysOf(some, 'clientId')) });
+    for (const some of portionsOf(servers)) yield this.delete(ResourceServer, some, { id: In(keysOf(some, 'id')) });
+  }
+
+  private find<Row extends RetainedRow>(entity: Type<Row>, now: Date): Promise<Row[]> {
+    const where: object = { deletedAt: LessThan(new Date(now.getTime() - RETENTION_MS)) };
+    return this.database.read(entity, { where, withDeleted: true });
+  }
+
+  /** A process that has not learned of the deletion yet then reads all entries. */
+  private delete<Row extends RetainedRow>(entity: Type<Row>, rows: Row[], where: object): Promise<number> {
+    const completeFrom = Math.max(...rows.map(({ revision }) => revision));
+    return this.database.transaction(async (manager) => {
+      await lockRevision(manager);
+      await manager.update(RegistryRevision, { id: 1, completeFrom: LessThan(completeFrom) }, { completeFrom });
+      return (await manager.delete(entity, where)).affected ?? 0;
+    });
+  }
+}
+
+const keysOf = <Row extends object>(rows: Row[], column: keyof Row): unknown[] => rows.map((row) => row[column]);

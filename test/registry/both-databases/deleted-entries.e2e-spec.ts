@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { Session } from '../../../src/session/session.entity.js';
+import { basic, bearer } from '../../support/authorization-headers.js';
+import { refreshCustomer, stay, WITH_REFRESH } from '../../support/customer-refresh.js';
+import { expectError } from '../../support/expect-error.js';
+import { purge } from '../../support/operator-commands.js';
+import { moveOf } from '../../support/remember.js';
+import { readFeed } from '../../support/revocation-feed.js';
+import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
+
+const service = useService();
+const admin = (method: string, path: string, body?: object) => service.admin(method, `/admin/${path}`, body);
+
+describe('the id of a deleted client', () => {
+  const entryOf = (client_id: string) => ({
+    ...{ client_id, name: 'Deleted', client_type: 'web', organization_id: ACME, redirect_uris: [`${ACME_ORIGIN}/`] },
+    ...{ grant_types: WITH_REFRESH, grants: { identity_token: { remember: ['refresh_token'] } } },
+  });
+  const create = async (id: string) => (await admin('POST', 'clients', entryOf(id))).status;
+  const sessions = (clientId: string) => service.rowsOf(Session).countBy({ clientId });
+
+  it('is free after a day and a purge that has deleted its codes and refresh tokens, and a new client has none', async () => {
+    const id = randomUUID();
+    expect(await create(id)).toBe(201);
+    const { access_token } = (await service.visit(undefined, { client_id: id })).body;
+    const ofClient = { client_id: id };
+    const before = (await stay(service, await moveOf(service, access_token, ofClient), ofClient)).body;
+    expect(await sessions(id)).toBe(1);
+    expect((await admin('DELETE', `clients/${id}`)).status).toBe(200);
+    const hint = /^client_id: \S+ was deleted, and its id is free when the purge has deleted its codes/;
+    expectError(await admin('POST', 'clients', entryOf(id)), { status: 409, error: 'conflict', hint });
+    service.clock.advance({ seconds: DAY_SECONDS - 60 });
+    await purge(service);
+    expect(await create(id), 'less than a day').toBe(409);
+    service.clock.advance({ seconds: 61 });
+    expect(await create(id), 'before the purge').toBe(409);
+    expect(await sessions(id)).toBeGreaterThan(0);
+    expect((await purge(service))?.registry).toBe(1);
+    expect(await service.rowsOf(Session).countBy({ clientId: id, kind: 'refresh' })).toBe(0);
+    expect(await create(id)).toBe(201);
+    const refused = await refreshCustomer(service, before.refresh_token, ofClient);
+    expect(refused).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
+    const token = (await service.visit(undefined, ofClient)).body.access_token;
+    expect((await service.send('GET', '/v2/customer/info', bearer(token))).status, 'a new token').toBe(200);
+  });
+});
+
+it('the id of a deleted organization cannot be used again', async () => {
+  const organization = { id: randomUUID(), name: 'Deleted' };
+  expect((await admin('POST', 'organizations', organization)).status).toBe(201);
+  expect((await admin('DELETE', `organizations/${organization.id}`)).status).toBe(200);
+  expect((await admin('GET', `organizations/${organization.id}`)).status).toBe(404);
+  const hint = `id: ${organization.id} was deleted, and its id cannot be used again`;
+  expectError(await admin('POST', 'organizations', organization), { status: 409, error: 'conflict', hint });
+  service.passDays(3);
+  await purge(service);
+  expect((await admin('POST', 'organizations', organization)).status).toBe(409);
+  const client = { client_id: randomUUID(), name: 'New', client_type: 'web', organization_id: organization.id };
+  expect((await admin('POST', 'clients', client)).status, 'a client of it').toBe(400);
+});
+
+it('the id of a deleted resource server is free at once, in another process too', async () => {
+  const other = await serviceOfTest({ database: service.database });
+  const server = { id: randomUUID(), audiences: ['customer-api'], secret: 's'.repeat(32) };
+  for (const secret of ['t'.repeat(32), 'u'.repeat(32)]) {
+    expect((await admin('POST', 'resource-servers', { ...server, secret })).status).toBe(201);
+    const feed = async () => (await readFeed(other, '', basic(server.id, secret))).status;
+    await expect.poll(feed, { timeout: 10_000 }).toBe(200);
+    expect((await admin('DELETE', `resource-servers/${server.id}`)).status).toBe(200);
+    await expect.poll(feed, { timeout: 10_000 }).toBe(401);
+  }
+});
