@@ -4,6 +4,7 @@ import { Consents } from './agent-auth/page/consents.js';
 import { ENTRY_ENDINGS, type EntryEnding } from './registry/registry-transactions.js';
 import { agentResource } from './registry/resources/agent.resource.js';
 import { clientResource } from './registry/resources/client.resource.js';
+import { organizationResource } from './registry/resources/organization.resource.js';
 import { AgentSessions } from './session/agent/agent-sessions.js';
 import { Endings } from './session/endings.js';
 import { SessionModule } from './session/session.module.js';
@@ -21,6 +22,11 @@ import { SessionModule } from './session/session.module.js';
         { resource: agentResource, end: (ids, manager) => consents.endOfAgents(ids, manager) },
         { resource: clientResource, end: (ids, manager) => endings.endClients(ids, manager) },
         { resource: clientResource, end: (ids, manager) => consents.endOfClients(ids, manager) },
+        { resource: clientResource, endIssued: (ids, manager) => endings.endIssued('client', ids, manager) },
+        {
+          resource: organizationResource,
+          endIssued: (ids, manager) => endings.endIssued('organization', ids, manager),
+        },
       ],
     },
   ],

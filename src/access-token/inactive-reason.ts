@@ -38,6 +38,8 @@ export const INACTIVE_REASONS = {
   session_ended:
     'The session of the token is gone or was renewed, and its record, which names the reason, has expired.',
   client_revoked: 'The client of the token was deleted.',
+  client_suspended: 'The client of the token is suspended, or was since the token was issued.',
+  organization_suspended: 'The organization of the token is suspended, or was since the token was issued.',
   customer_generation: 'The customer was erased or linked to a user, or all its tokens were ended.',
   agent_changed: 'The agent was deleted, or has a new password, other scopes or another organization.',
 } as const;

@@ -38,6 +38,7 @@ export interface RevocableClaims extends Partial<SessionClaims> {
   jti: string;
   sub: string;
   client_id: string;
+  organization_id?: string;
   /** Seconds since 1970. */
   iat: number;
   /** Absent for a token of a trusted issuer. */

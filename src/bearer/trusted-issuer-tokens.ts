@@ -58,7 +58,16 @@ export class TrustedIssuerTokens {
     const jti = tokenId(issuer, claims, token);
     const { iat = 0, exp } = claims;
     const session = { sid: jti, ep: 0 };
-    const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer, ...session };
+    const bearer = {
+      jti,
+      sub,
+      client_id: clientId,
+      organization_id: organizationId,
+      iat,
+      exp: exp as number,
+      iss: issuer.issuer,
+      ...session,
+    };
     const endedReason = await this.validity.endedReason(bearer);
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));

@@ -40,8 +40,8 @@ class FeedQuery {
 /** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
 class RevocationEntry {
   @OneOf(
-    ['session', 'subject', 'token', 'client'],
-    'What `value` is: the `sid` of tokens and the `act.sid` of customer tokens, the `sub` of a customer, the `jti` of a customer token, or a client.',
+    ['session', 'subject', 'token', 'client', 'organization'],
+    'What `value` is: the `sid` of tokens and the `act.sid` of customer tokens, the `sub` of a customer, the `jti` of a customer token, a client, or an organization.',
     'subject',
   )
   kind!: PublishedRevocation['kind'];

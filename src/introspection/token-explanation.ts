@@ -4,6 +4,7 @@ import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../acce
 import { type Issuer, TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { Registry } from '../registry/registry.js';
 import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
@@ -38,6 +39,7 @@ export class TokenExplanation {
     private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly authorizationCodes: AuthorizationCodes,
     private readonly agentRefreshTokens: AgentRefreshTokens,
+    private readonly registry: Registry,
   ) {}
 
   async explain(text: string): Promise<ExplainedToken> {
@@ -61,7 +63,8 @@ export class TokenExplanation {
   private async explainOpaque(text: string): Promise<ExplainedToken> {
     const stored = await this.storedToken(text);
     if (!stored) return inactive('code or refresh token', 'not_stored');
-    const { kind, inactiveReason } = stored;
+    const { kind, clientId: client_id, organizationId: organization_id } = stored;
+    const inactiveReason = this.registry.endedReason({ client_id, organization_id }) ?? stored.inactiveReason;
     return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };
   }
 

@@ -4,6 +4,8 @@ import { type Columns, CreateTables, NULLABLE } from './schema.js';
 /** The columns of an entry that stays as a row after its deletion. */
 const retained = (its: Columns) => [its.integer('revision', { default: 0 }), its.time('deleted_at', NULLABLE)];
 
+const suspension = (its: Columns) => [its.flag('suspended'), its.time('issued_before', NULLABLE)];
+
 const revisionIndex = (table: string, key: string): TableIndexOptions => ({
   name: `${table}_revision`,
   columnNames: ['revision', key],
@@ -20,6 +22,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('grants'),
         its.json('public_clients', NULLABLE),
         its.integer('idle_days', NULLABLE),
+        ...suspension(its),
         its.flag('owned_by_file'),
         ...retained(its),
       ],
@@ -41,6 +44,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('scopes'),
         its.json('grants'),
         its.integer('customer_token_ttl', NULLABLE),
+        ...suspension(its),
         its.flag('owned_by_file'),
         ...retained(its),
       ],

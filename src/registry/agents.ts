@@ -11,6 +11,7 @@ import {
 } from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
 import { comparableEmail } from './agent-email.js';
+import { Registry } from './registry.js';
 
 const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file revision generation version'.split(
   ' ',
@@ -28,10 +29,16 @@ const WRITE = writeStatement<[id: string, generation: number]>(
   'UPDATE agent SET version = version + 1 WHERE id = ? AND generation = ?',
 );
 
-/** Each use reads the database, so that a new password is valid immediately. */
+/**
+ * Each use reads the database, so that a new password is valid immediately. An agent of a suspended organization is not
+ * found.
+ */
 @Injectable()
 export class Agents {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly registry: Registry,
+  ) {}
 
   byEmail(email: string): Promise<Agent | undefined> {
     return this.find(FIND_BY_EMAIL, comparableEmail(email));
@@ -53,7 +60,7 @@ export class Agents {
 
   private async find(statement: SelectStatement<[key: string], AgentRow>, key: string): Promise<Agent | undefined> {
     const [row] = await this.database.select(statement, [key]);
-    if (!row) return undefined;
+    if (!row || this.registry.isSuspendedOrganization(row.organization_id)) return undefined;
     const { password_hash: passwordHash, organization_id: organizationId, owned_by_file, scopes, ...same } = row;
     return { ...same, passwordHash, organizationId, scopes: JSON.parse(scopes), ownedByFile: Boolean(owned_by_file) };
   }

@@ -39,6 +39,14 @@ export class Organization {
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile!: boolean;
 
+  /** Whether requests are refused. Nothing is deleted, and it can be taken back. @internal */
+  @Column('boolean')
+  suspended!: boolean;
+
+  /** Tokens that were issued up to this time ended with a suspension. @internal */
+  @Column('datetime', { name: 'issued_before', precision: 3, nullable: true })
+  issuedBefore!: Date | null;
+
   /** The number of the last change of the entry (registry-revision.ts). @internal */
   @Column('integer', { default: 0 })
   revision!: number;

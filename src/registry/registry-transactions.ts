@@ -29,8 +29,19 @@ export interface EntryChange {
 export interface EntryEnding {
   resource: RegistryResource;
   /** `manager`: the transaction, in which the generations are raised already; `undefined` after it. */
-  end(keys: string[], manager?: EntityManager): Promise<void>;
+  end?(keys: string[], manager?: EntityManager): Promise<void>;
+  /** For entries that are suspended, or whose suspension is taken back, in the transaction. */
+  endIssued?(issued: IssuedUpTo[], manager: EntityManager): Promise<void>;
 }
+
+/** The tokens of an entry with an `iat` up to a time have ended. */
+export interface IssuedUpTo {
+  key: string;
+  issuedBefore: Date;
+}
+
+/** Other processes issue tokens for a suspended entry until they have read the suspension. */
+const SUSPENSION_MARGIN_MS = 5_000;
 
 /** The token of the list of `EntryEnding` (entry-endings.module.ts). */
 export const ENTRY_ENDINGS = Symbol('ENTRY_ENDINGS');
@@ -69,9 +80,14 @@ export class RegistryTransactions {
   private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
     const revision = await raiseRevision(manager);
     const ofResource = (resource: RegistryResource) => changes.filter((each) => each.resource === resource);
-    for (const resource of REGISTRY_RESOURCES) await writeRows(manager, resource, ofResource(resource), revision);
+    const now = this.clock.now();
+    for (const resource of REGISTRY_RESOURCES) {
+      const issued = await writeRows(manager, resource, ofResource(resource), { revision, now });
+      for (const ending of this.endings)
+        if (ending.resource === resource && issued.length > 0) await ending.endIssued?.(issued, manager);
+    }
     await this.endTokens(changes, manager);
-    const deletedAt = new Date(this.clock.now());
+    const deletedAt = new Date(now);
     for (const resource of REGISTRY_RESOURCES)
       await deleteRows(manager, resource, ofResource(resource), { revision, deletedAt });
   }
@@ -79,7 +95,7 @@ export class RegistryTransactions {
   private async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
     for (const { resource, end } of this.endings) {
       const ended = changes.filter((each) => each.endsTokens && each.resource === resource).map(({ key }) => key);
-      if (ended.length > 0) await end(ended, manager);
+      if (ended.length > 0) await end?.(ended, manager);
     }
   }
 
@@ -89,12 +105,19 @@ export class RegistryTransactions {
   }
 }
 
+interface Written {
+  revision: number;
+  now: number;
+}
+
 async function writeRows(
   manager: EntityManager,
   resource: RegistryResource,
   changes: EntryChange[],
-  revision: number,
-): Promise<void> {
+  written: Written,
+): Promise<IssuedUpTo[]> {
+  const { revision } = written;
+  const issued: IssuedUpTo[] = [];
   const { entity, columnsOnTokenEnd, retainedFields = {} } = resource;
   const { column } = resource.key;
   const created = changes.filter(({ change }) => change === 'created');
@@ -105,7 +128,8 @@ async function writeRows(
   for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
     await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
   const changed = changes.filter(({ change }) => change === 'changed');
-  for (const some of portionsOf(changed, ENTRIES_PER_INSERT)) await updateRows(manager, resource, some, revision);
+  for (const some of portionsOf(changed, ENTRIES_PER_INSERT))
+    issued.push(...(await updateRows(manager, resource, some, written)));
   // also of an entry that is deleted: no session of an agent begins from now on
   const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
   for (const keys of portionsOf(ended))
@@ -113,6 +137,7 @@ async function writeRows(
   const released = changes.filter(({ change }) => change === 'released').map(({ key }) => key);
   for (const keys of portionsOf(released))
     await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false, revision });
+  return issued;
 }
 
 /** Writes the columns that change in any of the rows. The others keep what another transaction may write meanwhile. */
@@ -120,17 +145,27 @@ async function updateRows(
   manager: EntityManager,
   { entity, key: { column } }: RegistryResource,
   changes: EntryChange[],
-  revision: number,
-): Promise<void> {
+  { revision, now }: Written,
+): Promise<IssuedUpTo[]> {
   const changed = new Map(changes.map(({ key, columns }) => [key, { ...given(columns), revision }]));
-  const names = new Set([...changed.values()].flatMap((columns) => Object.keys(columns)));
   const rows = await manager.findBy(entity, { [column]: In([...changed.keys()]) });
-  for (const row of rows) Object.assign(row, changed.get(row[column]));
+  const issued: IssuedUpTo[] = [];
+  for (const row of rows) {
+    const columns: ObjectLiteral = changed.get(row[column]) ?? {};
+    if (columns.suspended !== undefined && columns.suspended !== row.suspended) {
+      const before = now + (columns.suspended ? SUSPENSION_MARGIN_MS : 0);
+      columns.issuedBefore = new Date(Math.max(before, row.issuedBefore?.getTime() ?? 0));
+      issued.push({ key: row[column], issuedBefore: columns.issuedBefore });
+    }
+    Object.assign(row, columns);
+  }
+  const names = new Set([...changed.values()].flatMap((columns) => Object.keys(columns)));
   const columnName = (name: string) =>
     manager.dataSource.getMetadata(entity).findColumnWithPropertyName(name)?.databaseName ?? name;
   // this never inserts, because the lock on the revision keeps the rows that were read
   const insert = manager.createQueryBuilder().insert().into(entity).values(rows).updateEntity(false);
   await insert.orUpdate([...names].map(columnName), [columnName(column)]).execute();
+  return issued;
 }
 
 function given(columns: ObjectLiteral = {}): ObjectLiteral {

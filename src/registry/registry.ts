@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Counter } from 'prom-client';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { DatabaseStart } from '../platform/database/database-start.js';
 import { MetricsRegistry } from '../platform/metrics.js';
@@ -15,6 +16,19 @@ import type { RetainedRow } from './row-pages.js';
 
 /** With the time to read the changes, a change of another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
+
+type Suspension = Pick<Organization, 'suspended' | 'issuedBefore'>;
+
+/** Why tokens have ended with an entry of the registry. */
+export type RegistryEndedReason = 'client_revoked' | 'client_suspended' | 'organization_suspended';
+
+/** Claims of a token. */
+interface IssuedClaims {
+  client_id: string;
+  organization_id?: string | undefined;
+  /** Seconds since 1970. */
+  iat?: number;
+}
 
 /** If the database is unreachable, the last known registry stays in force. */
 @Injectable()
@@ -35,6 +49,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   constructor(
     private readonly database: Database,
+    private readonly clock: Clock,
     private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
@@ -63,12 +78,37 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     this.isStopped = true;
   }
 
+  /** `undefined` if it is suspended too. */
   organization(id: string): Organization | undefined {
+    const organization = this.organizationSettings(id);
+    return organization && this.isSuspended(organization) ? undefined : organization;
+  }
+
+  /** Also of a suspended organization, whose browsers go on when the suspension is taken back. */
+  organizationSettings(id: string): Organization | undefined {
     return existing(this.memory.organizations.get(id));
   }
 
+  isSuspendedOrganization(id: string): boolean {
+    return this.organizationSettings(id) !== undefined && this.organization(id) === undefined;
+  }
+
+  /** `undefined` if it is suspended too. */
   client(clientId: string): ClientApplication | undefined {
-    return existing(this.memory.clients.get(clientId));
+    const client = existing(this.memory.clients.get(clientId));
+    return client && this.isSuspended(client) ? undefined : client;
+  }
+
+  /**
+   * Why what was issued to a client has ended with it, or with the organization; `undefined` if it has not. `iat` is
+   * omitted for codes and refresh tokens, which a suspension does not end.
+   */
+  endedReason({ client_id, organization_id = '', iat }: IssuedClaims): RegistryEndedReason | undefined {
+    const client = this.memory.clients.get(client_id);
+    if (client && client.deletedAt !== null) return 'client_revoked';
+    if (client && this.isSuspended(client, iat)) return 'client_suspended';
+    const organization = this.memory.organizations.get(organization_id);
+    return organization && this.isSuspended(organization, iat) ? 'organization_suspended' : undefined;
   }
 
   /**
@@ -122,6 +162,14 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       this.reads.inc({ kind: knowsAllBefore ? 'changes' : 'full' });
     }
     this.renewedAt = performance.now();
+  }
+
+  /**
+   * A suspension that was taken back counts until the second of `issuedBefore` is over, so that no new token has an `iat`
+   * that has ended.
+   */
+  private isSuspended({ suspended, issuedBefore }: Suspension, iat = Math.floor(this.clock.now() / 1000)): boolean {
+    return suspended || (issuedBefore !== null && iat * 1000 <= issuedBefore.getTime());
   }
 
   /** At most one renewal waits, so that renewals do not accumulate while the database is slow. */

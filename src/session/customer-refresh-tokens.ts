@@ -9,7 +9,6 @@ import { Database } from '../platform/database/database.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Devices } from './devices.js';
-import { clientEndedSince } from './endings.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import type { Session } from './session.entity.js';
@@ -28,14 +27,12 @@ type CustomerRefreshRow = NotNull<EntityRow<Session, (typeof COLUMNS)[number]>> 
     organization_id: string;
     group_id: string;
     generation: number;
-    client_ended: number;
   };
 
 const FIND = selectStatement<[familyHash: string], CustomerRefreshRow>({
   columns: [
     ...[...COLUMNS, ...NULLABLE_COLUMNS].map((column) => `session.${column}`),
     ...['customer.organization_id', 'customer.group_id', 'customer.generation', ...AGENT_COLUMNS],
-    clientEndedSince('session', 'redeemed_at'),
   ],
   from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.family_hash = ?`,
   batch: true,
@@ -115,7 +112,6 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   }
 
   protected override endedReason(row: CustomerRefreshRow): InactiveReason | undefined {
-    if (row.client_ended !== 0) return 'client_revoked';
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 

@@ -3,16 +3,16 @@ import { Expires } from '../platform/database/entity-checks.js';
 
 /**
  * What has ended: tokens of a session up to an epoch, with what an agent obtained with them; tokens of a customer up to a
- * generation; one token of a customer; or the tokens of a client.
+ * generation; one token of a customer; or the tokens of a client or an organization.
  */
-export type EndedKind = 'session' | 'subject' | 'token' | 'client';
+export type EndedKind = 'session' | 'subject' | 'token' | 'client' | 'organization';
 
 /** Whose tokens an entry can end. `null`: those of agents, and the customer tokens that agents obtained. */
 export type EndedAudience = 'customer-api' | null;
 
 /**
- * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token` and
- * `client`; it reads the other kinds only for the reason. The row is retained until the last token that it could end has
+ * An entry for the verifiers that follow the feed (protocol §7.6). This service itself reads `token`; it
+ * reads `session` only for the reason, and the registry in memory for clients and organizations. The row is retained until the last token that it could end has
  * expired.
  */
 @Expires()

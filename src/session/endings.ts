@@ -2,13 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Clock } from '../platform/clock.js';
-import {
-  MAX_ACCESS_TOKEN_TTL_SECONDS,
-  MAX_REFRESH_TOKEN_TTL_SECONDS,
-} from '../platform/configuration/configuration.js';
+import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
-import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Ended, type EndedAudience, type EndedKind } from './ended.entity.js';
@@ -21,8 +18,6 @@ const RETENTION_MARGIN_SECONDS = 120;
 export const ENTRY_SECONDS = MAX_ACCESS_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SECONDS;
 /** Covers tokens that other processes still issue for a deleted client, and clocks that are ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
-/** The codes and refresh tokens of a deleted client have ended too. */
-const CLIENT_ENTRY_SECONDS = MAX_REFRESH_TOKEN_TTL_SECONDS + RETENTION_MARGIN_SECONDS;
 /** The number in the entry of a session that is gone: later than every epoch. */
 const MAX_EPOCH_COUNT = 2 ** 31 - 1;
 /** The number of rows that one statement inserts. */
@@ -50,13 +45,6 @@ const COLUMNS = [
 ] as const;
 
 const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
-
-/** The column `client_ended` of a SELECT: 1 if the client of a session was deleted since the time in a column, else 0. */
-export function clientEndedSince(table: 'session' | 'agent_session', column: 'created_at' | 'redeemed_at'): string {
-  const entry = `SELECT 1 FROM ended
-    WHERE kind = 'client' AND value = ${table}.client_id AND issued_before >= ${table}.${column}`;
-  return `${sqlFlag(`EXISTS (${entry})`)} AS client_ended`;
-}
 
 /** Records what has ended, for the verifiers that follow the feed and as the denylist of tokens without a row. */
 @Injectable()
@@ -93,7 +81,19 @@ export class Endings {
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
     for (const value of clientIds) {
       const entry = { kind: 'client', value, reason: 'client_revoked', audience: null } as const;
-      await this.end({ ...entry, issuedBefore, seconds: CLIENT_ENTRY_SECONDS }, manager);
+      await this.end({ ...entry, issuedBefore, seconds: ENTRY_SECONDS }, manager);
+    }
+  }
+
+  /** Ends the tokens of suspended clients or organizations that were issued up to a time. */
+  async endIssued(
+    kind: 'client' | 'organization',
+    issued: { key: string; issuedBefore: Date }[],
+    manager: EntityManager,
+  ): Promise<void> {
+    for (const { key, issuedBefore } of issued) {
+      const entry = { kind, value: key, reason: `${kind}_suspended`, audience: null } as const;
+      await this.end({ ...entry, issuedBefore, seconds: ENTRY_SECONDS }, manager);
     }
   }
 

@@ -12,10 +12,10 @@ import { sqlFlag, timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { sha256 } from '../platform/secret.js';
 import { UUID } from '../platform/uuid.js';
+import { Registry } from '../registry/registry.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
 import { Devices } from './devices.js';
-import { clientEndedSince } from './endings.js';
 import type { Session } from './session.entity.js';
 import { agentOf, type SessionOrigin, Sessions } from './sessions.js';
 import { TokenValidity } from './token-validity.js';
@@ -25,7 +25,7 @@ const MAX_AGE_MS = DAY_MS;
 /** In a proof that an agent made for no certain customer. */
 const NO_CUSTOMER = '';
 
-const COLUMNS = ['id', 'customer_id', 'epoch', 'redeemable_until'] as const;
+const COLUMNS = ['id', 'customer_id', 'client_id', 'epoch', 'redeemable_until'] as const;
 
 /** A proof that is not redeemed yet ends with the access tokens of the session that made it. */
 const CALLER_ENDED = 'session.redeemed_at IS NULL AND parent.epoch > session.parent_epoch';
@@ -33,7 +33,6 @@ const CALLER_ENDED = 'session.redeemed_at IS NULL AND parent.epoch > session.par
 interface ProofRow extends NotNull<EntityRow<Session, (typeof COLUMNS)[number]>>, AgentColumns {
   agent_organization_id: string | null;
   caller_ended: number;
-  client_ended: number;
 }
 
 const FIND = selectStatement<[id: string], ProofRow>({
@@ -41,7 +40,6 @@ const FIND = selectStatement<[id: string], ProofRow>({
     ...COLUMNS.map((column) => `session.${column}`),
     ...[...AGENT_COLUMNS, 'agent_session.organization_id AS agent_organization_id'],
     `${sqlFlag(CALLER_ENDED)} AS caller_ended`,
-    clientEndedSince('session', 'created_at'),
   ],
   from: `session LEFT JOIN session AS parent ON parent.id = session.parent_id ${AGENT_JOIN}
     WHERE session.id = ? AND session.kind = 'proof'`,
@@ -113,6 +111,7 @@ export class Proofs {
     private readonly agentSessions: AgentSessions,
     private readonly devices: Devices,
     private readonly validity: TokenValidity,
+    private readonly registry: Registry,
   ) {}
 
   /**
@@ -171,7 +170,8 @@ export class Proofs {
     ttlSeconds: number,
   ): Promise<RedeemedProof> {
     const row = await this.find(proof);
-    if (!row || agentHasEnded(row) || row.client_ended !== 0 || row.caller_ended !== 0) throw ERRORS.ended();
+    if (!row || agentHasEnded(row) || row.caller_ended !== 0 || this.registry.endedReason({ client_id: row.client_id }))
+      throw ERRORS.ended();
     if (timeOf(row.redeemable_until) <= this.clock.now()) throw ERRORS.expired();
     const { act = agent } = actOf(row);
     if (agent && act?.sid !== agent.sid) throw ERRORS.otherAgent();

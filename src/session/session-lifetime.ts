@@ -30,7 +30,7 @@ export class SessionLifetime {
 
   /** When a browser stops leading to its customer, if it is not seen again: the end of the last day. */
   expiryOf(organizationId: string, { seenDay, signedInDay }: SessionDays): Date {
-    const organization = this.registry.organization(organizationId);
+    const organization = this.registry.organizationSettings(organizationId);
     const idleDay = seenDay + (organization?.idleDays ?? MAX_IDLE_DAYS);
     const signInDays = organization?.grants[SIGN_IN_GRANT]?.sign_in_days as number | undefined;
     const lastDay =

@@ -80,7 +80,7 @@ export class SessionPurge {
     while (after !== undefined) {
       const rows: DaysRow[] = await this.database.select(findDays(size), [after]);
       for (const { id, organization_id, seen_day, signed_in_day, expires_at } of rows) {
-        if (!this.registry.organization(organization_id)) continue;
+        if (!this.registry.organizationSettings(organization_id)) continue;
         const expiresAt = this.lifetime.expiryOf(organization_id, { seenDay: seen_day, signedInDay: signed_in_day });
         // not in the past: its access tokens stay valid until they expire
         const end = new Date(Math.max(expiresAt.getTime(), now.getTime()));

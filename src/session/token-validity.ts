@@ -7,7 +7,7 @@ import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
-import type { EndedKind } from './ended.entity.js';
+import { Registry } from '../registry/registry.js';
 
 /** A part of a statement, and the values of its parameters. */
 interface Sql {
@@ -26,11 +26,10 @@ const sql = (text: string, ...values: SqlValue[]): Sql => ({ text, values });
 
 /** @param makesSomething whether the token is used in a transaction that makes something with it */
 function queryOf(claims: RevocableClaims, makesSomething = false): ValidityQuery {
-  const { jti, aud, client_id, iat, sid, act } = claims;
+  const { jti, aud, sid, act } = claims;
   const query = ofOwner(claims);
-  addEnded(query, 'of_client', 'client', client_id, new Date(iat * 1000));
   const isOfAgent = aud === undefined || aud === 'agent-api';
-  if (!isOfAgent && (sid === undefined || makesSomething)) addEnded(query, 'of_token', 'token', jti);
+  if (!isOfAgent && (sid === undefined || makesSomething)) addEnded(query, jti);
   if (act)
     query.joins.push(sql('JOIN agent_session ON agent_session.id = ? AND agent_session.epoch = ?', act.sid, act.ep));
   return query;
@@ -55,16 +54,10 @@ function ofIssuerToken(id: string): ValidityQuery {
   return { from: '(SELECT 1 AS one) AS no_table', joins: [join], where: [sql('agent_session.id IS NULL')] };
 }
 
-function addEnded(
-  { joins, where }: ValidityQuery,
-  alias: string,
-  kind: EndedKind,
-  value: string,
-  issuedAt?: Date,
-): void {
-  const [since, values] = issuedAt ? [` AND ${alias}.issued_before >= ?`, [value, issuedAt]] : ['', [value]];
-  joins.push(sql(`LEFT JOIN ended AS ${alias} ON ${alias}.kind = '${kind}' AND ${alias}.value = ?${since}`, ...values));
-  where.push(sql(`${alias}.kind IS NULL`));
+/** A token without a session, or one that was ended after it had expired. */
+function addEnded({ joins, where }: ValidityQuery, jti: string): void {
+  joins.push(sql("LEFT JOIN ended AS of_token ON of_token.kind = 'token' AND of_token.value = ?", jti));
+  where.push(sql('of_token.kind IS NULL'));
 }
 
 type ValidityStatement = SelectStatement<SqlValue[], { is_valid: number }>;
@@ -85,7 +78,7 @@ function statementOf({ from, joins, where }: ValidityQuery): ValidityStatement {
 
 /** An entry of `ended`, or the customer of the token as it is now. */
 interface ReasonRow {
-  kind: 'session' | 'token' | 'client' | 'customer';
+  kind: 'session' | 'token' | 'customer';
   value: string;
   reason: string;
 }
@@ -94,7 +87,6 @@ interface ReasonRow {
 const FIND_REASONS = selectStatement<SqlValue[], ReasonRow>(
   `SELECT kind, value, reason FROM ended
       WHERE (kind = 'session' AND value IN (?, ?)) OR (kind = 'token' AND value = ?)
-        OR (kind = 'client' AND value = ? AND issued_before >= ?)
     UNION ALL SELECT 'customer', entity_id, '' FROM customer
       WHERE entity_id = ? AND generation = ? AND erased_at IS NULL`,
 );
@@ -105,6 +97,8 @@ export const ENDED_REASONS = [
   'family_revoked',
   'ancestor_revoked',
   'client_revoked',
+  'client_suspended',
+  'organization_suspended',
   'customer_generation',
   'agent_changed',
   'session_ended',
@@ -113,11 +107,14 @@ export const ENDED_REASONS = [
 /** Decides whether a token has ended (protocol §3.13). Each check reads the database, so endings apply immediately. */
 @Injectable()
 export class TokenValidity {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly registry: Registry,
+  ) {}
 
-  /** One statement decides. */
+  /** The registry in memory, and one statement. */
   hasEnded(claims: RevocableClaims): Promise<boolean> {
-    return this.hasNoRow(queryOf(claims));
+    return this.hasEndedWithEntry(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims));
   }
 
   /**
@@ -125,7 +122,11 @@ export class TokenValidity {
    * has an entry of its own, because its session goes on.
    */
   hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
-    return this.hasNoRow(queryOf(claims, true), manager);
+    return this.hasEndedWithEntry(claims) ? Promise.resolve(true) : this.hasNoRow(queryOf(claims, true), manager);
+  }
+
+  private hasEndedWithEntry(claims: RevocableClaims): boolean {
+    return this.registry.endedReason(claims) !== undefined;
   }
 
   private async hasNoRow(query: ValidityQuery, manager?: EntityManager): Promise<boolean> {
@@ -137,11 +138,12 @@ export class TokenValidity {
 
   /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
   async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
-    if (!(await this.hasEnded(claims))) return undefined;
-    const { jti, sub, client_id, iat, aud, gen = 0, sid = '', act } = claims;
-    const ofToken = [sid, act?.sid ?? '', jti, client_id, new Date(iat * 1000)];
-    const rows = await this.database.select(FIND_REASONS, [...ofToken, sub, gen]);
+    const ofEntry = this.registry.endedReason(claims);
+    if (!ofEntry && !(await this.hasEnded(claims))) return undefined;
+    const { jti, sub, aud, gen = 0, sid = '', act } = claims;
+    const rows = await this.database.select(FIND_REASONS, [sid, act?.sid ?? '', jti, sub, gen]);
     const reasons = new Set<string>(rows.map((row) => reasonOf(row, claims)));
+    if (ofEntry) reasons.add(ofEntry);
     if (aud === 'customer-api' && !rows.some(({ kind }) => kind === 'customer')) reasons.add('customer_generation');
     return ENDED_REASONS.find((reason) => reasons.has(reason)) ?? 'session_ended';
   }

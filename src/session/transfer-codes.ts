@@ -16,7 +16,6 @@ import { uuidv7 } from '../platform/uuid.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { CallerNetworks } from './caller-networks.js';
 import { Devices } from './devices.js';
-import { clientEndedSince } from './endings.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { isDuplicateUse, settledRow } from './redemptions.js';
 import { Session } from './session.entity.js';
@@ -30,7 +29,6 @@ interface CodeRow extends EntityRow<Session, (typeof COLUMNS)[number]>, AgentCol
   /** Of the customer. */
   generation: number;
   has_user: boolean | number;
-  client_ended: number;
   /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
   redeemed_for: number | null;
 }
@@ -40,7 +38,6 @@ const FIND = selectStatement<[codeHash: string], CodeRow>({
     ...COLUMNS.map((column) => `session.${column}`),
     ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
     ...AGENT_COLUMNS,
-    clientEndedSince('session', 'created_at'),
     ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
   ],
   from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.code_hash = ?`,
@@ -135,7 +132,6 @@ export class TransferCodes {
     const network = this.networks.current(codeHash);
     if (row.kind !== 'code') return this.rejectReuse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    if (row.client_ended !== 0) throw OAuthError.invalidGrant('code: its client was deleted');
     if (agentHasEnded(row)) throw OAuthError.invalidGrant('code: the token that created it has ended');
     return {
       ...{ id: row.id, entityId: row.customer_id, organizationId: row.organization_id, groupId: row.group_id },
@@ -235,7 +231,6 @@ export class TransferCodes {
 
   private inactiveReasonOf(row: CodeRow): InactiveReason | undefined {
     if (row.kind !== 'code') return 'already_used';
-    if (row.client_ended !== 0) return 'client_revoked';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }

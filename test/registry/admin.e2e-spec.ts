@@ -74,7 +74,7 @@ describe('protocol §9.1: /admin on the management port', () => {
   it('creates, reads, lists, changes and deletes an application in the shape of the registry file', async () => {
     const created = await admin('POST', 'clients', client);
     const defaults = { redirect_uris: [], redirect_uri_match: 'exact', origins: [], scopes: [], grants: {} };
-    const entry = { ...client, ...defaults, has_secret: false, owned_by_file: false };
+    const entry = { ...client, ...defaults, has_secret: false, suspended: false, owned_by_file: false };
     expect({ status: created.status, body: created.body }).toEqual({ status: 201, body: entry });
     expect((await admin('GET', 'clients/new-site')).body).toEqual(entry);
     expect((await admin('GET', 'clients')).body.clients).toContainEqual(entry);

@@ -20,6 +20,7 @@ LIMITS = {
     'session': 'epoch',
     'subject': 'generation',
     'client': 'issued_before',
+    'organization': 'issued_before',
     'token': 'issued_before',
 }
 
@@ -70,11 +71,12 @@ class RevocationFeed:
         return is_complete and seconds() - self._synced_at <= self.max_age_seconds
 
     def has_ended(self, claims):
-        """Whether an entry ends a token: the token itself, its session, client or subject, or the session of its agent."""
+        """Whether an entry ends a token: the token, its session, client, organization or subject, or its agent's session."""
         checks = [  # an entry of the kind `token` ends a token of any age, so 0 is compared with its limit
             ('token', claims['jti'], 0),
             ('session', claims.get('sid'), claims.get('ep', 0)),
             ('client', claims['client_id'], claims['iat']),
+            ('organization', claims['organization_id'], claims['iat']),
             ('subject', claims['sub'], claims.get('gen', 0)),
         ]
         act = claims.get('act')  # the agent that obtained the token, and the session of the agent's own token

@@ -25,6 +25,7 @@ const LIMITS = new Map<string, [field: string, limitOf: (value: unknown) => numb
   ['session', ['epoch', countOf]],
   ['subject', ['generation', countOf]],
   ['client', ['issued_before', secondAfter]],
+  ['organization', ['issued_before', secondAfter]],
   ['token', ['issued_before', () => 1]],
 ]);
 const MAX_CURSOR_CHARACTERS = 4_096;

@@ -64,10 +64,12 @@ export class RevocationList {
   }
 
   /** Why a token has ended, by the rule of the service; `undefined` if the token has not ended. */
-  endedReason({ jti, sid, ep, sub, gen, client_id, iat, act }: AccessTokenClaims): TokenErrorCode | undefined {
+  endedReason(claims: AccessTokenClaims): TokenErrorCode | undefined {
+    const { jti, sid, ep, sub, gen, client_id, organization_id, iat, act } = claims;
     if (this.ends('token', jti) || (sid !== undefined && this.ends('session', sid, ep))) return 'revoked';
     if (act && this.ends('session', act.sid, act.ep)) return 'ancestor_revoked';
     if (this.ends('client', client_id, iat)) return 'client_revoked';
+    if (this.ends('organization', organization_id, iat)) return 'organization_suspended';
     return this.ends('subject', sub, gen) ? 'customer_generation' : undefined;
   }
 

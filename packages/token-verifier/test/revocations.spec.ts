@@ -49,6 +49,12 @@ describe('a token has ended (protocol §3.13)', () => {
     ],
     ['the token of a trusted issuer', session('hash-of-a-token', 1), act(ofTrustedIssuer), 'ancestor_revoked'],
     ['its client, in the second of its iat', client('site', at(ISSUED_AT)), {}, 'client_revoked'],
+    [
+      'its organization, in the second of its iat',
+      { ...client('organization-1', at(ISSUED_AT)), kind: 'organization' },
+      { organization_id: 'organization-1' },
+      'organization_suspended',
+    ],
     ['its customer with a higher generation', subject('customer-1', GENERATION + 1), {}, 'customer_generation'],
     ['its customer, and it has no generation', subject('customer-1', 1), { gen: undefined }, 'customer_generation'],
   ])('if a revocation names %s', async (_, entry, claims, code) => {

@@ -79,6 +79,14 @@ class ClientEntry {
   @Max(MAX_ACCESS_TOKEN_TTL_SECONDS)
   @ApiProperty('The lifetime of customer tokens of this client in seconds. If omitted: `CUSTOMER_TOKEN_TTL`.', 3_600)
   customer_token_ttl?: number;
+
+  @IsOptional()
+  @IsBoolean()
+  @ApiProperty(
+    'Whether requests of the client are refused and its tokens end. `false` for a new entry. If omitted, it stays as it is.',
+    false,
+  )
+  suspended?: boolean;
 }
 
 export const clientResource = defineResource<ClientEntry, ClientApplication>({
@@ -115,5 +123,5 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
   },
   tokensEndWith: {},
   retainsKey: 'its id is free when the purge has deleted its codes and refresh tokens, a day later at the earliest',
-  retainedFields: { client_secret: { secretHash: null, previousSecrets: null } },
+  retainedFields: { client_secret: { secretHash: null, previousSecrets: null }, suspended: { suspended: false } },
 });

@@ -53,6 +53,14 @@ class OrganizationEntry {
     },
   })
   grants: GrantSettings = {};
+
+  @IsOptional()
+  @IsBoolean()
+  @ApiProperty(
+    'Whether requests for the organization are refused and its tokens end. `false` for a new entry. If omitted, it stays as it is.',
+    false,
+  )
+  suspended?: boolean;
 }
 
 export const organizationResource = defineResource<OrganizationEntry, Organization>({
@@ -64,25 +72,27 @@ export const organizationResource = defineResource<OrganizationEntry, Organizati
   exampleFields: ['license', 'public_clients'],
   retainsKey: 'its id cannot be used again',
   exampleChange: 'name',
-  retainedFields: { public_clients: { publicClients: [] } },
+  retainedFields: { public_clients: { publicClients: [] }, suspended: { suspended: false } },
   warning: {
     appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',
     text: 'without public_clients, which admits all public clients; set it to all or to a list of client ids',
   },
-  toRow: ({ id, name, license, grants, public_clients: publicClients, idle_days }) => ({
+  toRow: ({ id, name, license, grants, public_clients: publicClients, idle_days, suspended }) => ({
     id,
     name,
     chatBetweenGroups: license.chat_between_groups,
     grants,
     publicClients,
     idleDays: idle_days ?? null,
+    suspended,
   }),
-  toEntry: ({ id, name, chatBetweenGroups, grants, publicClients, idleDays }) => ({
+  toEntry: ({ id, name, chatBetweenGroups, grants, publicClients, idleDays, suspended }) => ({
     id,
     name,
     license: { chat_between_groups: chatBetweenGroups },
     public_clients: publicClients ?? [],
     ...(idleDays !== null && { idle_days: idleDays }),
     grants,
+    suspended,
   }),
 });

@@ -100,14 +100,19 @@ export function defineResource<Entry extends object, Row extends ObjectLiteral>(
 
 const columnOf = (field: string) => field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-function mappingOf({ entry, fileKey, secret }: Pick<RegistryResource, 'entry' | 'fileKey' | 'secret'>) {
+function mappingOf({
+  entry,
+  fileKey,
+  secret,
+  retainedFields = {},
+}: Pick<RegistryResource, 'entry' | 'fileKey' | 'secret' | 'retainedFields'>) {
   const fields = declaredProperties(entry);
   return {
     toRow(given: ObjectLiteral, secretColumns: ObjectLiteral = {}): ObjectLiteral {
       const row: ObjectLiteral = {};
       for (const field of fields) {
         if (field === secret?.field) Object.assign(row, secretColumns);
-        else row[columnOf(field)] = given[field] ?? null;
+        else row[columnOf(field)] = given[field] ?? (Object.hasOwn(retainedFields, field) ? undefined : null);
       }
       return { ...row, [fileKey.column]: fileKeyOf({ fileKey }, given) };
     },

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { InactiveReason, StoredToken } from '../../access-token/inactive-reason.js';
+import type { StoredToken } from '../../access-token/inactive-reason.js';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
-import { clientEndedSince } from '../endings.js';
 import { RefreshTokens, type Rotation } from '../refresh-tokens.js';
 import type { AgentSession } from './agent-session.entity.js';
 import { AgentSessions } from './agent-sessions.js';
@@ -25,10 +24,10 @@ const NULLABLE_COLUMNS = ['previous_hash', 'successor_nonce'] as const;
 
 /** A session of an agent with a refresh token. */
 export type AgentRefreshRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
-  EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]> & { client_ended: number };
+  EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]>;
 
 const FIND = selectStatement<[familyHash: string], AgentRefreshRow>({
-  columns: [...COLUMNS, ...NULLABLE_COLUMNS, clientEndedSince('agent_session', 'created_at')],
+  columns: [...COLUMNS, ...NULLABLE_COLUMNS],
   from: 'agent_session WHERE family_hash = ?',
   batch: true,
 });
@@ -72,8 +71,9 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
     return (await this.database.select(FIND, [familyHash]))[0];
   }
 
-  protected override endedReason({ client_ended }: AgentRefreshRow): InactiveReason | undefined {
-    return client_ended === 0 ? undefined : 'client_revoked';
+  /** A session that has ended has no row. */
+  protected override endedReason(): undefined {
+    return undefined;
   }
 
   protected override async rotate(

@@ -11,7 +11,6 @@ import { type EntityRow, type NotNull, selectStatement, writeStatement } from '.
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { CallerNetworks } from '../caller-networks.js';
-import { clientEndedSince } from '../endings.js';
 import { isDuplicateUse, settledRow } from '../redemptions.js';
 import type { FirstRefreshToken } from '../refresh-tokens.js';
 import type { AgentSession } from './agent-session.entity.js';
@@ -31,7 +30,6 @@ const NULLABLE_COLUMNS = ['code_challenge', 'redeemed_network'] as const;
 
 type CodeRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
   EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]> & {
-    client_ended: number;
     /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
     redeemed_for: number | null;
   };
@@ -39,7 +37,6 @@ type CodeRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
 const FIND = selectStatement<[codeHash: string], CodeRow>({
   columns: [
     ...[...COLUMNS, ...NULLABLE_COLUMNS],
-    clientEndedSince('agent_session', 'created_at'),
     ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`,
   ],
   from: 'agent_session WHERE code_hash = ?',
@@ -126,7 +123,6 @@ export class AuthorizationCodes {
     const network = this.networks.current(codeHash);
     if (row.kind !== 'code') return this.rejectReuse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    if (row.client_ended !== 0) throw OAuthError.invalidGrant('code: its client was deleted');
     const { id, agent_id: agentId, organization_id: organizationId, client_id: clientId, scope } = row;
     return { id, agentId, organizationId, clientId, scope, codeHash, network };
   }
@@ -168,9 +164,8 @@ export class AuthorizationCodes {
     throw OAuthError.invalidGrant('code: replayed');
   }
 
-  private inactiveReasonOf({ kind, client_ended, expires_at }: CodeRow): InactiveReason | undefined {
+  private inactiveReasonOf({ kind, expires_at }: CodeRow): InactiveReason | undefined {
     if (kind !== 'code') return 'already_used';
-    if (client_ended !== 0) return 'client_revoked';
     return timeOf(expires_at) <= this.clock.now() ? 'expired' : undefined;
   }
 
