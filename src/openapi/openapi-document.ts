@@ -6,10 +6,11 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { type Port, type Surface, servedSurface } from '../platform/http/surfaces.js';
 import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
-import { ErrorComponents } from './errors.js';
+import { ERROR_RESPONSES } from './errors.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
 import { responseSchemaOf, type Schema } from './schemas.js';
+import { TAGS } from './tags.js';
 
 /** The operations of a path by their methods, and the ports that serve the path. */
 type PathItem = Schema & { servers: Schema[] };
@@ -22,11 +23,6 @@ A slash at the end of a path does not change the path. Each route with a JSON bo
 \`Content-Type\`. Undeclared parameters of a body are ignored. Every error response has the same fields.`;
 
 const TRY_IT_PATH = /^\/try(\/|$)/;
-
-const TAGS: Record<Surface, string> = {
-  public: 'Routes for browsers, applications and backends',
-  management: 'Routes for the cluster and the operator',
-};
 
 /** The OpenAPI 3.1 document from controllers, guards and body classes. The management port's has all routes. */
 @Injectable()
@@ -58,13 +54,12 @@ export class OpenApiDocument {
     const surfaces: Surface[] = port === 'public' ? ['public'] : ['public', 'management'];
     const grants = this.grants.all();
     const paths: Record<string, PathItem> = {};
-    const errors = new ErrorComponents();
     for (const surface of surfaces) {
       for (const route of this.routes(surface)) {
         const item = paths[route.path] ?? { servers: [] };
         if (!item.servers.includes(servers[surface])) item.servers.push(servers[surface]);
         // a route of both ports may have more fields in its response on the management port, which comes last
-        item[route.method] = operationOf(route, grants, errors);
+        item[route.method] = operationOf(route, grants);
         paths[route.path] = item;
       }
     }
@@ -72,12 +67,11 @@ export class OpenApiDocument {
       openapi: '3.1.0',
       info: { title: 'Customer Authorization Service', version: VERSION, description: DESCRIPTION },
       servers: [servers.public],
-      tags: surfaces.map((name) => ({ name, description: TAGS[name] })),
+      tags: tagsOf(paths),
       paths,
       components: {
         schemas: { Error: responseSchemaOf(ErrorBody), ...grantComponents(grants) },
-        responses: errors.responses,
-        examples: errors.examples,
+        responses: usedIn(paths, ERROR_RESPONSES),
         securitySchemes: securitySchemesOf(paths),
       },
     };
@@ -91,11 +85,26 @@ export class OpenApiDocument {
   /** The routes that a port serves with this configuration. Those of the pages that try the service come last. */
   private routes(port: Surface): Route[] {
     const served = routesOf(this.discovery).filter(
-      ({ surface, path }) => surface === port && this.isServed(surface, path),
+      ({ surface, path, description }) => surface === port && !description.isPageFile && this.isServed(surface, path),
     );
     const forTrials = served.filter(({ path }) => TRY_IT_PATH.test(path));
     return [...served.filter((route) => !forTrials.includes(route)), ...forTrials];
   }
+}
+
+function tagsOf(paths: Record<string, PathItem>): Schema[] {
+  const text = JSON.stringify(paths);
+  return TAGS.filter(({ name }) => text.includes(`"tags":["${name}"]`)).map(({ name, description }) => ({
+    name,
+    description,
+  }));
+}
+
+function usedIn(paths: Record<string, PathItem>, responses: Record<string, Schema>): Record<string, Schema> {
+  const text = JSON.stringify(paths);
+  return Object.fromEntries(
+    Object.entries(responses).filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
+  );
 }
 
 function securitySchemesOf(paths: Record<string, PathItem>): Schema {

@@ -54,14 +54,7 @@ export class OpenApiController {
   }
 
   @Get('docs/:file')
-  @ApiRoute({
-    summary: 'Get a file of the documentation page',
-    description: 'The page loads its scripts and its stylesheet from here.',
-    pathParameters: { file: { description: 'The name of the file.', example: 'swagger-ui.css' } },
-    response: '*/*',
-    responseExamples: 'body { margin: 0 }',
-    errors: () => [OAuthError.notFound()],
-  })
+  @ApiRoute({ summary: 'Get a file of the documentation page', isPageFile: true })
   async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
     const url = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
     if (!url) throw OAuthError.notFound();

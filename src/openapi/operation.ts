@@ -7,8 +7,9 @@ import { hasNoContent } from '../platform/http/service-http-adapter.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TokenRoute, type TokenRouteOptions } from '../token/token-response.js';
-import { type ErrorComponents, errorsOf } from './errors.js';
+import { errorCodesOf, errorResponsesOf, errorSentence } from './errors.js';
 import { claimProperties, grantBodies, grantExamples, grantResponse, grantResponseExamples } from './grant-schemas.js';
+import { operationIdOf } from './operation-ids.js';
 import {
   anyOf,
   type MediaExamples,
@@ -21,6 +22,7 @@ import {
   type Schema,
   schemaOf,
 } from './schemas.js';
+import { tagOf } from './tags.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
@@ -59,17 +61,17 @@ const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
 const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
 
-export function operationOf(route: Route, grants: RegisteredGrant[], components: ErrorComponents): Schema {
-  const { surface, path, method, handler, description: texts } = route;
-  const { summary, description, query, response, errorStatuses = [] } = texts;
+export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
+  const { path, handler, description: texts } = route;
+  const { summary, description, query, response } = texts;
   const token = reflector.get(TokenRoute, handler);
   const routeGrants = token && grantsOf(token, grants);
-  const errors = errorsOf(route, token, routeGrants);
+  const errors = errorCodesOf(route, token, routeGrants);
   return {
-    operationId: `${method}${path.replace(/\W+/g, '_').replace(/_$/, '')}`,
+    operationId: operationIdOf(route),
     summary,
-    ...(description !== undefined && { description }),
-    tags: [surface],
+    description: [description, errorSentence(errors)].join('\n\n').trim(),
+    tags: [tagOf(path)],
     security: securityOf(route, routeGrants),
     parameters: [...pathParameters(route), ...(query ? queryParameters(schemaOf(query)) : [])],
     ...(token && routeGrants
@@ -77,7 +79,7 @@ export function operationOf(route: Route, grants: RegisteredGrant[], components:
       : texts.body && { requestBody: requestBody(route) }),
     responses: {
       ...successResponses(route, grants, routeGrants),
-      ...components.responsesOf(errors, errorStatuses, response === 'text/html'),
+      ...errorResponsesOf(errors, response === 'text/html'),
     },
   };
 }

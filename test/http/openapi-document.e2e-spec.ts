@@ -205,7 +205,7 @@ it.each(cases)(
 );
 
 it('the OpenAPI document says of which entries of the registry a deletion ends tokens', () => {
-  const deletionOf = (list: string) => document.paths[`/admin/${list}/{key}`]?.delete?.description;
+  const deletionOf = (list: string) => document.paths[`/admin/${list}/{key}`]?.delete?.description?.split('\n\n', 1)[0];
   expect(['agents', 'clients', 'organizations', 'resource-servers'].map(deletionOf)).toEqual([
     'Deletes the agent and ends its tokens.',
     'Deletes the client and ends its tokens.',

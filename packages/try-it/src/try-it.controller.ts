@@ -87,14 +87,7 @@ export class TryItController {
   }
 
   @Get('files/:name')
-  @ApiRoute({
-    summary: 'Get a file of the try-it page',
-    description: 'The page loads its scripts and its stylesheet from here.',
-    pathParameters: { name: { description: 'The name of the file.', example: 'parts.css' } },
-    response: '*/*',
-    responseExamples: 'body { margin: 0 }',
-    errors: () => [OAuthError.notFound()],
-  })
+  @ApiRoute({ summary: 'Get a file of the try-it page', isPageFile: true })
   file(@Param('name') name: string, @Res({ passthrough: true }) response: Response): string {
     const file = this.files.get(name);
     if (!file) throw OAuthError.notFound();

@@ -146,12 +146,7 @@ export class PageController {
   }
 
   @Get('page.css')
-  @ApiRoute({
-    summary: 'Get the stylesheet of the pages',
-    description: 'The authorization page loads it.',
-    response: 'text/css',
-    responseExamples: 'body { margin: 0 }',
-  })
+  @ApiRoute({ summary: 'Get the stylesheet of the pages', isPageFile: true })
   @Header('Content-Type', 'text/css; charset=utf-8')
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {

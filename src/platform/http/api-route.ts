@@ -42,6 +42,8 @@ export interface ApiRouteDescription {
   responseExamples?: ApiExamples | string;
   /** Whether the response also has the claims that grants declare. @internal */
   withGrantClaims?: boolean;
+  /** Whether the response is a file that a page loads. The document omits such a route. */
+  isPageFile?: boolean;
   /** Whether the response may redirect the browser. */
   redirects?: boolean;
   /**
