@@ -8,13 +8,13 @@ import { Consent, Consents } from './page/consents.js';
 import { PageController } from './page/page.controller.js';
 import { PageResponses } from './page/page-responses.js';
 import { SignIn } from './page/sign-in.js';
-import { CsrfTokens } from './session/csrf-tokens.js';
+import { KnownBrowsers } from './session/known-browsers.js';
+import { PageCookies } from './session/page-cookies.js';
 import { PageSessions } from './session/page-sessions.js';
 import { SignInFailure, SignInFailures } from './session/sign-in-failures.js';
-import { SignedCookies } from './session/signed-cookies.js';
 import { TokenPairController } from './token-pair.controller.js';
 
-const SESSION = [SignedCookies, PageSessions, CsrfTokens, SignInFailures, SignIn];
+const SESSION = [PageCookies, PageSessions, KnownBrowsers, SignInFailures, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: the authorization page where they grant access, and their tokens. */

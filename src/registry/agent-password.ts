@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { BoundedQueue } from '../platform/bounded-queue.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import { sha256 } from '../platform/secret.js';
-import type { Agent } from './agent.entity.js';
 
 const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 
@@ -44,11 +42,6 @@ export async function slowHash(text: string, salt: Buffer): Promise<string> {
   const { Algorithm, hashRaw } = argon2();
   const options = { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST, salt, outputLen: 32 };
   return (await OPERATOR_QUEUE.run(() => hashRaw(text, options))).toString('hex');
-}
-
-/** Changes with each new password. It is derived from the salted hash, and reveals nothing about the password. */
-export function passwordFingerprint({ passwordHash }: Agent): string {
-  return sha256(passwordHash).slice(0, 16);
 }
 
 /** A hash in PHC string format that no password matches. */

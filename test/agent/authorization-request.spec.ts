@@ -28,11 +28,11 @@ const forCode = { client_id: 'server', redirect_uri: CALLBACK, response_type: 'c
 describe('a request to the authorization page', () => {
   it('is read with all its parameters if it is valid', () => {
     const { asked } = pkce();
-    const all = { ...forCode, ...asked, state: 's', scope: 'a b', prompt: 'login consent', flow: 'button' };
+    const all = { ...forCode, ...asked, state: 's', scope: 'a b', prompt: 'login consent' };
     expect(read(all)).toEqual({
       client: clients.get('server'),
       ...{ redirectUri: CALLBACK, responseType: 'code', state: 's', scope: 'a b', prompt: ['login', 'consent'] },
-      ...{ codeChallenge: asked.code_challenge, toOpener: true, error: undefined, query: queryOf(all) },
+      ...{ codeChallenge: asked.code_challenge, error: undefined, query: queryOf(all) },
     });
   });
 
@@ -101,17 +101,8 @@ describe('a request to the authorization page', () => {
     [{ ...forNative, code_challenge: 'x'.repeat(42) }, 'code_challenge: must be 43'],
     [{ ...forToken, ...asked }, 'code_challenge: only with'],
     [{ ...forToken, prompt: 'none login' }, 'prompt: none excludes other values'],
-    [{ ...forToken, flow: 'popup' }, 'flow: must be'],
   ])('has an error hint if it is invalid: %j', (parameters, hint) => {
     expect(read(parameters).error?.hint?.startsWith(hint)).toBe(true);
-  });
-
-  it('may get its response at the opener only if its redirect URI has an origin', () => {
-    const button = { ...forCode, flow: 'button' };
-    expect(read(button).toOpener).toBe(true);
-    const { toOpener, error } = read({ ...button, redirect_uri: 'com.example.app:/done' });
-    expect(toOpener).toBe(false);
-    expect(error?.hint).toMatch(/^flow: /);
   });
 
   it('may have any state of visible characters and gets the same state back', () => {

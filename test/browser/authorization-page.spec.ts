@@ -73,13 +73,6 @@ async function failToSignIn(page: Page): Promise<void> {
   await page.getByRole('alert').waitFor();
 }
 
-/** Does what closes a window, and waits until the window is closed. */
-async function closeBy(popup: Page, action: () => Promise<void>): Promise<void> {
-  const closed = popup.waitForEvent('close');
-  await action().catch((error) => popup.isClosed() || Promise.reject(error)); // the window may close during the action
-  await closed;
-}
-
 /** Waits for a URL that begins with `prefix`. Returns its parameters. */
 async function parametersAt(page: Page, prefix: string): Promise<Record<string, string>> {
   await page.waitForURL((url) => url.href.startsWith(prefix));
@@ -196,52 +189,6 @@ describe('an agent in a real browser', () => {
   });
 });
 
-describe('the authorization page with flow=button', () => {
-  /** Opens the authorization page in a popup of an application page, which records the messages that it gets. */
-  const openFrom = async (application: string, parameters: Query): Promise<[Page, Page]> => {
-    const opener = await openWindow();
-    await opener.goto(application);
-    const popup = opener.waitForEvent('popup');
-    await opener.evaluate(`
-      receivedMessages = [];
-      addEventListener('message', ({ data, origin }) => receivedMessages.push({ data, origin }));
-      void open(${JSON.stringify(authorizationUrl(parameters))}, 'sign-in', 'popup,width=480,height=640');
-    `);
-    return [opener, await popup];
-  };
-  const messagesOf = (opener: Page) => opener.evaluate('receivedMessages');
-
-  it('sends the response to the opener after sign-in and consent, and closes the window', async () => {
-    const [opener, popup] = await openFrom(`${PUBLIC_ORIGIN}/`, { ...FOR_LONG, flow: 'button', state: '</script>"' });
-    await failToSignIn(popup);
-    await signIn(popup);
-    await closeBy(popup, () => popup.getByRole('button', { name: 'Allow' }).click());
-    const data = {
-      ...{ access_token: expect.stringMatching(/^dev:/), token_type: 'Bearer', expires_in: '28800' },
-      ...{ scope: 'customers:own reports:read', state: '</script>"', iss: AUTH },
-    };
-    await expect.poll(() => messagesOf(opener)).toEqual([{ data, origin: AUTH }]);
-  });
-
-  it('sends no response to an opener of another origin', async () => {
-    const [opener, popup] = await openFrom('https://evil.example/', { ...FOR_TOKEN, flow: 'button' });
-    await popup.addInitScript(`
-      const closeWindow = window.close.bind(window);
-      window.close = () => { opener.postMessage('last message', '*'); closeWindow(); };
-    `);
-    await closeBy(popup, () => signIn(popup));
-    await expect.poll(() => messagesOf(opener)).toEqual([{ data: 'last message', origin: AUTH }]);
-    consoleErrors.splice(0); // Chromium logs that the target origin differs.
-  });
-
-  it('shows a page without the response if there is no opener', async () => {
-    const page = await openPage({ ...FOR_TOKEN, flow: 'button' });
-    await signIn(page);
-    await page.getByRole('heading', { name: 'Back to the application' }).waitFor();
-    expect(await page.innerText('body')).not.toContain('dev:');
-  });
-});
-
 describe('every page', () => {
   it('has no violation that axe finds, and no horizontal scroll bar', async () => {
     const page = await openWindow();
@@ -249,16 +196,13 @@ describe('every page', () => {
 
     await page.goto(authorizationUrl({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' }));
     await check('error');
-    await page.goto(authorizationUrl({ ...FOR_TOKEN, flow: 'button', prompt: 'consent' }));
+    await page.goto(authorizationUrl({ ...FOR_TOKEN, prompt: 'consent' }));
     await check('sign-in');
     await failToSignIn(page);
     await check('sign-in-problem');
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).waitFor();
     await check('consent');
-    await page.getByRole('button', { name: 'Allow' }).click();
-    await page.getByRole('heading', { name: 'Back to the application' }).waitFor();
-    await check('opener');
     await page.goto(authorizationUrl(FOR_LONG));
     await check('consent-long');
     await page.getByRole('button', { name: 'Sign out' }).click();

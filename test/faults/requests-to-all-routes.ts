@@ -1,14 +1,6 @@
 import { httpClientOf, type TestResponse } from '../../packages/conformance-kit/src/http-client.js';
 import { bearer } from '../support/authorization-headers.js';
-import {
-  AgentBrowser,
-  BACKEND_CALLBACK,
-  FOR_PUBLIC,
-  FOR_TOKEN,
-  FORM,
-  formOf,
-  queryOf,
-} from '../support/authorization-page.js';
+import { AgentBrowser, BACKEND_CALLBACK, FOR_PUBLIC, FOR_TOKEN, FORM, queryOf } from '../support/authorization-page.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { agentTokenOf, type ServiceProcess } from '../support/processes.js';
@@ -79,12 +71,11 @@ async function requestsOfAgents({ service }: Target): Promise<Record<string, Sen
   const signIn = await newcomer.open(FOR_TOKEN);
   const agent = new AgentBrowser(service);
   const consent = await agent.authorize(FOR_PUBLIC);
-  const { csrf = '' } = formOf(consent, '/consent').hidden;
   return {
     'POST /sign-in': () => newcomer.submit(signIn, ACME_AGENT),
     'GET /': () => agent.send('GET', `/?${queryOf(FOR_PUBLIC)}`),
     'POST /consent': () => agent.submit(consent, { decision: 'allow' }, '/consent'),
-    'POST /sign-out': () => agent.post('/sign-out', { csrf, request: queryOf(FOR_PUBLIC) }),
+    'POST /sign-out': () => agent.post('/sign-out', { request: queryOf(FOR_PUBLIC) }),
   };
 }
 

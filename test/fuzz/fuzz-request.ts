@@ -8,7 +8,6 @@ export type Port = 'public' | 'management';
 /** A browser at the authorization page. */
 export interface Browser {
   cookies: Map<string, string>;
-  csrf?: string;
 }
 
 /** A request of a run, before its serialization. */

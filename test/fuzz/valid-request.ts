@@ -66,7 +66,7 @@ function sceneFor(operation: Operation, schema: Schema | undefined, world: World
   const asksForCode = schema?.properties?.code !== undefined;
   const isAgents = operation.path === '/v2/token';
   const codes = isAgents ? world.authorizationCodes : world.transferCodes;
-  const isPage = operation.path === '/' || operation.bodies.some(({ schema: { properties } }) => properties?.csrf);
+  const isPage = operation.path === '/' || operation.bodies.some(({ schema: { properties } }) => properties?.request);
   return {
     operation,
     world,
@@ -89,7 +89,7 @@ function browserOf(world: World, random: Random): Browser {
 function bodyFields({ properties = {}, required = [] }: Schema, scene: Scene): Fields {
   const isIncluded = (name: string) =>
     required.includes(name) ||
-    ['csrf', 'request', 'email', 'code_verifier'].includes(name) ||
+    ['request', 'email', 'code_verifier'].includes(name) ||
     scene.random.chance(likelihood(name, scene));
   return Object.entries(properties).flatMap(([name, schema]) => (isIncluded(name) ? fieldOf(name, schema, scene) : []));
 }
@@ -183,7 +183,6 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   client_secret: ({ operation }) =>
     operation.path.startsWith('/admin/') ? 'fz-secret-of-a-client-0123456789' : BACKEND_SECRET,
   token: tokenToInspect,
-  csrf: ({ browser }) => browser?.csrf,
   request: ({ role }) =>
     `response_type=${role.response_type}&client_id=${role.client_id}&redirect_uri=${encodeURIComponent(role.redirect_uri)}`,
   email: ({ operation, random }) =>
@@ -194,7 +193,6 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   scope: () => 'customers:own',
   scopes: () => ['customers:own'],
   decision: ({ random }) => random.pick(['allow', 'deny']),
-  flow: ({ random }) => random.pick(['button', 'redirect']),
   prompt: ({ random }) => random.pick(['none', 'login', 'consent']),
   state: () => 'fz-state',
   file: ({ random }) => random.pick(DOCS_FILES),

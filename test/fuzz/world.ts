@@ -149,8 +149,6 @@ function storeCookies(browser: Browser, response: TestResponse): void {
     if (value === '') browser.cookies.delete(name);
     else browser.cookies.set(name, value);
   }
-  const [, csrf] = /name="csrf" value="([^"]*)"/.exec(response.text) ?? [];
-  if (csrf !== undefined) browser.csrf = csrf;
 }
 
 /** The authorization page returns codes and tokens in the `Location` header. */

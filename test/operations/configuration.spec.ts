@@ -138,7 +138,6 @@ describe('protocol §9.4: configuration', () => {
     TRY_IT: ['yes', '1'],
     TOKEN_REGION: ['with space', 'colon:', 'x'.repeat(17)],
     CUSTOMER_TOKEN_TTL: ['0', '-1', '1.5', 'MARKED', '99999999', '8h', '28,800', '1e3'],
-    SESSION_SECRET: ['MARKED', `${'s'.repeat(32)},${'s'.repeat(32)}`],
     RATE_LIMIT: ['OFF', 'tokens=1/60,tokens=2/60', 'identities=0/60', 'MARKED'],
     OTEL_EXPORTER_OTLP_ENDPOINT: [
       ...['collector:4318', 'grpc://collector:4317', 'http://user:MARKED@collector:4318', 'http://collector:0'],
@@ -226,7 +225,7 @@ describe('protocol §9.4: configuration', () => {
   });
 
   it('rejects an empty file of a variable, except for the tokens of operators, whose files are followed', () => {
-    for (const name of ['DATABASE_URL', 'AUTH_URL', 'TOKEN_REGION', 'SESSION_SECRET'])
+    for (const name of ['DATABASE_URL', 'AUTH_URL', 'TOKEN_REGION'])
       expect(violationsOf({ [`${name}_FILE`]: fileOf('empty', ' \n') })).toEqual([`${name}_FILE: the file is empty`]);
     for (const name of ['ADMIN_TOKEN', 'ADMIN_TOKENS'])
       expect(loadConfiguration({ [`${name}_FILE`]: fileOf('empty', '') }).hasAdminTokens).toBe(true);

@@ -40,12 +40,6 @@ export class AuthorizationQuery {
 
   @OptionalText('`none` shows no page. `login` asks for the password again, `consent` for consent.', 'login')
   prompt?: string;
-
-  @OptionalText(
-    '`button` sends the response by `postMessage` to the page that opened the window. `redirect` is the default.',
-    'redirect',
-  )
-  flow?: string;
 }
 
 const PARAMETER_NAMES = declaredProperties(AuthorizationQuery);
@@ -59,8 +53,6 @@ export interface AuthorizationRequest {
   scope: string | undefined;
   codeChallenge: string | undefined;
   prompt: string[];
-  /** Whether the response goes to the window that opened the page, by postMessage. */
-  toOpener: boolean;
   error: AuthorizationError | undefined;
   /** The query of the request, which the page sends again after the agent has signed in. */
   query: string;
@@ -93,7 +85,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   if (!client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
   const values = PARAMETER_NAMES.map((name) => [name, parameters.get(name) || undefined]);
   const given: GivenParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
-  const { response_type: responseType, flow } = given;
+  const { response_type: responseType } = given;
   return {
     client,
     redirectUri,
@@ -102,7 +94,6 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
     scope: given.scope,
     codeChallenge: given.code_challenge,
     prompt: promptsOf(given),
-    toOpener: flow === 'button' && hasOrigin(redirectUri),
     error: errorOf(parameters, given),
     query,
   };
@@ -125,22 +116,13 @@ function promptsOf({ prompt }: GivenParameters): string[] {
   return spaceDelimited(prompt ?? '');
 }
 
-/** A URI with a private-use scheme has none. */
-function hasOrigin(redirectUri: string): boolean {
-  return new URL(redirectUri).origin !== 'null';
-}
-
 /** `Authorizer.decide` then makes the checks that depend on the agent. */
 function errorOf(parameters: URLSearchParams, given: GivenParameters): AuthorizationError | undefined {
   // no parameter may be repeated (RFC 6749 §3.1)
   const repeated = PARAMETER_NAMES.find((name) => parameters.getAll(name).length > 1);
   const hint = repeated
     ? `${repeated}: given more than once`
-    : (responseTypeViolation(given) ??
-      stateViolation(given) ??
-      pkceViolation(given) ??
-      promptViolation(given) ??
-      flowViolation(given));
+    : (responseTypeViolation(given) ?? stateViolation(given) ?? pkceViolation(given) ?? promptViolation(given));
   return hint === undefined ? undefined : { error: 'invalid_request', hint };
 }
 
@@ -177,10 +159,4 @@ function promptViolation(given: GivenParameters): string | undefined {
   const prompts = promptsOf(given);
   if (!prompts.every((each) => PROMPTS.includes(each))) return `prompt: must be a list of ${PROMPTS.join(', ')}`;
   return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
-}
-
-/** postMessage needs the origin of the receiving page. */
-function flowViolation({ flow, redirect_uri }: GivenParameters): string | undefined {
-  if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';
-  return flow === 'button' && !hasOrigin(redirect_uri) ? 'flow: button needs an http(s) redirect_uri' : undefined;
 }

@@ -1,17 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, type EntityManager, In, Not, PrimaryColumn } from 'typeorm';
+import { Column, Entity, type EntityManager, In, PrimaryColumn } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
 import { portionsOf } from '../../platform/database/value-list.js';
-import { Agent } from '../../registry/agent.entity.js';
-import { passwordFingerprint } from '../../registry/agent-password.js';
+import type { Agent } from '../../registry/agent.entity.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
 
 /**
- * Ends when the client is deleted, or when the agent moves to another organization or gets a new password, but not with a
- * change of the agent's scopes.
+ * Counts for one generation of the agent: it ends when the agent gets a new password, other scopes or another
+ * organization. It also ends when the client is deleted.
  */
 @Entity('consent')
 export class Consent {
@@ -25,11 +24,9 @@ export class Consent {
   @Column('varchar', { length: 1000 })
   scope!: string;
 
-  @Column('varchar', { name: 'organization_id', length: 36 })
-  organizationId!: string;
-
-  @Column('varchar', { name: 'password_fingerprint', length: 16 })
-  passwordFingerprint!: string;
+  /** The generation of the agent that gave the consent. */
+  @Column('integer')
+  generation!: number;
 
   @Column('datetime', { name: 'given_at', precision: 3 })
   givenAt!: Date;
@@ -37,11 +34,11 @@ export class Consent {
 
 /** A declared statement, because it has the time limit of a request. */
 const FIND_SCOPE = selectStatement<
-  [agentId: string, clientId: string, organizationId: string, passwordFingerprint: string],
+  [agentId: string, clientId: string, generation: number],
   EntityRow<Consent, 'scope'>
 >({
   columns: ['scope'],
-  from: 'consent WHERE agent_id = ? AND client_id = ? AND organization_id = ? AND password_fingerprint = ?',
+  from: 'consent WHERE agent_id = ? AND client_id = ? AND generation = ?',
   batch: true,
 });
 
@@ -56,7 +53,7 @@ export class Consents {
   /** @param manager the transaction of the change; another one if omitted */
   endOfAgents(agentIds: string[], manager?: EntityManager): Promise<void> {
     return this.inTransaction(manager, async (each) => {
-      for (const id of agentIds) await this.deleteEnded(id, each);
+      for (const some of portionsOf(agentIds)) await each.delete(Consent, { agentId: In(some) });
     });
   }
 
@@ -76,9 +73,8 @@ export class Consents {
   async remember(agent: Agent, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
     const before = (await this.given(agent, clientId)).filter((each) => scopes.includes(each));
     const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
-    const { id: agentId, organizationId } = agent;
-    const validity = { organizationId, passwordFingerprint: passwordFingerprint(agent) };
-    const consent = { agentId, clientId, scope, ...validity, givenAt: new Date(this.clock.now()) };
+    const { id: agentId, generation } = agent;
+    const consent = { agentId, clientId, scope, generation, givenAt: new Date(this.clock.now()) };
     await this.database.transaction(async (manager) => {
       // this process may not have read yet that the client was deleted
       if (await manager.existsBy(ClientApplication, { clientId }))
@@ -91,26 +87,12 @@ export class Consents {
     this.audit.success('consent.given', agent, agent, { clientId, details: { scope } });
   }
 
-  /** Deletes consents that have ended. Otherwise a consent would be valid again if the agent moves back. */
-  private async deleteEnded(agentId: string, manager: EntityManager): Promise<void> {
-    const agent = await manager.findOneBy(Agent, { id: agentId });
-    const ended = agent
-      ? [
-          { agentId, organizationId: Not(agent.organizationId) },
-          { agentId, passwordFingerprint: Not(passwordFingerprint(agent)) },
-        ]
-      : [{ agentId }];
-    for (const where of ended) await manager.delete(Consent, where);
-  }
-
   private inTransaction(manager: EntityManager | undefined, work: (manager: EntityManager) => Promise<void>) {
     return manager ? work(manager) : this.database.transaction(work);
   }
 
   private async given(agent: Agent, clientId: string): Promise<string[]> {
-    const { id, organizationId } = agent;
-    const fingerprint = passwordFingerprint(agent);
-    const [row] = await this.database.select(FIND_SCOPE, [id, clientId, organizationId, fingerprint]);
+    const [row] = await this.database.select(FIND_SCOPE, [agent.id, clientId, agent.generation]);
     return row?.scope.split(' ') ?? [];
   }
 }

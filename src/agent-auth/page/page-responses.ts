@@ -4,7 +4,6 @@ import { CUSTOMERS_MANAGE, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { CsrfTokens } from '../session/csrf-tokens.js';
 import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
 import { completed, errorParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
 import type { Decision } from './authorizer.js';
@@ -17,20 +16,12 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 
 @Injectable()
 export class PageResponses {
-  constructor(
-    private readonly csrfTokens: CsrfTokens,
-    private readonly configuration: Configuration,
-  ) {}
+  constructor(private readonly configuration: Configuration) {}
 
   private send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
     const all = completed(parameters, authorization, this.configuration.AUTH_URL);
-    if (authorization.toOpener) {
-      response.status(200);
-      const { origin } = new URL(authorization.redirectUri);
-      return renderPage(response, 'opener', { message: JSON.stringify(all), origin }, authorization);
-    }
     // 303 after a form, so that no browser sends the form on to the application (RFC 9700 §4.12)
     return redirect(response, redirectTarget(authorization, all), request.method === 'GET' ? 302 : 303);
   }
@@ -43,7 +34,7 @@ export class PageResponses {
     if (authorization.prompt.includes('none'))
       return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });
     const { client, query } = authorization;
-    const values = { clientName: client.name, csrf: this.csrfTokens.issue(request), query, email, problem };
+    const values = { clientName: client.name, query, email, problem };
     return renderPage(request.res as Response, 'sign-in', values, authorization);
   }
 
@@ -53,7 +44,7 @@ export class PageResponses {
     const scope = decision.consentTo;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
-    const values = { ...about, csrf: this.csrfTokens.issue(request), query, scope, email: agent.email };
+    const values = { ...about, query, scope, email: agent.email };
     return renderPage(request.res as Response, 'consent', values, authorization);
   }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Catch } from '@nestjs/common';
@@ -24,22 +23,18 @@ export class PageExceptionFilter extends OAuthExceptionFilter {
 let eta: Eta | undefined;
 
 export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
-/** The only script: it sends the response to the window that opened the page. The CSP admits it by its hash. */
-const OPENER_SCRIPT = readFileSync(join(import.meta.dirname, 'views', 'opener.js'), 'utf8').trim();
-const OPENER_SCRIPT_HASH = createHash('sha256').update(OPENER_SCRIPT).digest('base64');
 
-export type View = 'sign-in' | 'consent' | 'signed-out' | 'error' | 'opener';
+export type View = 'sign-in' | 'consent' | 'signed-out' | 'error';
 
 /** Renders a page, and sets security headers that admit only what the page needs. */
 export function renderPage(response: Response, view: View, values: object, request?: AuthorizationRequest): string {
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
-  response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request));
+  response.setHeader('Content-Security-Policy', contentSecurityPolicy(request));
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'same-origin');
-  // with this policy the page could not send the response to the window that opened it
-  if (!request?.toOpener) response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+  response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
   eta ??= templates();
-  return eta.render(view, { ...values, script: OPENER_SCRIPT });
+  return eta.render(view, values);
 }
 
 function templates(): Eta {
@@ -48,10 +43,9 @@ function templates(): Eta {
 }
 
 /** Browsers apply `form-action` also to redirects that follow a form, so it lists the sources of the redirect URI. */
-function contentSecurityPolicy(view: View, request: AuthorizationRequest | undefined): string {
-  const script = view === 'opener' ? `; script-src 'sha256-${OPENER_SCRIPT_HASH}'` : '';
+function contentSecurityPolicy(request: AuthorizationRequest | undefined): string {
   const target = request === undefined ? '' : ` ${redirectSources(request)}`;
-  return `default-src 'none'; style-src 'self'${script}; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
+  return `default-src 'none'; style-src 'self'; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
 }
 
 /** The callback of a server often redirects to another origin, and `form-action` applies to that redirect too. */

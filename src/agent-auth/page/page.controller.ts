@@ -3,16 +3,17 @@ import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText } from '../../oauth/parameters.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentChangedError } from '../../session/agent/agent-sessions.js';
-import { CsrfTokens, formErrors, PageForm } from '../session/csrf-tokens.js';
 import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer, type Decision, errorDecision } from './authorizer.js';
+import { formErrors, readPageForm } from './page-form.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
@@ -26,7 +27,8 @@ const EXAMPLE_REQUEST = new URLSearchParams({
   redirect_uri: EXAMPLE.redirectUri,
 }).toString();
 
-class RequestForm extends PageForm {
+/** Every field of a form is optional, because each route decides what a missing field means. */
+class RequestForm {
   @OptionalText('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
   request?: string;
 }
@@ -57,7 +59,7 @@ export class PageController {
     private readonly authorizer: Authorizer,
     private readonly signIn: SignIn,
     private readonly responses: PageResponses,
-    private readonly csrfTokens: CsrfTokens,
+    private readonly configuration: Configuration,
   ) {}
 
   @Get()
@@ -88,13 +90,13 @@ export class PageController {
     summary: 'Submit the form of the consent page',
     description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: ConsentForm,
-    bodyExamples: { 'the agent allows the access': ['csrf', 'request', 'scope', 'decision'] },
+    bodyExamples: { 'the agent allows the access': ['request', 'scope', 'decision'] },
     redirects: true,
     errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
-    const { request: query = '', scope = '', decision } = await this.csrfTokens.readForm(ConsentForm, request);
+    const { request: query = '', scope = '', decision } = await this.readForm(ConsentForm, request);
     return this.respond(request, query, (authorization, agent) => {
       if (decision === 'deny') return errorDecision('access_denied', 'the agent denied the request');
       if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
@@ -109,12 +111,12 @@ export class PageController {
     summary: 'Submit the form of the sign-in page',
     description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: SignInForm,
-    bodyExamples: { 'an agent': ['csrf', 'request', 'email', 'password'] },
+    bodyExamples: { 'an agent': ['request', 'email', 'password'] },
     redirects: true,
     errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   async beginSession(@Req() request: Request): Promise<string> {
-    const form = await this.csrfTokens.readForm(SignInForm, request);
+    const form = await this.readForm(SignInForm, request);
     const { request: query = '', email = '', password = '' } = form;
     const authorization = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
@@ -135,12 +137,12 @@ export class PageController {
     ...FORM,
     summary: 'Sign the agent out',
     description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
-    body: PageForm,
-    bodyExamples: { 'an agent': ['csrf'] },
+    body: RequestForm,
+    bodyExamples: { 'an agent': [] },
     errors: formErrors,
   })
   async endSession(@Req() request: Request): Promise<string> {
-    await this.csrfTokens.readForm(PageForm, request);
+    await this.readForm(RequestForm, request);
     await this.sessions.end(request);
     return renderPage(request.res as Response, 'signed-out', {});
   }
@@ -151,6 +153,10 @@ export class PageController {
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {
     return STYLESHEET;
+  }
+
+  private readForm<Form extends object>(form: new () => Form, request: Request): Promise<Form> {
+    return readPageForm(form, request, this.configuration.AUTH_URL);
   }
 
   /** Responds to an authorization request. Only the request of a signed-in agent is decided. */

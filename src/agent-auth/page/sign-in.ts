@@ -4,7 +4,6 @@ import type { Counter } from 'prom-client';
 import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
-import { Clock } from '../../platform/clock.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ipOf } from '../../platform/network.js';
@@ -13,12 +12,9 @@ import type { Agent } from '../../registry/agent.entity.js';
 import { comparableEmail } from '../../registry/agent-email.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES, UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
+import { KnownBrowsers } from '../session/known-browsers.js';
 import { SignInFailures } from '../session/sign-in-failures.js';
-import { SignedCookies } from '../session/signed-cookies.js';
 
-const DEVICE_COOKIE = 'agent_device';
-/** 30 days. */
-const DEVICE_LIFETIME_SECONDS = 2_592_000;
 /** About 2 s of work for one thread, at 20 ms for each hash. */
 const MAX_WAITING_CHECKS = 80;
 
@@ -37,9 +33,8 @@ export class SignIn {
   constructor(
     private readonly agents: Agents,
     private readonly failures: SignInFailures,
-    private readonly cookies: SignedCookies,
+    private readonly browsers: KnownBrowsers,
     private readonly audit: Audit,
-    private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
     const help =
@@ -60,7 +55,7 @@ export class SignIn {
     const ip = ipOf(requestContext.required().ip);
     let giveBack: () => Promise<void>;
     try {
-      giveBack = await this.failures.count(email, ip, this.isKnownBrowser(request, email));
+      giveBack = await this.failures.count(email, ip, this.browsers.isKnown(request, email));
     } catch (error) {
       if (!(error instanceof OAuthError) || error.status !== 429) throw error;
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
@@ -76,7 +71,7 @@ export class SignIn {
     }
     this.recordAudit('succeeded', ip, agent);
     await giveBack();
-    this.rememberBrowser(request, email);
+    this.browsers.remember(request, email);
     return { agent };
   }
 
@@ -111,22 +106,6 @@ export class SignIn {
       ...(agent && { subject: actor, organizationId: agent.organizationId }),
       details: { ip },
     });
-  }
-
-  /** Whether this account signed in with this browser in the last 30 days. */
-  private isKnownBrowser(request: Request, email: string): boolean {
-    const [expiresAt = '', signature = ''] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
-    return (
-      this.cookies.isSignature(DEVICE_COOKIE, `${expiresAt} ${email}`, signature) &&
-      this.clock.seconds() < Number(expiresAt)
-    );
-  }
-
-  private rememberBrowser(request: Request, email: string): void {
-    const expiresAt = this.clock.seconds() + DEVICE_LIFETIME_SECONDS;
-    // signed instead of hashed, because a hash of an email can be found by hashing an address book
-    const signature = this.cookies.sign(DEVICE_COOKIE, `${expiresAt} ${email}`);
-    this.cookies.write(request, DEVICE_COOKIE, `${expiresAt} ${signature}`, DEVICE_LIFETIME_SECONDS);
   }
 }
 

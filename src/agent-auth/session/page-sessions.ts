@@ -6,7 +6,7 @@ import { randomSecret, sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
 import { AgentSessions } from '../../session/agent/agent-sessions.js';
-import { SignedCookies } from './signed-cookies.js';
+import { PageCookies } from './page-cookies.js';
 
 const COOKIE_NAME = 'agent_session';
 /** 8 hours, one working day. */
@@ -16,7 +16,7 @@ const LIFETIME_SECONDS = 8 * 3600;
 @Injectable()
 export class PageSessions {
   constructor(
-    private readonly cookies: SignedCookies,
+    private readonly cookies: PageCookies,
     private readonly sessions: AgentSessions,
     private readonly agents: Agents,
     private readonly clock: Clock,

@@ -5,7 +5,7 @@ import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from './url-rules.js';
-import { Flag, IsDifferentSecrets, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
+import { Flag, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
 /** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
@@ -92,11 +92,6 @@ export class Configuration {
 
   @Whole(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
-
-  /** Secrets of agents' sessions, separated by commas; the first signs. Derived from the signing keys by default. */
-  @IsOptional()
-  @IsDifferentSecrets()
-  SESSION_SECRET?: string;
 
   /** Bearer tokens of the operator without names, separated by commas. Without any token, `/admin` does not exist. */
   @IsOptional()

@@ -3,7 +3,6 @@ import { applyDecorators } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, Max, Min } from 'class-validator';
 import { rule } from '../validation.js';
-import { hasDuplicates } from './admin-tokens.js';
 
 /** Only decimal digits: `Number` would also accept 0x50 and 1e3. */
 export const Whole = (min: number, max: number) =>
@@ -16,14 +15,6 @@ export const Whole = (min: number, max: number) =>
 
 /** 0 lets the kernel choose a port. */
 export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
-
-/** Secrets that are all different, because a rotation adds another one. */
-export const IsDifferentSecrets = () =>
-  rule(
-    'isDifferentSecrets',
-    (text: string) => /^[^,\s]{32,}(,[^,\s]{32,})*$/.test(text) && !hasDuplicates(text.split(',')),
-    'must be one or more different secrets of at least 32 characters, separated by commas',
-  );
 
 export const Flag = () =>
   applyDecorators(

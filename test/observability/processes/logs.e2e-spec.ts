@@ -112,7 +112,7 @@ describe('the log of a process that gets every kind of request', () => {
       traceparent: MARKER,
       referer: `https://x.example/${MARKER}`,
     };
-    const fields = ['grant_type', 'client_id', 'code', 'refresh_token', 'token', 'email', 'password', 'csrf', 'state'];
+    const fields = ['grant_type', 'client_id', 'code', 'refresh_token', 'token', 'email', 'password', 'state'];
     const marked = Object.fromEntries([...fields, ...Object.keys(BODY)].map((name) => [name, MARKER]));
     const bodies = [JSON.stringify(marked), JSON.stringify({ ...BODY, redirect_uri: MARKER }), `{"${MARKER}`];
     bodies.push(new URLSearchParams(marked).toString(), MARKER.repeat(2_000));
