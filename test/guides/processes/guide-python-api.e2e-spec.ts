@@ -129,10 +129,11 @@ ${statements}`,
         { kind: 'session', value: 'session-1', epoch: 1, ...inFuture },
         { kind: 'client', value: 'client-1', issued_before: '2026-01-01T00:00:00.500Z', ...inFuture },
         { kind: 'client', value: 'client-2', issued_before: '2026-01-01T00:00:00.000Z', ...inFuture },
+        { kind: 'organization', value: 'tenant-1', issued_before: '2026-01-01T00:00:00.500Z', ...inFuture },
         { kind: 'subject', value: 'sub-1', generation: 2, ...inFuture },
         { kind: 'subject', value: 'sub-1', generation: 1, ...inFuture },
       ];
-      const usual = { jti: 'other', sub: 'other', client_id: 'other', iat: 1_767_225_600 };
+      const usual = { jti: 'other', sub: 'other', client_id: 'other', organization_id: 'other', iat: 1_767_225_600 };
       const act = (changes: object) => ({ act: { sub: 'other', sid: 'other', ep: 1, ...changes } });
       const ended = [
         { jti: 'token-1' },
@@ -140,6 +141,7 @@ ${statements}`,
         { sid: 'session-1', ep: 1 },
         { client_id: 'client-1' },
         { client_id: 'client-2' },
+        { organization_id: 'tenant-1' },
         { sub: 'sub-1' },
         { sub: 'sub-1', gen: 1 },
         act({ sid: 'session-1' }),
@@ -152,6 +154,7 @@ ${statements}`,
         { sid: 'session-2', ep: 1 },
         { sid: 'token-1', ep: 1 },
         { client_id: 'client-1', iat: 1_767_225_601 },
+        { organization_id: 'tenant-1', iat: 1_767_225_601 },
         { sub: 'sub-1', gen: 2 },
         { sub: 'token-1', gen: 1 },
         act({}),
