@@ -66,16 +66,16 @@ export async function seedRegistry(database, count) {
   const id = (/** @type {string} */ index) => `CONCAT('00000000-0000-4000-8000-${number}', LPAD(${index}, 6, '0'))`;
   const organizations = Math.ceil(count / CLIENTS_PER_ORGANIZATION);
   await database.query(`
-    INSERT INTO organization (id, name, chat_between_groups, grants, public_clients, owned_by_file, suspended)
+    INSERT INTO organization (id, name, chat_between_groups, grants, public_clients, from_file, suspended)
     SELECT ${id('seq')}, CONCAT('Organization ', seq), 1, '{}', '[]', 0, 0 FROM seq_0_to_${organizations - 1}`);
   await database.query(`
     INSERT INTO client_application (client_id, name, client_type, organization_id, redirect_uris, redirect_uri_match,
-      origins, scopes, grants, owned_by_file, suspended)
+      origins, scopes, grants, from_file, suspended)
     SELECT CONCAT('client-${number}-', seq), CONCAT('Client ', seq), 'web', ${id(`seq MOD ${organizations}`)},
       CONCAT('["https://client-', seq, '.example/chat/"]'), 'exact', '[]', '["customers:own"]', '{}', 0, 0
     FROM seq_0_to_${count - 1}`);
   await database.query(`
-    INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, owned_by_file)
+    INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, from_file)
     SELECT UUID(), CONCAT('agent-${number}-', seq, '@bench.example'), 'Agent', '', ${id('seq')}, '["customers:own"]', 0
     FROM seq_0_to_${Math.ceil(count / CLIENTS_PER_AGENT) - 1}`);
   // each process then reads all entries

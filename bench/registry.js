@@ -39,7 +39,7 @@ await withSetup('1G', async ({ connection, environment, start }) => {
     const hasFile = count <= MAX_FILE_CLIENTS;
     const path = hasFile ? writeRegistryFile(folder, count) : environment.REGISTRY_FILE;
     await clearRegistry(connection);
-    const [first, again] = [await apply('--force', path), await apply(path)];
+    const [first, again] = [await apply(path), await apply(path)];
     if (!hasFile) await seedRegistry(connection, count);
     const server = await start(SERVICE, { ADMIN_TOKEN, REGISTRY_FILE: path });
     await sleep(2_000);
@@ -67,10 +67,10 @@ await withSetup('1G', async ({ connection, environment, start }) => {
   }
   console.table(rows);
 
-  /** Seconds of one command. @param {string[]} parameters */
-  async function apply(...parameters) {
+  /** Seconds of one command. @param {string} path */
+  async function apply(path) {
     const begun = performance.now();
-    const command = ['dist/cli.js', 'registry', 'apply', ...parameters];
+    const command = ['dist/cli.js', 'registry', 'apply', path];
     await run(process.execPath, command, { env: environment, timeout: APPLY_TIMEOUT_MS, maxBuffer: 2 ** 28 });
     return (performance.now() - begun) / 1000;
   }

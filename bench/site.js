@@ -122,7 +122,7 @@ export const customerOfYesterday = (n) => customer(MAX_OTHER_CUSTOMERS + n);
 /** Adds the agent whose tokens `tokenMaker` signs. @param {import('mysql2/promise').Connection} database */
 export async function seedAgent(database) {
   await database.query(
-    `INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, owned_by_file)
+    `INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, from_file)
       VALUES (?, 'agent@bench.example', 'Agent', '', ?, '["customers:own"]', 0)`,
     [AGENT_ID, ORGANIZATION],
   );

@@ -9,6 +9,8 @@ import type { Extension } from './extension.js';
 import { RevocationFeed } from './introspection/revocation-feed.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
+import type { Configuration } from './platform/configuration/configuration.js';
+import { DatabaseStart } from './platform/database/database-start.js';
 import { HealthController } from './platform/health/health.controller.js';
 import type { ConnectionLimits } from './platform/http/connection-limits.js';
 import { Listeners } from './platform/http/listeners.js';
@@ -18,7 +20,7 @@ import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
 import { RateLimitModule, type RateLimitOptions } from './rate-limit/limits.js';
-import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
+import { RegistryFile } from './registry/file/registry-file.js';
 import { Registry } from './registry/registry.js';
 import { customerCors } from './routes/customer-cors.js';
 import { RoutePatterns } from './routes/route-patterns.js';
@@ -71,7 +73,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     running = application; // it has opened the database
     uncaught?.watch(application, [AppModule, PlatformModule, RateLimitModule, AuditModule]);
     await application.init();
-    if (configuration.REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(configuration.REGISTRY_FILE);
+    await applyRegistryFile(application, configuration);
     await listeners.serve(application.getHttpAdapter().getInstance());
     const stop = async (lingerMs = 0) => {
       await stopService(application, listeners, lingerMs);
@@ -82,6 +84,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.allSettled([running?.close(), listeners.close(), telemetry.stop()]);
     throw error;
   }
+}
+
+/** Without MIGRATE_ON_START, the roll-out applies the file (`registry apply`). */
+async function applyRegistryFile(application: INestApplication, configuration: Configuration): Promise<void> {
+  const { REGISTRY_FILE, MIGRATE_ON_START, embedded } = configuration;
+  if (REGISTRY_FILE === undefined || !(MIGRATE_ON_START || embedded)) return;
+  await application.get(DatabaseStart).run(() => application.get(RegistryFile).apply(REGISTRY_FILE));
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {

@@ -46,7 +46,7 @@ export class ClientSecretController {
       'the old secret stays valid for an hour': ['old_valid_for'],
     },
     response: NewSecret,
-    errors: () => [EDITOR_ERRORS.noServer(), EDITOR_ERRORS.ownedByFile()],
+    errors: () => [EDITOR_ERRORS.noServer(), EDITOR_ERRORS.tooManySecrets(EXAMPLE.laterTime)],
   })
   @HttpCode(200)
   async renew(

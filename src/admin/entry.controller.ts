@@ -13,6 +13,7 @@ import type { Entry } from '../registry/entry.js';
 import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../registry/page-query.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
 import { filtersOf, ListQuery, RegistryLists } from '../registry/registry-lists.js';
+import { organizationResource } from '../registry/resources/organization.resource.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 import { AdminController } from './admin-controller.js';
 
@@ -21,6 +22,7 @@ const MAX_NAME_CHARACTERS = 200;
 /** The routes of a resource (protocol §9.1). */
 export function entryController(resource: RegistryResource): Type<object> {
   const { noun, list, path, entry, key, tokensEndWith } = resource;
+  const isReferenced = resource === organizationResource;
   const query = listQueryOf(resource);
   const response = entryResponseOf(resource);
   const pathParameters = { key: apiPropertyOf(response, key.field) };
@@ -77,7 +79,10 @@ export function entryController(resource: RegistryResource): Type<object> {
       body: entry,
       bodyExamples: { '': [resource.exampleChange ?? ''] },
       response,
-      errors: () => [EDITOR_ERRORS.fixedKey(resource), EDITOR_ERRORS.ownedByFile()],
+      errors: () => [
+        EDITOR_ERRORS.fixedKey(resource),
+        ...(key.isGenerated ? [EDITOR_ERRORS.belongsToAnother(resource)] : []),
+      ],
     })
     async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
       await this.editor.change(resource, key, await readBody(request), operatorActor());
@@ -89,7 +94,7 @@ export function entryController(resource: RegistryResource): Type<object> {
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun}${tokensEndWith ? ' and ends its tokens' : ''}.`,
       pathParameters,
-      errors: () => [EDITOR_ERRORS.ownedByFile()],
+      errors: () => (isReferenced ? [EDITOR_ERRORS.stillReferenced(resource)] : []),
     })
     async delete(@Param('key') key: string): Promise<object> {
       await this.editor.delete(resource, key, operatorActor());
@@ -120,8 +125,8 @@ export function entryResponseOf({ noun, key, secret, responseFields, entry }: Re
     describe(key.field, IsUuid(), ApiProperty(`The id of the ${noun}. The service chose it.`, EXAMPLE.agentId));
   if (secret) describe(secret.field, Exclude());
   for (const [field, rules] of Object.entries(responseFields?.rules ?? {})) describe(field, rules);
-  const ownedByFile = 'Whether the registry file lists the entry. Then only the file can change it.';
-  describe('owned_by_file', IsBoolean(), ApiProperty(ownedByFile, false));
+  const fromFile = 'Whether a registry file brought the entry.';
+  describe('from_file', IsBoolean(), ApiProperty(fromFile, false));
   return EntryResponse;
 }
 

@@ -11,15 +11,19 @@ export interface CommandOptions {
   /** All if omitted. */
   variables?: string[];
   createsDatabase?: boolean;
+  /** A folder for an embedded database and keys in place of the configured ones. */
+  folder?: string;
 }
 
 /** Starts the application without its ports. If the database is unreachable, the command fails at once. */
 export async function withApplication<Result>(
   extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,
-  { variables, createsDatabase = false }: CommandOptions = {},
+  { variables, createsDatabase = false, folder }: CommandOptions = {},
 ): Promise<Result> {
-  const configuration = loadConfiguration(process.env, variables);
+  const configuration = folder
+    ? loadConfiguration({ DATA_DIR: folder, LOG_LEVEL: 'fatal' })
+    : loadConfiguration(process.env, variables);
   if (!createsDatabase) assertDatabaseExists(configuration);
   await assertDatabaseHasContent(configuration);
   const log = commandLog(configuration);

@@ -1,28 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import type { INestApplicationContext } from '@nestjs/common';
 import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
-/** `registry apply [--force | --merge] FILE` and `registry export`. */
+/** `registry apply [--dry-run] [--prune] FILE`, `registry check FILE` and `registry export`. */
 export async function registryCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
   if (action === 'apply') return applyFile(parameters, context);
-  if (action !== 'export') throw new UsageError('registry: expected apply or export');
+  if (action === 'check') return checkFile(parameters, context);
+  if (action !== 'export') throw new UsageError('registry: expected apply, check or export');
   expectParameters(parameters, 0);
   const work = (application: INestApplicationContext) => application.get(RegistryFile).export();
   context.print(await context.withApplication(work, { variables: DATABASE_VARIABLES }));
   return 0;
 }
 
+/** A dry run prints only what would change, and ends with exit code 2 if something would. */
 async function applyFile(parameters: string[], context: CommandContext): Promise<number> {
-  const force = parameters[0] === '--force';
-  const merge = parameters[0] === '--merge';
-  const paths = force || merge ? parameters.slice(1) : parameters;
-  expectParameters(paths, 1);
-  const [path = ''] = paths;
-  if (path.startsWith('--')) throw new UsageError(`unknown option: ${path}`);
-  const options = { force, compare: force, merge };
-  const work = (application: INestApplicationContext) => application.get(RegistryFile).apply(path, options);
-  const applied = await context.withApplication(work, { variables: DATABASE_VARIABLES, createsDatabase: true });
-  context.print(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
-  return 0;
+  const { path, isDryRun, prunes } = applyOptions(parameters);
+  const work = (application: INestApplicationContext) =>
+    application.get(RegistryFile).apply(path, { isDryRun, prunes });
+  const options = { variables: DATABASE_VARIABLES, createsDatabase: !isDryRun };
+  const applied = await context.withApplication(work, options);
+  const printed = isDryRun ? applied.filter(({ outcome }) => outcome !== 'unchanged') : applied;
+  context.print(printed.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
+  return isDryRun && printed.length > 0 ? 2 : 0;
+}
+
+function applyOptions(parameters: string[]): { path: string; isDryRun: boolean; prunes: boolean } {
+  try {
+    const flag = { type: 'boolean', default: false } as const;
+    const options = { 'dry-run': flag, prune: flag };
+    const { values, positionals } = parseArgs({ args: parameters, options, allowPositionals: true });
+    expectParameters(positionals, 1);
+    return { path: positionals[0] as string, isDryRun: values['dry-run'], prunes: values.prune };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** The application, which knows the grants and their settings, gets an empty folder for its database and keys. */
+async function checkFile(parameters: string[], context: CommandContext): Promise<number> {
+  expectParameters(parameters, 1);
+  const [path] = parameters as [string];
+  const folder = mkdtempSync(join(tmpdir(), 'registry-check-'));
+  try {
+    const work = (application: INestApplicationContext) => application.get(RegistryFile).check(path);
+    const missing = await context.withApplication(work, { createsDatabase: true, folder });
+    for (const each of missing) context.notify(`to be applied, the file needs more: ${each}\n`);
+    context.print('the registry file is valid\n');
+    return 0;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

@@ -22,11 +22,12 @@ const USAGE = `usage: node dist/cli.js COMMAND
 
   migrate              run the pending migrations of the database
   migrate --check      exit with 1 if migrations are pending
-  registry apply FILE  create and change the entries of a registry file, unless the file is superseded
-  registry apply --force FILE
-                       the same, also for a superseded file, and checks the file in force again
-  registry apply --merge FILE
-                       add entries as the admin API does, next to the registry file of the processes
+  registry apply FILE  create and change the entries of a registry file
+  registry apply --prune FILE
+                       also delete clients, agents and resource servers of an earlier file
+  registry apply --dry-run FILE
+                       print what would change, and exit with 2 if something would
+  registry check FILE  check a registry file without a database
   registry export      print the registry as YAML, without secrets
   purge                delete expired rows, idle customers and idle browsers, in small batches
   revocation-feed restart

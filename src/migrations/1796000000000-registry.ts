@@ -23,7 +23,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('public_clients', NULLABLE),
         its.integer('idle_days', NULLABLE),
         ...suspension(its),
-        its.flag('owned_by_file'),
+        its.flag('from_file'),
         ...retained(its),
       ],
       indices: [revisionIndex('organization', 'id')],
@@ -45,7 +45,7 @@ export class Registry1796000000000 extends CreateTables {
         its.json('grants'),
         its.integer('customer_token_ttl', NULLABLE),
         ...suspension(its),
-        its.flag('owned_by_file'),
+        its.flag('from_file'),
         ...retained(its),
       ],
       indices: [
@@ -59,7 +59,7 @@ export class Registry1796000000000 extends CreateTables {
         its.key('id', 128),
         its.text('secret_hash', 64),
         its.json('audiences'),
-        its.flag('owned_by_file'),
+        its.flag('from_file'),
         ...retained(its),
       ],
       indices: [revisionIndex('resource_server', 'id')],
@@ -73,7 +73,7 @@ export class Registry1796000000000 extends CreateTables {
         its.text('password_hash', 255),
         its.text('organization_id', 36),
         its.json('scopes'),
-        its.flag('owned_by_file'),
+        its.flag('from_file'),
         its.integer('revision', { default: 0 }),
         its.integer('generation', { default: 0 }),
         its.integer('version', { default: 0 }),
@@ -85,21 +85,12 @@ export class Registry1796000000000 extends CreateTables {
     },
     {
       name: 'registry_revision',
-      columns: [its.integer('id', { isPrimary: true }), its.integer('revision'), its.integer('complete_from')],
-    },
-    {
-      name: 'applied_registry_file',
       columns: [
-        its.key('content_hash', 64),
-        its.text('text_hash', 64),
-        its.integer('sequence'),
-        its.integer('highest_revision', NULLABLE),
-        its.time('applied_at'),
-        its.text('grants_hash', 64),
-        its.json('password_groups', NULLABLE),
-        its.integer('registry_revision', NULLABLE),
+        its.integer('id', { isPrimary: true }),
+        its.integer('revision'),
+        its.integer('complete_from'),
+        its.text('passwords_hash', 64),
       ],
-      indices: [{ name: 'applied_registry_file_sequence', columnNames: ['sequence'], isUnique: true }],
     },
   ];
 
@@ -107,6 +98,8 @@ export class Registry1796000000000 extends CreateTables {
     await super.up(runner);
     const rows: unknown[] = await runner.query('SELECT id FROM registry_revision');
     if (rows.length === 0)
-      await runner.query('INSERT INTO registry_revision (id, revision, complete_from) VALUES (1, 0, 0)');
+      await runner.query(
+        "INSERT INTO registry_revision (id, revision, complete_from, passwords_hash) VALUES (1, 0, 0, '')",
+      );
   }
 }

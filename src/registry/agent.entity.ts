@@ -25,9 +25,9 @@ export class Agent {
   @Column('simple-json')
   scopes!: string[];
 
-  /** Only the registry file can then change the entry. */
-  @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile!: boolean;
+  /** Whether a registry file brought the entry. */
+  @Column('boolean', { name: 'from_file' })
+  fromFile!: boolean;
 
   /** The number of the last change of the entry (registry-revision.ts). @internal */
   @Column('integer', { default: 0 })

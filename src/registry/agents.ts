@@ -13,9 +13,7 @@ import { Agent } from './agent.entity.js';
 import { comparableEmail } from './agent-email.js';
 import { Registry } from './registry.js';
 
-const COLUMNS = 'id email name password_hash organization_id scopes owned_by_file revision generation version'.split(
-  ' ',
-);
+const COLUMNS = 'id email name password_hash organization_id scopes from_file revision generation version'.split(' ');
 
 type AgentRow = EntityRow<Agent, ColumnOf<Agent>>;
 
@@ -61,7 +59,7 @@ export class Agents {
   private async find(statement: SelectStatement<[key: string], AgentRow>, key: string): Promise<Agent | undefined> {
     const [row] = await this.database.select(statement, [key]);
     if (!row || this.registry.isSuspendedOrganization(row.organization_id)) return undefined;
-    const { password_hash: passwordHash, organization_id: organizationId, owned_by_file, scopes, ...same } = row;
-    return { ...same, passwordHash, organizationId, scopes: JSON.parse(scopes), ownedByFile: Boolean(owned_by_file) };
+    const { password_hash: passwordHash, organization_id: organizationId, from_file, scopes, ...same } = row;
+    return { ...same, passwordHash, organizationId, scopes: JSON.parse(scopes), fromFile: Boolean(from_file) };
   }
 }

@@ -1,6 +1,5 @@
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { withPauses } from '../platform/with-pauses.js';
 import { type EntriesOf, type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
 import { ProofIssuers } from './proof-issuers.js';
@@ -43,7 +42,7 @@ export async function entryViolations(checked: CheckedEntries): Promise<string[]
   }
   for (const check of CHECKS) {
     for (const resource of REGISTRY_RESOURCES) {
-      for await (const entry of withPauses(checked.entriesOf(resource)))
+      for (const entry of checked.entriesOf(resource))
         violations.push(...check(resource, entry, { ...checked, firstPaths }));
     }
   }
@@ -59,7 +58,7 @@ export async function assertConsistent(
   isChange: boolean,
 ): Promise<void> {
   const entriesOf: EntriesOf = (other) => (other === resource ? [['', entry]] : []);
-  const stored = await StoredEntries.read(manager, entriesOf, false);
+  const stored = await StoredEntries.read(manager, entriesOf);
   const isOwn = (other: RegistryResource, each: string) => other === resource && each === fileKeyOf(resource, entry);
   const [violation] = await entryViolations({
     entriesOf,
@@ -71,9 +70,11 @@ export async function assertConsistent(
   if (violation !== undefined) throw OAuthError.invalidRequest(violation);
   const row = stored.rowOf(resource, entry);
   if (row?.[resource.key.column] === key && !isChange) throw alreadyExists(resource);
-  if (row && row[resource.key.column] !== key)
-    throw OAuthError.conflict(`${resource.fileKey.field}: belongs to another ${resource.noun}`);
+  if (row && row[resource.key.column] !== key) throw belongsToAnother(resource);
 }
+
+export const belongsToAnother = ({ fileKey, noun }: RegistryResource) =>
+  OAuthError.conflict(`${fileKey.field}: belongs to another ${noun}`);
 
 export const alreadyExists = ({ key }: RegistryResource) => OAuthError.conflict(`${key.field}: already exists`);
 
@@ -83,14 +84,19 @@ export async function assertNotReferenced(
   resource: RegistryResource,
   key: string,
 ): Promise<void> {
-  const referring = REGISTRY_RESOURCES.flatMap(({ list, entity, references }) =>
+  for (const { entity, column } of referencesTo(resource))
+    if (await manager.existsBy(entity, { [column]: key })) throw stillReferenced(resource);
+}
+
+export function stillReferenced(resource: RegistryResource): OAuthError {
+  const lists = [...new Set(referencesTo(resource).map(({ list }) => list.replaceAll('_', ' ')))];
+  return OAuthError.conflict(`${lists.join(' or ')} still belong to this ${resource.noun}`);
+}
+
+function referencesTo(resource: RegistryResource) {
+  return REGISTRY_RESOURCES.flatMap(({ list, entity, references }) =>
     references.filter(({ resource: target }) => target === resource).map(({ column }) => ({ list, entity, column })),
   );
-  for (const { entity, column } of referring) {
-    if (!(await manager.existsBy(entity, { [column]: key }))) continue;
-    const lists = [...new Set(referring.map(({ list }) => list.replaceAll('_', ' ')))];
-    throw OAuthError.conflict(`${lists.join(' or ')} still belong to this ${resource.noun}`);
-  }
 }
 
 const uniqueKeys: EntryCheck = (resource, [path, entry], { firstPaths }) => {

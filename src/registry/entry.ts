@@ -37,7 +37,7 @@ export function validated<Value extends object>(type: Type<Value>, value: unknow
 export function toResponse(resource: RegistryResource, row: ObjectLiteral, now: number): Entry {
   const { key, responseFields } = resource;
   const generated = key.isGenerated && { [key.field]: row[key.column] };
-  return { ...generated, ...resource.toEntry(row), ...responseFields?.of(row, now), owned_by_file: row.ownedByFile };
+  return { ...generated, ...resource.toEntry(row), ...responseFields?.of(row, now), from_file: row.fromFile };
 }
 
 /** A secret that matches the stored hash keeps it. `isKnown`: it is known to match. */

@@ -31,11 +31,6 @@ export class GrantSettingsClasses {
     return this.grants.get(grantType)?.hasIssuer ?? false;
   }
 
-  /** The names of all grants in alphabetical order. */
-  names(): string[] {
-    return [...this.grants.keys()].sort();
-  }
-
   /** The class for a grant's entry under `grants` of a resource; `undefined` if the grant has no settings. */
   settings(grantType: string, owner: SettingsOwner): Type<object> | undefined {
     return this.grants.get(grantType)?.[owner];

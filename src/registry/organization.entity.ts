@@ -35,9 +35,9 @@ export class Organization {
   @Column('integer', { name: 'idle_days', nullable: true })
   idleDays!: number | null;
 
-  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
-  @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile!: boolean;
+  /** Whether a registry file brought the entry. @internal */
+  @Column('boolean', { name: 'from_file' })
+  fromFile!: boolean;
 
   /** Whether requests are refused. Nothing is deleted, and it can be taken back. @internal */
   @Column('boolean')

@@ -38,9 +38,12 @@ export function withNewSecret(
   const previousSecrets = [...(client.previousSecrets ?? []), ...replaced].filter((each) => isValidAt(now, each));
   if (previousSecrets.length > MAX_PREVIOUS_SECRETS) {
     const [firstEnd] = secretEnds(previousSecrets, now);
-    throw OAuthError.conflict(
-      `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
-    );
+    throw tooManySecrets(String(firstEnd));
   }
   return { secretHash: hash, previousSecrets };
 }
+
+export const tooManySecrets = (firstEnd: string) =>
+  OAuthError.conflict(
+    `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
+  );

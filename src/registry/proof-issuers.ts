@@ -21,11 +21,16 @@ export class ProofIssuers {
 
   private constructor(private readonly settingsClasses: GrantSettingsClasses) {}
 
-  /** Reads the entries, and the stored organizations that the entries do not replace. */
-  static async read(reads: Reads, entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): Promise<ProofIssuers> {
+  static of(entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): ProofIssuers {
     const issuers = new ProofIssuers(settingsClasses);
+    for (const [, entry] of entriesOf(organizationResource)) issuers.add(entry);
+    return issuers;
+  }
+
+  /** Also reads the stored organizations that the entries do not replace. */
+  static async read(reads: Reads, entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): Promise<ProofIssuers> {
+    const issuers = ProofIssuers.of(entriesOf, settingsClasses);
     const entries = entriesOf(organizationResource).map(([, entry]) => entry);
-    for (const entry of entries) issuers.add(entry);
     const listedIds = new Set(entries.map(({ id }) => id));
     for (const grant of new Set(entries.flatMap((entry) => issuers.settingsOf(entry)).map(({ grant }) => grant))) {
       const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON

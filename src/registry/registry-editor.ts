@@ -10,9 +10,15 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { prototypeKeyViolations, UNKNOWN_FIELD } from '../platform/validation-violations.js';
 import type { ClientApplication } from './client-application.entity.js';
 import { type Entry, isMapping, secretColumns, toResponse, validated } from './entry.js';
-import { alreadyExists, assertConsistent, assertNotReferenced } from './entry-checks.js';
+import {
+  alreadyExists,
+  assertConsistent,
+  assertNotReferenced,
+  belongsToAnother,
+  stillReferenced,
+} from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
-import { withNewSecret } from './previous-secrets.js';
+import { tooManySecrets, withNewSecret } from './previous-secrets.js';
 import { type EntryChange, RegistryTransactions } from './registry-transactions.js';
 import { clientResource } from './resources/client.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
@@ -37,8 +43,10 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
 const OPERATOR_TIMEOUT_MS = 8_000;
 
 export const EDITOR_ERRORS = {
-  ownedByFile: () => OAuthError.conflict('the entry is in the registry file and can only be changed there'),
   exists: alreadyExists,
+  belongsToAnother,
+  stillReferenced,
+  tooManySecrets,
   fixedKey: ({ key }: RegistryResource) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
@@ -67,13 +75,13 @@ export class RegistryEditor {
     const secret = await secretColumns(resource, entry);
     await this.transact(actor, async (manager) => {
       await assertConsistent(manager, resource, [key, entry], this.settingsClasses, false);
-      const columns = { [column]: key, ...resource.toRow(entry, secret), ownedByFile: false };
+      const columns = { [column]: key, ...resource.toRow(entry, secret), fromFile: false };
       return { resource, key, change: 'created', columns };
     });
     return key;
   }
 
-  /** RFC 7396. @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request` */
+  /** RFC 7396. @throws OAuthError `not_found`, `conflict` if another entry has the email, `invalid_request` */
   async change(resource: RegistryResource, key: string, patch: Entry, actor: AuditParty): Promise<void> {
     const { tokensEndWith = {}, retainedFields = {} } = resource;
     const { field, isGenerated } = resource.key;
@@ -83,7 +91,7 @@ export class RegistryEditor {
     // a patch that names a field ends the tokens, even with the stored value; the file compares the values
     const endsTokens = Object.keys(tokensEndWith).some((name) => name in patch);
     await this.transact(actor, async (manager) => {
-      const row = await editableRow(manager, resource, key);
+      const row = await existingRow(manager, resource, key);
       if (!isGenerated && patch[field] !== undefined && patch[field] !== key) throw EDITOR_ERRORS.fixedKey(resource);
       const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
       await assertConsistent(manager, resource, [key, entry], this.settingsClasses, true);
@@ -94,10 +102,10 @@ export class RegistryEditor {
     });
   }
 
-  /** @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it */
+  /** @throws OAuthError `not_found`, `conflict` if another entry refers to it */
   async delete(resource: RegistryResource, key: string, actor: AuditParty): Promise<void> {
     await this.transact(actor, async (manager) => {
-      await editableRow(manager, resource, key);
+      await existingRow(manager, resource, key);
       await assertNotReferenced(manager, resource, key);
       return { resource, key, change: 'deleted', endsTokens: true };
     });
@@ -105,8 +113,8 @@ export class RegistryEditor {
 
   /**
    * Only a client of type `server` may get its first secret: the installed copies of another client have none, and
-   * would be rejected. @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced
-   * secrets are still valid; `invalid_request` for the first secret of a client that is no server
+   * would be rejected. @throws OAuthError `not_found`; `conflict` if too many replaced secrets are
+   * still valid; `invalid_request` for the first secret of a client that is no server
    */
   async renewSecret(
     clientId: string,
@@ -116,7 +124,7 @@ export class RegistryEditor {
     const secret = randomSecret('base64url');
     let isFirst = false;
     await this.transact(actor, async (manager) => {
-      const client = await editableRow<ClientApplication>(manager, clientResource, clientId);
+      const client = await existingRow<ClientApplication>(manager, clientResource, clientId);
       isFirst = client.secretHash === null;
       if (isFirst && client.clientType !== 'server') throw EDITOR_ERRORS.noServer();
       const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidForSeconds);
@@ -152,16 +160,14 @@ function existing<Row extends ObjectLiteral>({ key: { column } }: RegistryResour
   return row;
 }
 
-/** @throws OAuthError `not_found`, `conflict` if the file owns the row */
-async function editableRow<Row extends ObjectLiteral = ObjectLiteral>(
+/** @throws OAuthError `not_found` */
+async function existingRow<Row extends ObjectLiteral = ObjectLiteral>(
   manager: EntityManager,
   resource: RegistryResource,
   key: string,
 ): Promise<Row> {
   const [row] = await manager.findBy<Row>(resource.entity, { [resource.key.column]: key } as object);
-  const found = existing(resource, row, key);
-  if (found.ownedByFile) throw EDITOR_ERRORS.ownedByFile();
-  return found;
+  return existing(resource, row, key);
 }
 
 /** @throws OAuthError `invalid_request` for the removal of a required secret of any resource */

@@ -16,4 +16,8 @@ export class RegistryRevision {
   /** A process with an older revision reads all entries, because rows of deleted entries are gone. */
   @Column('integer', { name: 'complete_from' })
   completeFrom!: number;
+
+  /** Of the last registry file with passwords (file/listed-secrets.ts). */
+  @Column('varchar', { name: 'passwords_hash', length: 64 })
+  passwordsHash!: string;
 }

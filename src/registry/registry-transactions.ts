@@ -18,8 +18,7 @@ export interface EntryChange {
   resource: RegistryResource;
   /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
   key: string;
-  /** `released`: the registry file no longer lists the entry. */
-  change: 'created' | 'changed' | 'deleted' | 'released';
+  change: 'created' | 'changed' | 'deleted';
   columns?: ObjectLiteral;
   fields?: string[];
   endsTokens?: boolean;
@@ -100,7 +99,6 @@ export class RegistryTransactions {
   }
 
   private recordAudit(actor: AuditParty, { resource, key, change, fields = [] }: EntryChange): void {
-    if (change === 'released') return;
     this.audit.success('registry.changed', actor, party(resource.auditKind, key), { details: { change, fields } });
   }
 }
@@ -134,9 +132,6 @@ async function writeRows(
   const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
   for (const keys of portionsOf(ended))
     await manager.update(entity, { [column]: In(keys) }, columnsOnTokenEnd as ObjectLiteral);
-  const released = changes.filter(({ change }) => change === 'released').map(({ key }) => key);
-  for (const keys of portionsOf(released))
-    await manager.update(entity, { [column]: In(keys) }, { ownedByFile: false, revision });
   return issued;
 }
 

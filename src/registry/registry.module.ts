@@ -1,11 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agents } from './agents.js';
-import { AppliedRegistryFile } from './applied-registry-file.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { DeletedEntries } from './deleted-entries.js';
-import { AppliedFiles } from './file/applied-files.js';
-import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
@@ -30,8 +27,8 @@ const EXPORTED = [
 ];
 
 @Module({
-  imports: [TypeOrmModule.forFeature([...ENTITIES, RegistryRevision, AppliedRegistryFile])],
-  providers: [...EXPORTED, AppliedFiles, FollowedRegistryFile],
+  imports: [TypeOrmModule.forFeature([...ENTITIES, RegistryRevision])],
+  providers: EXPORTED,
   exports: EXPORTED,
 })
 export class RegistryModule {}

@@ -2,25 +2,20 @@ import type { ObjectLiteral } from 'typeorm';
 import type { EntriesOf, Entry } from './entry.js';
 import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
-import { pagesOf, type Reads, rowsWithKeys } from './row-pages.js';
+import { type Reads, rowsWithKeys } from './row-pages.js';
 
 export class StoredEntries {
   private constructor(private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>) {}
 
-  /** Also reads the rows that the entries refer to, and with `withOwned` those that belong to the registry file. */
-  static async read(reads: Reads, entriesOf: EntriesOf, withOwned: boolean): Promise<StoredEntries> {
+  /** Also reads the rows that the entries refer to. */
+  static async read(reads: Reads, entriesOf: EntriesOf): Promise<StoredEntries> {
     const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
     for (const resource of REGISTRY_RESOURCES) {
       const { entity } = resource;
       const { column } = resource.fileKey;
       const found = new Map<string, ObjectLiteral>();
       rows.set(resource, found);
-      if (withOwned) {
-        for await (const page of pagesOf(reads, entity, column, { ownedByFile: true }))
-          for (const row of page) found.set(row[column], row);
-      }
-      const missing = [...concernedKeys(resource, entriesOf)].filter((key) => !found.has(key));
-      for await (const page of rowsWithKeys(reads, entity, column, missing))
+      for await (const page of rowsWithKeys(reads, entity, column, concernedKeys(resource, entriesOf)))
         for (const row of page) found.set(row[column], row);
     }
     return new StoredEntries(rows);
@@ -32,10 +27,6 @@ export class StoredEntries {
 
   rowWithKey(resource: RegistryResource, key: string): ObjectLiteral | undefined {
     return this.rows.get(resource)?.get(key);
-  }
-
-  ownedByFile(resource: RegistryResource): ObjectLiteral[] {
-    return [...(this.rows.get(resource)?.values() ?? [])].filter(({ ownedByFile }) => ownedByFile);
   }
 }
 

@@ -5,6 +5,7 @@ import { DATABASE_VARIABLES, loadConfiguration } from '../../src/platform/config
 import { declaredProperties } from '../../src/platform/validation.js';
 import { assertValid } from '../support/manifest-schemas.js';
 import {
+  containersOf,
   DEPLOY,
   type Document,
   documentOfKind,
@@ -13,6 +14,7 @@ import {
   documentsOfKind,
   environmentOfContainer,
   files,
+  jobs,
   kustomizations,
   podOf,
   pods,
@@ -62,7 +64,7 @@ describe('the Kubernetes manifests', () => {
     for (const [kind, pod] of pods) {
       const environment = environmentOfContainer(pod.spec.containers[0]);
       // the jobs have only the variables that their commands read
-      const known = kind === 'Deployment' ? declaredProperties(Configuration) : DATABASE_VARIABLES;
+      const known = kind.startsWith('Deployment') ? declaredProperties(Configuration) : DATABASE_VARIABLES;
       for (const name of Object.keys(environment))
         expect([...known, ...known.map((each) => `${each}_FILE`)]).toContain(name);
       const values = Object.entries(environment).filter(([name]) => !(name.replace(/_FILE$/, '') in mounted));
@@ -77,11 +79,12 @@ describe('the Kubernetes manifests', () => {
       const named = Object.values(environmentOfContainer(container)).filter((value) => value.startsWith('/'));
       const paths: string[] = container.volumeMounts.map(({ mountPath }: Document) => mountPath);
       const folders = named.map((path) => dirname(path));
-      // the registry file names the files in this folder
-      if (folders.includes('/etc/customer-authorization')) folders.push('/run/secrets/registry');
+      // the registry file names the files in the second folder
+      if (container.command?.includes('apply')) folders.push('/etc/customer-authorization', '/run/secrets/registry');
       expect(paths.sort()).toEqual(folders.sort());
       const volumes = pod.spec.volumes.map(({ name }: Document) => name);
-      expect(container.volumeMounts.map(({ name }: Document) => name).sort()).toEqual(volumes.sort());
+      const mounts = containersOf(pod).flatMap(({ volumeMounts }) => volumeMounts);
+      expect(mounts.map(({ name }: Document) => name).sort()).toEqual(volumes.sort());
     },
   );
 
@@ -94,10 +97,10 @@ describe('the Kubernetes manifests', () => {
   });
 
   it('call only commands that exist', () => {
-    for (const kind of ['Job', 'CronJob']) {
-      const [node, file, command] = podOf(documentOfKind(kind)).spec.containers[0].command;
+    for (const container of jobs.flatMap((job) => containersOf(podOf(job)))) {
+      const [node, file, ...command] = container.command.filter((part: string) => !part.startsWith('/'));
       expect([node, file]).toEqual(['node', 'dist/cli.js']);
-      expect(read('src/cli/run-command-line.ts')).toMatch(new RegExp(`^  ${command} `, 'm'));
+      expect(read('src/cli/run-command-line.ts')).toMatch(new RegExp(`^  ${command.join(' ')} `, 'm'));
     }
   });
 
@@ -135,8 +138,7 @@ describe('the Kubernetes manifests', () => {
     ];
     for (const selector of selectors) {
       expect(labels).toMatchObject(selector);
-      for (const kind of ['Job', 'CronJob'])
-        expect(podOf(documentOfKind(kind)).metadata.labels).not.toMatchObject(selector);
+      for (const job of jobs) expect(podOf(job).metadata.labels).not.toMatchObject(selector);
     }
     expect(documentOfKind('HorizontalPodAutoscaler').spec.scaleTargetRef.name).toBe(
       documentOfKind('Deployment').metadata.name,
@@ -193,7 +195,7 @@ describe('the pods of the manifests', () => {
   it.each(pods)('have the recommended labels: %s', (_kind, pod) => {
     expect(labelsOf(pod)).toMatchObject({
       'app.kubernetes.io/name': 'customer-authorization',
-      'app.kubernetes.io/component': expect.stringMatching(/^(service|migrate|purge)$/),
+      'app.kubernetes.io/component': expect.stringMatching(/^(service|migrate|registry|purge)$/),
       'app.kubernetes.io/part-of': 'customer-authorization',
       'app.kubernetes.io/version': JSON.parse(read('package.json')).version,
     });
@@ -201,8 +203,8 @@ describe('the pods of the manifests', () => {
   });
 
   it('end if they are jobs, and finished jobs are deleted', () => {
-    for (const { spec } of [documentOfKind('Job'), documentOfKind('CronJob').spec.jobTemplate])
-      expect(spec).toMatchObject({
+    for (const { spec } of jobs)
+      expect(spec.jobTemplate?.spec ?? spec).toMatchObject({
         activeDeadlineSeconds: expect.any(Number),
         ttlSecondsAfterFinished: expect.any(Number),
       });
@@ -211,8 +213,7 @@ describe('the pods of the manifests', () => {
   it('have no more connections and prepared statements than MySQL allows by default', () => {
     const { maxReplicas, metrics } = documentOfKind('HorizontalPodAutoscaler').spec;
     const { maxSurge } = documentOfKind('Deployment').spec.strategy.rollingUpdate;
-    const jobs = pods.filter(([kind]) => kind !== 'Deployment').map(([, { spec }]) => spec.containers[0]);
-    const ofJobs = jobs.map((each) => Number(environmentOfContainer(each).DB_POOL_SIZE));
+    const ofJobs = jobs.map((job) => Number(environmentOfContainer(podOf(job).spec.containers[0]).DB_POOL_SIZE));
     const connections = (maxReplicas + maxSurge) * Number(variables.DB_POOL_SIZE) + ofJobs.reduce((a, b) => a + b, 0);
     const [, perConnection] =
       /PREPARED_STATEMENTS_PER_CONNECTION = (\d+)/.exec(read('src/platform/database/data-source-options.ts')) ?? [];
@@ -235,7 +236,7 @@ describe('the network policies', () => {
   });
 
   it('allow the jobs to reach DNS and the database only, and no pod to reach the jobs', () => {
-    for (const [kind, pod] of pods.filter(([each]) => each !== 'Deployment')) {
+    for (const [kind, pod] of pods.filter(([each]) => !each.startsWith('Deployment'))) {
       const rules = policiesOf(pod).flatMap(({ spec }) => spec.egress ?? []);
       const ports = rules.flatMap(({ ports }: Document) => ports.map(({ port }: Document) => port));
       expect([kind, [...new Set(ports)]]).toEqual([kind, [53, 3306]]);
@@ -272,6 +273,7 @@ describe('the components', () => {
     for (const file of kustomizations) {
       for (const { target } of documentsOf(file)[0]?.patches ?? [])
         if (target.kind === 'ConfigMap') expect(generated).toContain(target.name);
+        else if (target.name === undefined) expect(documentsOfKind(target.kind)).not.toEqual([]);
         else expect(() => documentOfKind(target.kind, target.name.replace(/[\^$]/g, ''))).not.toThrow();
     }
   });
@@ -305,11 +307,12 @@ describe('the components', () => {
         spec.data?.map(({ secretKey }: Document) => secretKey) ?? [],
       ]),
     );
-    for (const [, { spec }] of pods) {
-      const [container] = spec.containers;
-      const paths = Object.values(environmentOfContainer(container));
-      for (const { name, secret } of spec.volumes.filter(({ secret }: Document) => secret)) {
-        const { mountPath } = container.volumeMounts.find((each: Document) => each.name === name);
+    for (const [, pod] of pods) {
+      const paths = containersOf(pod).flatMap((each) => Object.values(environmentOfContainer(each)));
+      const mounts = containersOf(pod).flatMap(({ volumeMounts }) => volumeMounts);
+      const isRequired = ({ secret }: Document) => secret && !secret.optional;
+      for (const { name, secret } of pod.spec.volumes.filter(isRequired)) {
+        const { mountPath } = mounts.find((each: Document) => each.name === name);
         const needed = paths.filter((path) => path.startsWith(`${mountPath}/`)).map((path) => path.split('/').at(-1));
         expect(created.get(secret.secretName)).toEqual(needed);
       }

@@ -1,9 +1,8 @@
 import { DataSource } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { metricOf } from '../support/management-api.js';
-import { runCommand } from '../support/operator-commands.js';
+import { runCommand, runCommandWithInput } from '../support/operator-commands.js';
 import { writeFileOf } from '../support/registry-files.js';
-import { ACME } from '../support/test-registry.js';
+import { ACME, RIVAL } from '../support/test-registry.js';
 import { serviceOfTest } from '../support/use-service.js';
 
 /** A registry with one client, which has this name. */
@@ -15,49 +14,81 @@ const registry = (name: string) => {
   };
 };
 
-/** A service with a registry file, and its command `registry apply`. */
+/** A service with a registry file, and its command `registry`. */
 async function serviceWith(name: string) {
   const service = await serviceOfTest({ registry: registry(name) });
-  const apply = (...parameters: string[]) => runCommand(service, 'registry', 'apply', ...parameters);
-  const fileOf = (content: object) => writeFileOf(service, content);
-  return { service, apply, fileOf, ofService: fileOf(registry(name)) };
+  const run = (...parameters: string[]) => runCommandWithInput(service, '', 'registry', ...parameters);
+  const fileOf = (content: object | string) => writeFileOf(service, content);
+  const sql = (text: string) => service.application.get(DataSource).query(text);
+  return { service, run, fileOf, sql };
 }
 
 describe('the command registry apply', () => {
-  it('fails with a reason for a superseded file, and applies the file with --force', async () => {
-    const { apply, fileOf, ofService: older } = await serviceWith('Older');
-    const newer = fileOf(registry('Newer'));
-    expect(await apply(newer)).toContain('changed: client backend');
-    await expect(apply(older)).rejects.toThrow(
-      /superseded and not applied: .*raise its top-level revision, or run: .*registry apply --force/,
-    );
-    expect(await apply('--force', older)).toContain('changed: client backend');
-    expect(await apply(older)).toContain('unchanged: client backend');
-    await expect(apply(newer)).rejects.toThrow('superseded');
-    for (const wrong of [['--forced', older], ['--force']]) await expect(apply(...wrong)).rejects.toThrow();
-    await expect(apply(`${older}.missing`)).rejects.toThrow('the file cannot be read');
+  it('compares each entry with the database, and writes what differs', async () => {
+    const { service, fileOf, sql } = await serviceWith('Compared');
+    const apply = (content: object) => runCommand(service, 'registry', 'apply', fileOf(content));
+    expect(await apply(registry('Compared'))).toContain('unchanged: client backend');
+    await sql("UPDATE client_application SET name = 'By SQL'");
+    expect(await apply(registry('Compared'))).toMatch(/^changed: client backend/m);
+    expect(await apply(registry('Older'))).toContain('changed: client backend');
+    expect(await apply(registry('Compared'))).toContain('changed: client backend');
   });
 
-  it('with --merge adds entries as the admin API does, and leaves the file of the processes in force', async () => {
-    const { service, apply, fileOf, ofService } = await serviceWith('Of the pods');
-    const site = { client_id: 'site', name: 'Site', client_type: 'web', redirect_uris: ['https://a.example/'] };
-    const more = fileOf({ clients: [{ ...site, organization_id: ACME }] });
-    expect(await apply('--merge', more)).toBe('created: client site\n');
-    expect(await apply('--merge', more)).toBe('unchanged: client site\n');
-    expect(await apply(ofService), 'not superseded').toContain('unchanged: client backend');
-    expect(await metricOf(service, 'cas_registry_file_superseded')).toBe(0);
-    const { clients } = (await service.admin('GET', '/admin/clients')).body;
-    const owned = clients.map((each: Record<string, unknown>) => [each.client_id, each.owned_by_file]);
-    expect(owned).toEqual(Object.entries({ backend: true, site: false }));
-    const taken = fileOf(registry('Taken'));
-    const message = 'client backend: belongs to the registry file; change it there';
-    await expect(apply('--merge', taken)).rejects.toThrow(message);
+  it('with --dry-run prints only what would change, ends with 2 if something would, and writes nothing', async () => {
+    const { run, fileOf, sql } = await serviceWith('Present');
+    const state = async () =>
+      JSON.stringify([await sql('SELECT * FROM client_application'), await sql('SELECT * FROM registry_revision')]);
+    const before = await state();
+    const added = { client_id: 'added', name: 'Added', client_type: 'web' };
+    const changed = { ...registry('Changed'), clients: [...registry('Changed').clients, added] };
+    const dryRun = await run('apply', '--dry-run', fileOf(changed));
+    expect(dryRun).toMatchObject({ code: 2, output: 'changed: client backend\ncreated: client added\n' });
+    expect(await run('apply', '--dry-run', fileOf(registry('Present')))).toMatchObject({ code: 0, output: '' });
+    expect(await state()).toBe(before);
   });
 
-  it('compares the file in force with the database only with --force', async () => {
-    const { service, apply, ofService } = await serviceWith('Compared');
-    await service.application.get(DataSource).query("UPDATE client_application SET name = 'By SQL'");
-    expect(await apply(ofService)).toContain('unchanged: client backend');
-    expect(await apply('--force', ofService)).toMatch(/^changed: client backend/m);
+  it('fails for an unknown option, for no file and for a file that cannot be read', async () => {
+    const { run, fileOf } = await serviceWith('Options');
+    const file = fileOf(registry('Options'));
+    for (const wrong of [['--force', file], ['--dry-run'], [file, file], []])
+      await expect(run('apply', ...wrong)).rejects.toThrow();
+    await expect(run('apply', `${file}.missing`)).rejects.toThrow('the file cannot be read');
+  });
+});
+
+describe('the command registry check', () => {
+  it('names all violations', async () => {
+    const { run, fileOf } = await serviceWith('Checked');
+    const [client] = registry('Checked').clients;
+    const invalid = {
+      organizations: [{ id: ACME, name: 'Acme', surprise: 1 }],
+      clients: [
+        { ...client, client_type: 'unknown' },
+        { ...client, grant_types: ['nope'] },
+      ],
+    };
+    const error = await run('check', fileOf(invalid)).catch((thrown) => thrown);
+    const paths = error.violations.map((violation: string) => violation.split(': ')[0]);
+    expect(paths.sort()).toEqual([
+      ...['clients[0].client_type', 'clients[1].client_id', 'clients[1].grant_types[0]', 'organizations[0].surprise'],
+    ]);
+  });
+
+  it('accepts a file that needs stored entries or secret files of another machine, and names them', async () => {
+    const { run, fileOf } = await serviceWith('Checked');
+    const [client] = registry('Checked').clients;
+    const agent = { email: 'new@acme.example', name: 'New', organization_id: RIVAL };
+    const clients = [{ ...client, client_secret: undefined, client_secret_file: '/run/secrets/registry/backend' }];
+    const { code, output, messages } = await run('check', fileOf({ ...registry('Checked'), clients, agents: [agent] }));
+    expect({ code, output }).toEqual({ code: 0, output: 'the registry file is valid\n' });
+    const needed = messages
+      .trim()
+      .split('\n')
+      .map((line) => line.replace('to be applied, the file needs more: ', ''));
+    expect(needed).toEqual([
+      'clients[0].client_secret_file: the file cannot be read here',
+      'agents[0].organization_id: not a registered organization',
+      'agents[0].password: required for a new agent',
+    ]);
   });
 });

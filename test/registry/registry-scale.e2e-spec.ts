@@ -6,7 +6,6 @@ import { ACME } from '../support/test-registry.js';
 import { useService } from '../support/use-service.js';
 
 const SLOW = { timeout: 300_000 };
-/** The file is so long that a thread of its own parses it. */
 const CLIENT_COUNT = 1_500;
 
 function registryOf(name: string, more: object = {}): string {

@@ -76,8 +76,8 @@ export function describeDatabaseAccounts(kind: string, serverUrl: () => string):
       const codes = await attempt(serverUrl(), statementsFor(database));
       expect(codes).toEqual(Array(5).fill('done'));
       migrated = (await runCli(['migrate'], environment('migration'))).stdout;
-      const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
-      service = await startServiceProcess({ ...environment('runtime'), REGISTRY_FILE, MIGRATE_ON_START: 'false' });
+      await runCli(['registry', 'apply', writeRegistry(join(folder, 'registry.yaml'))], environment('runtime'));
+      service = await startServiceProcess({ ...environment('runtime'), MIGRATE_ON_START: 'false' });
     });
     afterAll(async () => {
       await service?.terminate();

@@ -21,7 +21,7 @@ export const documentsOf = (file: string): Document[] => parseDocuments(read(joi
 
 /** Every resource with its file and kind. */
 export const documents = files
-  .filter((file) => !/(kustomization|base\/registry|monitoring\/namespace)\.yaml$/.test(file))
+  .filter((file) => !/(kustomization|base\/(registry|job-name)|monitoring\/namespace)\.yaml$/.test(file))
   .flatMap((file) => documentsOf(file).map((document): [string, Document] => [`${file}: ${document.kind}`, document]));
 
 export const documentsOfKind = (kind: string): Document[] =>
@@ -41,9 +41,12 @@ export const alertRules: Document[] = documentOfKind('PrometheusRule')
 
 /** The pod template of a Deployment, Job or CronJob. */
 export const podOf = (document: Document): Document => (document.spec.jobTemplate ?? document).spec.template;
-export const pods = ['Deployment', 'Job', 'CronJob'].map((kind): [string, Document] => [
-  kind,
-  podOf(documentOfKind(kind)),
+/** The containers of a pod template, and first those that run before the others. */
+export const containersOf = ({ spec }: Document): Document[] => [...(spec.initContainers ?? []), ...spec.containers];
+export const jobs: Document[] = ['Job', 'CronJob'].flatMap(documentsOfKind);
+export const pods = [documentOfKind('Deployment'), ...jobs].map((document): [string, Document] => [
+  `${document.kind} ${document.metadata.name}`,
+  podOf(document),
 ]);
 
 /** The literals of a ConfigMap that a kustomization generates. */

@@ -20,7 +20,6 @@ export function writeFileOf(
   return path;
 }
 
-/** Applies a registry file, also if it is superseded. */
 export function applyRegistry(service: TestService, content: object | string): ReturnType<RegistryFile['apply']> {
-  return registryFileOf(service).apply(writeFileOf(service, content), { force: true });
+  return registryFileOf(service).apply(writeFileOf(service, content));
 }

@@ -32,8 +32,8 @@ export class Webhook {
   @Column('simple-json')
   events!: string[];
 
-  @Column('boolean', { name: 'owned_by_file' })
-  ownedByFile!: boolean;
+  @Column('boolean', { name: 'from_file' })
+  fromFile!: boolean;
 
   @Column('integer')
   revision!: number;

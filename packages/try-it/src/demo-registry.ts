@@ -45,25 +45,18 @@ export function demoRegistry(folder: string, authUrl: string, grantTypes: string
     return path;
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const text = stringify({ revision: 1, ...demoEntries(authUrl, grantTypes) }, { aliasDuplicateObjects: false });
+  const text = stringify(demoEntries(authUrl, grantTypes), { aliasDuplicateObjects: false });
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return path;
 }
 
-/**
- * Replaces the URL of the try-it page in a demo registry, after a start on another port. Without a higher revision, the
- * file would be superseded after a return to an earlier port (protocol §8.10).
- */
+/** Replaces the URL of the try-it page in a demo registry, after a start on another port. */
 function moveTryItPage(path: string, authUrl: string): void {
   const text = readFileSync(path, 'utf8');
   const [, earlierUrl] = /(https?:\/\/\S+)\/try\/signed-in/.exec(text) ?? [];
   if (earlierUrl === undefined || earlierUrl === authUrl) return;
   const earlier = new RegExp(`${earlierUrl.replace(/\W/g, '\\$&')}(?![\\w.:-])`, 'g'); // not the start of another URL
-  const moved = text.replaceAll(earlier, authUrl);
-  writeFileSync(
-    path,
-    moved.replace(/^revision: (\d+)$/m, (_line, revision) => `revision: ${Number(revision) + 1}`),
-  );
+  writeFileSync(path, text.replaceAll(earlier, authUrl));
 }
 
 /** An organization, a web and a server application, and an agent, with random secrets. */

@@ -212,11 +212,16 @@ function conflictsIn(configuration: Configuration): string[] {
 function warningsOf(configuration: Configuration): string[] {
   const { REFRESH_TOKEN_TTL, CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, ADMIN_PORT, ADMIN_TOKEN, hasAdminTokens } =
     configuration;
+  const { REGISTRY_FILE, MIGRATE_ON_START, embedded } = configuration;
   return [
     REFRESH_TOKEN_TTL < Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL) &&
       'REFRESH_TOKEN_TTL: a refresh token expires before the access token that it renews',
     ADMIN_TOKEN?.includes(':') &&
       'ADMIN_TOKEN: has no names, so a colon is a part of a token; names belong to ADMIN_TOKENS',
+    REGISTRY_FILE !== undefined &&
+      !MIGRATE_ON_START &&
+      !embedded &&
+      'REGISTRY_FILE: not applied without MIGRATE_ON_START; the command registry apply does it',
     ADMIN_PORT !== undefined && !hasAdminTokens && 'ADMIN_PORT: the port serves nothing without an admin token',
   ].filter((warning) => typeof warning === 'string');
 }

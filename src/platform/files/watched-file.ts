@@ -2,12 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { MetricsRegistry } from '../metrics.js';
 
-export type WatchedFileName =
-  | 'SIGNING_KEYS_FILE'
-  | 'REGISTRY_FILE'
-  | 'ADMIN_TOKEN_FILE'
-  | 'ADMIN_TOKENS_FILE'
-  | 'DATABASE_URL_FILE';
+export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'ADMIN_TOKEN_FILE' | 'ADMIN_TOKENS_FILE' | 'DATABASE_URL_FILE';
 
 const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */

@@ -1,77 +1,80 @@
-import { IsArray, IsInt, IsOptional, Max, Min } from 'class-validator';
-import { withPauses } from '../../platform/with-pauses.js';
+import { isUtf8 } from 'node:buffer';
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { IsArray, IsOptional } from 'class-validator';
 import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import type { PlainDocument } from './yaml-document.js';
+import { parseYaml, RegistryFileError } from './yaml-document.js';
 
-/** The maximum of the MySQL type `INT`. */
-const MAX_REVISION = 2_147_483_647;
-
-/** The fields of a registry file (protocol §8.1): its revision, and a list for each resource. */
-class RegistryDocument {
-  /** A file with a higher revision than each file before is applied, even if its content was replaced before. */
-  @IsOptional()
-  @IsInt()
-  @Min(0)
-  @Max(MAX_REVISION)
-  revision?: number;
-}
+/** The fields of a registry file (protocol §8.1): a list for each resource. */
+class Lists {}
 
 for (const { list } of REGISTRY_RESOURCES) {
-  IsArray()(RegistryDocument.prototype, list);
-  IsOptional()(RegistryDocument.prototype, list);
+  IsArray()(Lists.prototype, list);
+  IsOptional()(Lists.prototype, list);
 }
 
 /** The entries have the secrets of their files. Items that are no mappings are left out. */
-export async function validateDocument(plain: PlainDocument, secrets: SecretFiles): Promise<[EntriesOf, string[]]> {
+export interface RegistryDocument {
+  entriesOf: EntriesOf;
+  /** Of the fields of each entry. */
+  violations: string[];
+  /** The fields of the secret files that cannot be read. */
+  unreadable: string[];
+}
+
+/** @throws RegistryFileError if the file cannot be read, or is no YAML */
+export async function readRegistryDocument(path: string): Promise<RegistryDocument> {
+  const text = await readText(path).catch(() => {
+    throw new RegistryFileError(['the file cannot be read']);
+  });
+  if (text === undefined) throw new RegistryFileError(['must be UTF-8']);
+  const plain = parseYaml(text);
   const lists = REGISTRY_RESOURCES.filter(({ list }) => Array.isArray(plain[list]));
   const empty = Object.fromEntries(lists.map(({ list }) => [list, []]));
-  const [, violations] = validated(RegistryDocument, { ...plain, ...empty });
-  const secretViolations: string[] = [];
+  const [, violations] = validated(Lists, { ...plain, ...empty });
+  const secrets: SecretFiles = { folder: dirname(path), violations: [], unreadable: [] };
   const entries = new Map<RegistryResource, PathAndEntry[]>();
   for (const resource of lists) {
     const { list, entry: type } = resource;
     const valid: PathAndEntry[] = [];
     entries.set(resource, valid);
-    let index = 0;
-    for await (const value of withPauses(plain[list] as unknown[])) {
-      const path = `${list}[${index++}]`;
+    for (const [index, value] of (plain[list] as unknown[]).entries()) {
+      const path = `${list}[${index}]`;
       if (!isMapping(value)) {
         violations.push(`${path}: must be a mapping`);
         continue;
       }
-      const [entry, found] = validated(type, withSecrets(value, path, secrets, secretViolations), path);
+      const [entry, found] = validated(type, await withSecret(resource, value, path, secrets), path);
       valid.push([path, entry as Entry]);
       violations.push(...found);
     }
   }
-  return [(resource) => entries.get(resource) ?? [], [...secretViolations, ...violations]];
+  const entriesOf: EntriesOf = (resource) => entries.get(resource) ?? [];
+  return { entriesOf, violations: [...secrets.violations, ...violations], unreadable: secrets.unreadable };
 }
 
-const SECRET_FIELDS = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret ? [secret.field] : []));
-
-/** `null` if a file cannot be read, or is not UTF-8. */
-export type SecretFiles = ReadonlyMap<string, string | null>;
-
-/** In the order of the document. */
-export function secretFilesIn(document: PlainDocument): string[] {
-  const entries = Object.values(document).flatMap((list) => (Array.isArray(list) ? list : []));
-  return [...new Set(entries.flatMap((entry) => secretFileFields(entry).map((field) => entry[`${field}_file`])))];
+interface SecretFiles extends Pick<RegistryDocument, 'violations' | 'unreadable'> {
+  folder: string;
 }
 
-function withSecrets(entry: Entry, path: string, secrets: SecretFiles, violations: string[]): Entry {
-  const copy = { ...entry };
-  for (const field of secretFileFields(entry)) {
-    const secret = secrets.get(entry[`${field}_file`] as string) ?? undefined;
-    if (entry[field] !== undefined) violations.push(`${path}.${field}: given twice, also as a file`);
-    if (secret === undefined) violations.push(`${path}.${field}_file: the file cannot be read, or is not UTF-8`);
-    copy[field] = secret ?? entry[field];
-    delete copy[`${field}_file`];
-  }
-  return copy;
+/** Of each valid length. It takes the place of a secret whose file cannot be read, so that the entry has one. */
+const PLACEHOLDER = '-'.repeat(32);
+
+/** An entry may name a file in place of its secret: `client_secret_file`. */
+async function withSecret({ secret }: RegistryResource, entry: Entry, path: string, files: SecretFiles) {
+  const name = secret && entry[`${secret.field}_file`];
+  if (!secret || typeof name !== 'string') return entry;
+  const { [`${secret.field}_file`]: _, ...copy } = entry;
+  if (copy[secret.field] !== undefined) files.violations.push(`${path}.${secret.field}: given twice, also as a file`);
+  const text = await readText(resolve(files.folder, name)).catch(() => undefined);
+  if (text === undefined) files.unreadable.push(`${path}.${secret.field}_file`);
+  return { ...copy, [secret.field]: text?.trim() ?? PLACEHOLDER };
 }
 
-function secretFileFields(entry: unknown): string[] {
-  return SECRET_FIELDS.filter((field) => typeof (entry as PlainDocument | null)?.[`${field}_file`] === 'string');
+/** `undefined` if the file is not UTF-8. */
+async function readText(path: string): Promise<string | undefined> {
+  const bytes = await readFile(path);
+  return isUtf8(bytes) ? bytes.toString('utf8') : undefined;
 }

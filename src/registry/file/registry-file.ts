@@ -1,54 +1,40 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { ObjectLiteral } from 'typeorm';
 import { stringify } from 'yaml';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
-import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
-import { RetryPolicy } from '../../platform/database/retry-policy.js';
-import type { EntriesOf } from '../entry.js';
+import type { EntriesOf, Entry } from '../entry.js';
 import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
-import { Registry } from '../registry.js';
-import { currentRevision, readRevision } from '../registry-revision.js';
-import { RegistryTransactions } from '../registry-transactions.js';
+import { RegistryRevision } from '../registry-revision.entity.js';
+import { type EntryChange, RegistryTransactions } from '../registry-transactions.js';
+import { organizationResource } from '../resources/organization.resource.js';
+import { fileKeyOf, type RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { pagesOf, type Reads } from '../row-pages.js';
+import { findRows, pagesOf, type Reads } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
-import { AppliedFiles, contentOf, type FileContent } from './applied-files.js';
-import { validateDocument } from './registry-document.js';
-import { RegistrySource } from './registry-source.js';
-import {
-  type AppliedEntry,
-  compareRows,
-  type ListedRows,
-  rowsOf,
-  StaleSecretsError,
-  usesStaleSecrets,
-} from './row-changes.js';
+import { ListedSecrets, passwordsHash } from './listed-secrets.js';
+import { type RegistryDocument, readRegistryDocument } from './registry-document.js';
+import { changeOf } from './row-changes.js';
 import { RegistryFileError } from './yaml-document.js';
 
-const MAX_NAMED_PATHS = 20;
+const MAX_NAMED = 20;
 
-const CONCURRENT_FILE = new RetryPolicy({
-  attempts: 5,
-  pauseMs: () => 0,
-  isRetryable: (error) =>
-    error instanceof StaleSecretsError || isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
-});
-
-interface ApplyOptions {
-  /** Applies the file even if it is superseded. */
-  force?: boolean;
-  /** Checks the file and compares it with the database even if it is in force. */
-  compare?: boolean;
-  /** Adds the entries as the admin API does: they do not belong to the file, and the file in force stays the same. */
-  merge?: boolean;
+export interface AppliedEntry {
+  kind: string;
+  id: string;
+  outcome: 'created' | 'changed' | 'deleted' | 'unchanged';
 }
 
-interface ParsedFile {
-  content: FileContent;
-  entriesOf: EntriesOf;
-  violations: string[];
+/** What the application of a file changes. */
+interface Plan {
+  entries: AppliedEntry[];
+  changes: EntryChange[];
+  warnings: string[];
+  /** The hash of all passwords (listed-secrets.ts) now, and after the changes. */
+  storedHash: string | undefined;
+  newHash: string;
 }
 
 @Injectable()
@@ -57,40 +43,47 @@ export class RegistryFile {
 
   constructor(
     private readonly database: Database,
-    private readonly registry: Registry,
-    private readonly appliedFiles: AppliedFiles,
     private readonly transactions: RegistryTransactions,
     private readonly settingsClasses: GrantSettingsClasses,
   ) {}
 
   /**
-   * Removing an entry from the file does not delete the entry, but lets the admin API change it.
+   * Creates and changes the listed entries in one transaction. Writes nothing if nothing changes.
    *
+   * @param prunes deletes the clients, agents and resource servers that an earlier file brought and this one does not have
+   * @param isDryRun writes nothing at all
    * @throws RegistryFileError with every violation, in which case nothing is changed
-   * @throws SupersededRegistryFileError
    */
-  async apply(path: string, options: ApplyOptions = {}): Promise<AppliedEntry[]> {
-    return (await this.applySource(await RegistrySource.read(path), options)) ?? this.entriesInForce();
-  }
-
-  /** `undefined` if the file is in force, so that nothing had to be compared. */
-  async applySource(source: RegistrySource, options: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
-    const { force, compare, merge } = options;
-    if (!compare && !merge && (await this.appliedFiles.isInForce(source))) {
-      await this.registry.renew();
-      return undefined;
+  async apply(path: string, { isDryRun = false, prunes = false } = {}): Promise<AppliedEntry[]> {
+    const document = await readRegistryDocument(path);
+    const secrets = new ListedSecrets();
+    // the slow hashes are computed before the transaction, in which other writers wait
+    let plan = await this.planOf(document, secrets, this.database, prunes);
+    const isNewHash = plan.newHash !== '' && plan.newHash !== plan.storedHash;
+    if (!isDryRun && (plan.changes.length > 0 || isNewHash)) {
+      await this.transactions.run(party('service'), async (manager) => {
+        plan = await this.planOf(document, secrets, manager, prunes);
+        if (plan.newHash !== '') await manager.update(RegistryRevision, { id: 1 }, { passwordsHash: plan.newHash });
+        return plan.changes;
+      });
     }
-    const plain = await source.parse();
-    const content = await contentOf(source, plain.revision);
-    // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
-    if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, this.database);
-    const [entriesOf, violations] = await validateDocument(plain, source.secrets);
-    const file = { content, entriesOf, violations };
-    return CONCURRENT_FILE.run(() => this.applyParsed(file, options));
+    for (const warning of plan.warnings) this.logger.warn(`the registry file: ${warning}`);
+    return plan.entries;
   }
 
-  async revision(): Promise<number> {
-    return (await readRevision(this.database)).revision;
+  /**
+   * Checks a file without a database.
+   *
+   * @returns what the database has to have, so that the file can be applied
+   * @throws RegistryFileError with every violation
+   */
+  async check(path: string): Promise<string[]> {
+    const document = await readRegistryDocument(path);
+    const proofIssuers = ProofIssuers.of(document.entriesOf, this.settingsClasses);
+    const violations = await this.violationsOf(document, proofIssuers, () => true);
+    if (violations.length > 0) throw new RegistryFileError(violations);
+    const missing = await this.violationsOf(document, proofIssuers, () => false);
+    return [...document.unreadable.map((field) => `${field}: the file cannot be read here`), ...missing];
   }
 
   /** YAML (protocol §8.1), without secrets: only their hashes are stored. */
@@ -105,67 +98,84 @@ export class RegistryFile {
     return stringify(lists, { aliasDuplicateObjects: false });
   }
 
-  private async entriesInForce(): Promise<AppliedEntry[]> {
+  private async planOf(
+    document: RegistryDocument,
+    secrets: ListedSecrets,
+    reads: Reads,
+    prunes: boolean,
+  ): Promise<Plan> {
+    const { entriesOf } = document;
+    const stored = await StoredEntries.read(reads, entriesOf);
+    await this.assertValid(document, stored, reads);
+    const [revision] = await findRows(reads, RegistryRevision, { where: { id: 1 } });
+    const storedHash = revision?.passwordsHash;
+    const areUnchanged = storedHash === (await passwordsHash(entriesOf, (...entry) => stored.rowOf(...entry)));
+    const rows = new Map<Entry, ObjectLiteral>();
+    const addRow = async (resource: RegistryResource, entry: Entry) => {
+      const columns = await secrets.columnsOf(resource, entry, stored.rowOf(resource, entry), areUnchanged);
+      rows.set(entry, { ...resource.toRow(entry, columns), fromFile: true });
+    };
     const entries: AppliedEntry[] = [];
-    for (const { entity, noun: kind, fileKey } of REGISTRY_RESOURCES) {
-      for await (const rows of pagesOf(this.database, entity, fileKey.column, { ownedByFile: true }))
-        for (const row of rows) entries.push({ kind, id: String(row[fileKey.column]), outcome: 'unchanged' });
+    const changes: EntryChange[] = [];
+    for (const resource of REGISTRY_RESOURCES) {
+      const listed = entriesOf(resource).map(([, entry]) => entry);
+      await Promise.all(listed.map((entry) => addRow(resource, entry)));
+      for (const entry of listed) {
+        const row = rows.get(entry) ?? {};
+        const change = changeOf(resource, row, stored.rowOf(resource, entry));
+        const id = String(row[resource.fileKey.column]);
+        entries.push({ kind: resource.noun, id, outcome: change?.change ?? 'unchanged' });
+        if (change) changes.push(change);
+      }
     }
-    return entries;
-  }
-
-  /** @throws StaleSecretsError if another process has changed secrets since they were hashed */
-  private async applyParsed(file: ParsedFile, { force, merge = false }: ApplyOptions): Promise<AppliedEntry[]> {
-    const { content, entriesOf } = file;
-    const before = await this.revision();
-    const stored = await StoredEntries.read(this.database, entriesOf, true);
-    await this.assertValid(file, stored, this.database);
-    const known = (await this.appliedFiles.latest(this.database))?.passwordGroups ?? null;
-    const { listed, groups } = await rowsOf(entriesOf, stored, known);
-    let applied: AppliedEntry[] = [];
-    let warnings: string[] = [];
-    await this.transactions.run(party('service'), async (manager) => {
-      if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content, manager);
-      const revision = await currentRevision(manager);
-      const present = revision === before ? stored : await StoredEntries.read(manager, entriesOf, true);
-      if (revision !== before) await this.assertValid(file, present, manager);
-      if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
-      if (merge) assertNotOwnedByFile(listed, present);
-      const { entries, changes } = await compareRows(listed, present, merge);
-      applied = entries;
-      warnings = warningsOf(entriesOf, present);
-      // a file with warnings is checked at each start, so that the warnings are repeated
-      const registryRevision = warnings.length > 0 ? null : revision + (changes.length > 0 ? 1 : 0);
-      if (!merge) await this.appliedFiles.remember(manager, { ...content, passwordGroups: groups, registryRevision });
-      return changes;
-    });
-    for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
-    return applied;
+    const remaining: string[] = [];
+    for (const [resource, row] of await unlistedRows(reads, entriesOf)) {
+      const { noun, fileKey } = resource;
+      const key = String(row[resource.key.column]);
+      if (prunes && resource !== organizationResource) {
+        changes.push({ resource, key, change: 'deleted', endsTokens: true });
+        entries.push({ kind: noun, id: String(row[fileKey.column]), outcome: 'deleted' });
+      } else remaining.push(`${noun} ${key}`);
+    }
+    const warnings = warningsOf(entriesOf, stored);
+    if (remaining.length > 0)
+      warnings.push(`these entries of an earlier file are no longer in it, and were not removed: ${named(remaining)}`);
+    const newHash = await passwordsHash(entriesOf, (_, entry) => rows.get(entry));
+    return { entries, changes, warnings, storedHash, newHash };
   }
 
   /** @throws RegistryFileError */
-  private async assertValid({ entriesOf, violations }: ParsedFile, stored: StoredEntries, reads: Reads): Promise<void> {
-    const found = await entryViolations({
-      entriesOf,
-      settingsClasses: this.settingsClasses,
-      proofIssuers: await ProofIssuers.read(reads, entriesOf, this.settingsClasses),
-      isStored: (resource, key) => stored.rowWithKey(resource, key) !== undefined,
-      invalidPaths: new Set(violations.map((violation) => violation.replace(/: .*$/s, ''))),
-    });
-    const all = [...violations, ...found];
+  private async assertValid(document: RegistryDocument, stored: StoredEntries, reads: Reads): Promise<void> {
+    const { entriesOf, unreadable } = document;
+    const proofIssuers = await ProofIssuers.read(reads, entriesOf, this.settingsClasses);
+    const isStored = (resource: RegistryResource, key: string) => stored.rowWithKey(resource, key) !== undefined;
+    const found = await this.violationsOf(document, proofIssuers, isStored);
+    const all = [...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`), ...found];
     if (all.length > 0) throw new RegistryFileError(all);
+  }
+
+  private async violationsOf(
+    { entriesOf, violations }: RegistryDocument,
+    proofIssuers: ProofIssuers,
+    isStored: (resource: RegistryResource, key: string) => boolean,
+  ): Promise<string[]> {
+    const { settingsClasses } = this;
+    const invalidPaths = new Set(violations.map((violation) => violation.replace(/: .*$/s, '')));
+    const found = entryViolations({ entriesOf, settingsClasses, proofIssuers, isStored, invalidPaths });
+    return [...violations, ...(await found)];
   }
 }
 
-/** @throws RegistryFileError with a violation for each listed entry that belongs to the registry file of the pods */
-function assertNotOwnedByFile(listed: ListedRows[], stored: StoredEntries): void {
-  const owned = listed.flatMap(({ resource, rows }) =>
-    rows
-      .map((row) => String(row[resource.fileKey.column]))
-      .filter((key) => stored.rowWithKey(resource, key)?.ownedByFile)
-      .map((key) => `${resource.noun} ${key}: belongs to the registry file; change it there`),
-  );
-  if (owned.length > 0) throw new RegistryFileError(owned);
+/** The rows that an earlier file brought and this one does not have. */
+async function unlistedRows(reads: Reads, entriesOf: EntriesOf): Promise<[RegistryResource, ObjectLiteral][]> {
+  const unlisted: [RegistryResource, ObjectLiteral][] = [];
+  for (const resource of REGISTRY_RESOURCES) {
+    const { column } = resource.fileKey;
+    const listed = new Set(entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry)));
+    for await (const rows of pagesOf(reads, resource.entity, column, { fromFile: true }))
+      for (const row of rows) if (!listed.has(row[column])) unlisted.push([resource, row]);
+  }
+  return unlisted;
 }
 
 /** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
@@ -174,8 +184,11 @@ function warningsOf(entriesOf: EntriesOf, stored: StoredEntries): string[] {
     const { warning } = resource;
     const causes = entriesOf(resource).filter(([, entry]) => warning?.appliesTo(entry, stored.rowOf(resource, entry)));
     if (!warning || causes.length === 0) return [];
-    const more = causes.length - MAX_NAMED_PATHS;
-    const paths = causes.slice(0, MAX_NAMED_PATHS).map(([path]) => path);
-    return [`${paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}: ${warning.text}`];
+    return [`${named(causes.map(([path]) => path))}: ${warning.text}`];
   });
+}
+
+function named(names: string[]): string {
+  const more = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }

@@ -7,7 +7,7 @@ import { resourceServerResource } from './resource-server.resource.js';
 /**
  * In the order of the file: a resource follows those that it refers to. A new resource needs:
  *
- * - an entity with the columns `owned_by_file` and `revision`, and a migration (src/migrations)
+ * - an entity with the columns `from_file` and `revision`, and a migration (src/migrations)
  * - a file `x.resource.ts` with an entry class and `defineResource`, and a line here
  * - a kind of party in the audit, added to `AuditParty` (audit/audit-event.ts) by declaration merging
  * - if token requests read it: a column `deleted_at`, a line in registry-memory.ts and a getter in

@@ -79,7 +79,7 @@ describe('the packed package, installed next to another team’s package (exampl
   it('runs as a process of the other package, and gives tokens for the grants of both packages', async () => {
     const database = await emptyDatabaseOfTest();
     const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
-    const environment = { ...environmentOf(database), REGISTRY_FILE };
+    const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true', REGISTRY_FILE };
     const service = await startServiceProcess(environment, example.folder, example.built('main.js'));
     const { post } = httpClientOf(service.url);
     const { status, body } = await post(TOKEN, lottoBody());

@@ -127,7 +127,7 @@ describe('a rejection or an exception that no code catches', () => {
   const database = useDatabase(createTestDatabase);
   const start = (more = {}) => {
     const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
-    const environment = { ...environmentOf(database), ...PRODUCTION, REGISTRY_FILE };
+    const environment = { ...environmentOf(database), ...PRODUCTION, MIGRATE_ON_START: 'true', REGISTRY_FILE };
     return startServiceProcess({ ...environment, ...more }, folder, main);
   };
   const linesOf = ({ process }: ServiceProcess) =>

@@ -150,7 +150,7 @@ it.runIf(onMariadb && findMariadb())(
     const agent = { email: 'o@example.org', password: 'a password of the agent', organization_id: ACME, scopes: [] };
     const { id } = (await escaping.admin('POST', '/admin/agents', { ...agent, name: "user's name \\" })).body;
     expect((await escaping.admin('GET', `/admin/agents/${id}`)).body).toMatchObject({ name: "user's name \\" });
-    for (const name of ["user\\'s name", "', owned_by_file = 1 -- \\", '\\" -- ']) {
+    for (const name of ["user\\'s name", "', from_file = 1 -- \\", '\\" -- ']) {
       expect((await escaping.admin('PATCH', `/admin/agents/${id}`, { name })).status).toBe(200);
       expect((await escaping.admin('GET', `/admin/agents/${id}`)).body).toMatchObject({ name });
     }

@@ -97,11 +97,10 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     ],
   },
   CustomerAuthorizationFileInvalid: {
-    fires: [[steady('cas_file_invalid', 1, { file: 'REGISTRY_FILE', instance: 'one' })]],
-    quiet: [[steady('cas_file_invalid', 0, { file: 'REGISTRY_FILE' })]],
-    labels: { file: 'REGISTRY_FILE' },
+    fires: [[steady('cas_file_invalid', 1, { file: 'SIGNING_KEYS_FILE', instance: 'one' })]],
+    quiet: [[steady('cas_file_invalid', 0, { file: 'SIGNING_KEYS_FILE' })]],
+    labels: { file: 'SIGNING_KEYS_FILE' },
   },
-  CustomerAuthorizationRegistryFileSuperseded: onValue('cas_registry_file_superseded', { fires: 1, quiet: 0 }),
   CustomerAuthorizationSigningKeysExpire: {
     fires: [[steady('cas_signing_key_seconds_left', 7_100)]],
     quiet: [[steady('cas_signing_key_seconds_left', 7_300)], [MANY_REQUESTS]],

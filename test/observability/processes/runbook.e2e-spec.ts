@@ -1,7 +1,6 @@
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
 import { findProgram } from '../../../scripts/debian-packages.js';
 import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
 import { MARIADB } from '../../../scripts/test-programs.js';
@@ -166,8 +165,7 @@ const PRINTED: Record<string, RegExp[]> = {
   'No pod responds': [/the database is not usable yet/],
   'Requests are slow': [/http_request_duration_seconds_sum\{surface="public"/, /cas_database_waiting \d/],
   'Codes are replayed': [/"event":"transfer_token.replayed"/],
-  'A file is invalid': [/cas_file_invalid\{file="REGISTRY_FILE"\} 1$/m, /not applied; the previous content/],
-  'A registry file is superseded': [/cas_registry_file_superseded 1$/m, /the registry file is superseded/],
+  'A file is invalid': [/cas_file_invalid\{file="ADMIN_TOKENS_FILE"\} 1$/m, /ADMIN_TOKENS_FILE: not applied; /],
   'Signing keys expire': [/cas_signing_keys\{state="signing"\} 1$/m],
   'The database is overloaded': [/cas_database_connections\{state="idle"\}/],
   'The registry is stale': [/cas_registry_age_seconds \d/, /the registry could not be read/],
@@ -195,25 +193,21 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     const environment = {
       ...environmentOf({ ...database, url }),
       ...PRODUCTION,
-      ADMIN_TOKENS: `alice:${OPERATOR}`,
+      ADMIN_TOKENS_FILE: join(database.folder, 'admin-tokens'),
+      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml')),
       TRUST_PROXY: '1',
       MIGRATE_ON_START: 'true',
     };
-    const registryFile = join(database.folder, 'registry.yaml');
-    const olderFile = join(database.folder, 'older.yaml');
-    writeFileSync(registryFile, stringify(testRegistry()));
-    cpSync(registryFile, olderFile);
-    const start = async (REGISTRY_FILE: string) => {
-      const service = await startServiceProcess({ ...environment, REGISTRY_FILE });
+    writeFileSync(environment.ADMIN_TOKENS_FILE, `alice:${OPERATOR}`);
+    const start = async () => {
+      const service = await startServiceProcess(environment);
       services.push(service);
       return service;
     };
-    const service = await start(registryFile);
-    writeFileSync(registryFile, `${readFileSync(registryFile, 'utf8')}\nrevision: 2\n`);
-    await service.process.says(/REGISTRY_FILE: changed; the new content is in use/);
-    await start(olderFile);
-    await causeFaults(service, registryFile);
-    waiting = TestProcess.start('main.js', [], { ...PORTS, ...environment, REGISTRY_FILE: registryFile });
+    const service = await start();
+    await start();
+    await causeFaults(service, environment.ADMIN_TOKENS_FILE);
+    waiting = TestProcess.start('main.js', [], { ...PORTS, ...environment });
     await waiting.says(/the database is not usable yet/);
     folder = new RunbookFolder(database.folder, { ...environment, CLIENT_ID });
   });
@@ -224,7 +218,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     await server?.stop();
   });
 
-  async function causeFaults(service: ServiceProcess, registryFile: string): Promise<void> {
+  async function causeFaults(service: ServiceProcess, tokensFile: string): Promise<void> {
     const client = httpClientOf(service.url);
     const { access_token } = await newCustomer(client);
     const code = await transferToken(client, access_token);
@@ -237,8 +231,8 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     await manage(service, 'GET', '/admin/clients', bearer('wrong'));
     const entry = { client_id: CLIENT_ID, name: 'C', client_type: 'native', redirect_uris: ['app.example:/callback'] };
     expect((await manage(service, 'POST', '/admin/clients', bearer(OPERATOR), entry)).status).toBe(201);
-    writeFileSync(registryFile, 'revision: [');
-    await service.process.says(/not applied; the previous content stays in use/);
+    writeFileSync(tokensFile, 'revision: [');
+    await service.process.says(/ADMIN_TOKENS_FILE: not applied/);
     await server.shutDown();
     while ((await client.post(TOKEN, cookieBody())).status !== 503);
     await service.process.says(/"context":"Database"/);
@@ -247,15 +241,15 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
   }
 
   /** The processes, and first the one whose metrics the commands of a section need. */
-  function writeFiles(heading: string): void {
-    const [first, superseded] = services.map(({ process, managementUrl }) => ({
+  function writeFiles(): void {
+    const [first, second] = services.map(({ process, managementUrl }) => ({
       log: process.stdout + process.stderr,
       metricsUrl: `${managementUrl}/metrics`,
     }));
-    if (!first || !superseded) throw new Error('no process was started');
+    if (!first || !second) throw new Error('no process was started');
     const [, port] = /port (\d+) for the cluster/.exec(waiting.stdout) ?? [];
     const third = { log: waiting.stdout + waiting.stderr, metricsUrl: `http://127.0.0.1:${port}/metrics` };
-    folder.write([...(heading.includes('superseded') ? [superseded, first] : [first, superseded]), third]);
+    folder.write([first, second, third]);
   }
 
   const cases = SETTINGS.flatMap((setting) => Object.keys(PRINTED).map((heading) => [heading, setting] as const));
@@ -263,7 +257,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
   it.each(cases)(
     '%s: each command that reads the log or the metrics prints what the page says (%s)',
     async (heading, setting) => {
-      writeFiles(heading);
+      writeFiles();
       const commands = blocksOf(heading)
         .flatMap((block) => block.split('\n'))
         .filter((line) => line.startsWith('service_'));

@@ -29,7 +29,10 @@ const TOGETHER = [
 ].map(component);
 
 const find = (built: Document[], kind: string, name = 'customer-authorization') =>
-  built.find((each) => each.kind === kind && each.metadata.name === name) as Document;
+  built.find((each) => each.kind === kind && each.metadata.name.replace(HASH, '') === name) as Document;
+/** The hash of a ConfigMap in a name. */
+const MIGRATE = 'customer-authorization-migrate';
+const HASH = /-[a-z0-9]{10}$/;
 const podsOf = (built: Document[]) =>
   built.filter(({ kind }) => ['Deployment', 'Job', 'CronJob'].includes(kind)).map(podOf);
 const policiesOf = (built: Document[]) => built.filter(({ kind }) => kind === 'NetworkPolicy');
@@ -88,18 +91,34 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
         },
       ],
     };
-    const all = { 'registry.yaml': 'revision: 2\n', 'ca.pem': 'certificate', ...files };
+    const all = { 'registry.yaml': 'clients: []\n', 'ca.pem': 'certificate', ...files };
     return buildFiles({ ...all, 'kustomization.yaml': JSON.stringify(kustomization) });
   }
 
-  it.each(overlays)('builds %s of valid objects, and all its pods follow one ConfigMap of the registry', (overlay) => {
+  it.each(overlays)('builds %s of valid objects, and the jobs apply one ConfigMap of the registry', (overlay) => {
     const built = build(overlay);
     for (const each of built) expect(() => assertValid(each)).not.toThrow();
     expect(find(built, 'ConfigMap', 'customer-authorization-registry').data).toEqual({
-      'registry.yaml': 'revision: 2\n',
+      'registry.yaml': 'clients: []\n',
     });
-    const { volumes } = podOf(find(built, 'Deployment')).spec;
-    expect(volumes).toContainEqual({ name: 'registry', configMap: { name: 'customer-authorization-registry' } });
+    const [job, cronJob] = [find(built, 'Job', MIGRATE), find(built, 'CronJob', 'customer-authorization-registry')];
+    for (const { volumes } of [podOf(job).spec, podOf(cronJob).spec])
+      expect(volumes).toContainEqual({ name: 'registry', configMap: { name: 'customer-authorization-registry' } });
+    const names = podOf(find(built, 'Deployment')).spec.volumes.map(({ name }: Document) => name);
+    expect(names).not.toContain('registry');
+  });
+
+  it('names the job of the roll-out after the image and the registry of the overlay', () => {
+    const nameOf = (registry: string, digest: string) => {
+      const kustomization = exampleWith('kind: Kustomization\n').replace(/sha256:0+/, `sha256:${digest.repeat(64)}`);
+      const files = { 'kustomization.yaml': kustomization, 'registry.yaml': registry, 'ca.pem': 'certificate' };
+      return find(buildFiles(files), 'Job', MIGRATE).metadata.name;
+    };
+    const name = nameOf('clients: []\n', '1');
+    expect(name).toMatch(HASH);
+    expect(nameOf('clients: []\n', '1')).toBe(name);
+    const others = [nameOf('clients: []\n', '2'), nameOf('agents: []\n', '1')];
+    expect(new Set([name, ...others]).size).toBe(3);
   });
 
   it.each(components)('builds %s on top of the base, of valid objects', (name) => {
@@ -195,7 +214,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     expect(all).toHaveLength(2);
     for (const [, replicas, pods, ...documented] of all) {
       const ofService = Number(replicas) + 1; // one more during a roll-out
-      expect(Number(pods)).toBe(ofService + 2);
+      expect(Number(pods)).toBe(ofService + 3);
       const sums = (['requests', 'limits'] as const).flatMap((kind) =>
         ['cpu', 'memory'].map((resource) =>
           containers.reduce(
@@ -223,7 +242,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
   it('components/argo-cd lets the API server merge the registry, also if the overlay brings its own file', () => {
     const registry = find(build('base', [component('argo-cd')]), 'ConfigMap', 'customer-authorization-registry');
     expect(registry.metadata.annotations).toEqual({ 'argocd.argoproj.io/sync-options': 'ServerSideApply=true' });
-    expect(registry.data).toEqual({ 'registry.yaml': 'revision: 2\n' });
+    expect(registry.data).toEqual({ 'registry.yaml': 'clients: []\n' });
   });
 
   it('components/parameters opens another port of the DNS, and no longer port 53', () => {
@@ -251,7 +270,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
   it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets', () => {
     const built = buildFiles({
       'kustomization.yaml': exampleWith('kind: Kustomization\n'),
-      'registry.yaml': 'revision: 1\n',
+      'registry.yaml': 'clients: []\n',
       'ca.pem': 'certificate',
     });
     for (const each of built) {

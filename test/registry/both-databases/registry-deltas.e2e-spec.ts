@@ -105,9 +105,7 @@ describe('the changes of the registry', () => {
     const file = testRegistry();
     const clients = [client('of-file'), ...file.clients.slice(1)];
     expect(await readsAfter(() => applyRegistry(writer, { ...file, clients }))).toEqual(ONLY_CHANGES);
-    expect(registry().client('of-file')?.ownedByFile).toBe(true);
-    const [released] = file.clients as { client_id: string }[];
-    expect(registry().client(released?.client_id ?? '')?.ownedByFile).toBe(false);
+    expect(registry().client('of-file')?.fromFile).toBe(true);
   });
 
   it('reach another process in several portions, if there are many', async () => {

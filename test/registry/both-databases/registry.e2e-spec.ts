@@ -81,9 +81,10 @@ describe('protocol §8.1: the registry file', () => {
   it.each<[string, object]>([
     // an unknown field
     ['surprise', { surprise: MARKER }],
+    ['revision', { revision: 2 }],
     ['organizations[0].license.surprise', { organizations: [organization({ license: { surprise: MARKER } })] }],
     ['clients[1].redirect_uri', { clients: [client(), client({ client_id: 'b', redirect_uri: MARKER })] }],
-    ['clients[0].ownedByFile', { clients: [client({ ownedByFile: false })] }],
+    ['clients[0].fromFile', { clients: [client({ fromFile: false })] }],
     ['agents[0].password_hash', { agents: [agent({ password_hash: MARKER })] }],
     // a wrong type or value
     ['organizations', { organizations: organization() }],
@@ -138,7 +139,6 @@ describe('protocol §8.1: the registry file', () => {
 
   it('may contain an empty list or optional field, which counts as omitted', async () => {
     expect(await apply('organizations:\nclients:\nresource_servers:\nagents:\n')).toEqual([]);
-    expect(await apply('')).toEqual([]);
     expect(await apply('# nothing\n')).toEqual([]);
     const grants = { raffle: { tickets: 3 } };
     await apply({ clients: [client({ redirect_uris: null, scopes: null, grants, organization_id: null })] });
@@ -244,9 +244,9 @@ describe('protocol §8.1: the registry file', () => {
           resource_servers: [server({ secret: undefined, secret_file: 'short.txt' })],
         }),
       ).toEqual([
-        'clients[0].client_secret',
         'clients[1].client_secret_file',
         'clients[3].client_secret_file',
+        'clients[0].client_secret',
         'clients[2].client_secret',
         'clients[4].client_secret',
         'resource_servers[0].secret',
@@ -265,20 +265,26 @@ describe('protocol §8.1: the registry file', () => {
       expect(await rows()).toEqual(before);
     });
 
-    it('owns the entries that it lists, and no others', async () => {
-      const owned = async () => {
-        const found = (await rows()).slice(0, 4).flat() as { ownedByFile: boolean }[];
-        return found.filter(({ ownedByFile }) => ownedByFile).length;
-      };
-      const entries = Object.values(testRegistry()).flat().length;
+    it('deletes no entry that it does not list', async () => {
       await apply(testRegistry());
-      expect(await owned()).toBe(entries);
-      await apply({ clients: [client()] });
-      expect(await owned()).toBe(1);
-      // The client that is no longer listed still exists.
+      expect(await outcomes({ clients: [client()] })).toHaveLength(1);
       expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
-      expect(new Set((await outcomes(testRegistry())).map((line) => line.split(':')[0]))).toEqual(new Set(['changed']));
-      expect(await owned()).toBe(entries);
+      expect(new Set((await apply(testRegistry())).map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
+    });
+
+    it('marks the entries that it lists, also an entry of the admin API', async () => {
+      const added = client({ client_id: 'added' });
+      expect((await service.admin('POST', '/admin/clients', added)).body.from_file).toBe(false);
+      expect(await outcomes({ clients: [added] })).toEqual(['changed: client added']);
+      expect((await service.admin('GET', '/admin/clients/added')).body.from_file).toBe(true);
+    });
+
+    it('writes its values again after the admin API has changed an entry', async () => {
+      await apply({ clients: [client({ client_id: 'both' })] });
+      const changed = await service.admin('PATCH', '/admin/clients/both', { name: 'By the admin API' });
+      expect(changed).toMatchObject({ status: 200, body: { from_file: true } });
+      expect(await outcomes({ clients: [client({ client_id: 'both' })] })).toEqual(['changed: client both']);
+      expect((await service.admin('GET', '/admin/clients/both')).body.name).toBe('New');
     });
 
     it('is rejected if an entry that it refers to is deleted while it is applied', async () => {

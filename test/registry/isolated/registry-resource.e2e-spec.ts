@@ -18,7 +18,7 @@ const SECRET = 'MARKED-signing-secret-of-a-webhook';
 class Webhooks1799000000000 extends CreateTables {
   protected readonly tables = (its: Columns) => {
     const texts = [its.text('name', 200), its.text('url', 200), its.text('organization_id', 36)];
-    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file'), its.integer('revision')];
+    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('from_file'), its.integer('revision')];
     return [{ name: 'webhook', columns: [its.key('webhook_id', 128), ...texts, ...rest] }];
   };
 }
@@ -50,7 +50,7 @@ describe('a resource that one file describes', () => {
   it('is applied from the registry file at the start, and only the hash of its secret is stored', async () => {
     const signingHash = sha256(SECRET);
     expect(await rows()).toEqual([
-      expect.objectContaining({ webhookId: 'orders', organizationId: ACME, signingHash, ownedByFile: true }),
+      expect.objectContaining({ webhookId: 'orders', organizationId: ACME, signingHash, fromFile: true }),
     ]);
   });
 
@@ -74,7 +74,7 @@ describe('a resource that one file describes', () => {
   });
 
   it('is listed, created, read, changed and deleted by the admin API, which never returns its secret', async () => {
-    const shown = { ...created, owned_by_file: false };
+    const shown = { ...created, from_file: false };
     const creation = await admin('POST', 'webhooks', { ...created, signing_secret: `${SECRET}-3` });
     expect({ status: creation.status, body: creation.body }).toEqual({ status: 201, body: shown });
     expect(lastAudit()).toMatchObject({
@@ -83,7 +83,7 @@ describe('a resource that one file describes', () => {
       details: { change: 'created', fields: [] },
     });
     expect((await admin('GET', 'webhooks/created')).body).toEqual(shown);
-    expect((await admin('GET', 'webhooks')).body).toEqual({ webhooks: [shown, { ...listed, owned_by_file: true }] });
+    expect((await admin('GET', 'webhooks')).body).toEqual({ webhooks: [shown, { ...listed, from_file: true }] });
     expect((await admin('GET', `webhooks?organization_id=${ACME}&name=CREATED`)).body).toEqual({ webhooks: [shown] });
     const hash = async () => (await rows()).find(({ webhookId }) => webhookId === 'created')?.signingHash;
     const before = await hash();
@@ -125,7 +125,7 @@ describe('a resource that one file describes', () => {
     const schema = list.post.requestBody.content['application/json'].schema;
     expect(schema.properties.signing_secret).toMatchObject({ type: 'string', minLength: 32, maxLength: 256 });
     const returned = one.get.responses[200].content['application/json'].schema;
-    expect(Object.keys(returned.properties).sort()).toEqual([...Object.keys(listed), 'owned_by_file'].sort());
+    expect(Object.keys(returned.properties).sort()).toEqual([...Object.keys(listed), 'from_file'].sort());
     expect(list.get.responses[200].content['application/json'].schema.properties.webhooks.items.properties).toEqual(
       returned.properties,
     );

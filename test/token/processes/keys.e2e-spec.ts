@@ -157,16 +157,6 @@ it('protocol §6.4: the session of an agent survives a rotation of the signing k
   expect((await other.open(FOR_TOKEN)).status).toBe(200);
 });
 
-it('protocol §8.1: a changed REGISTRY_FILE that is invalid leaves the registry unchanged and raises a metric until it is repaired', async () => {
-  const path = join(service.database.folder, 'registry.yaml');
-  const good = readFileSync(path, 'utf8');
-  writeFileSync(path, `${good}\nnonsense: true\n`);
-  await until(async () => (await metricOf(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === 1);
-  expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
-  writeFileSync(path, good);
-  await until(async () => (await metricOf(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === 0);
-});
-
 describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'));
   const path = join(folder, 'keys.json');

@@ -8,6 +8,7 @@ import { type PrivateDatabase, startPrivateDatabase } from '../../../support/pri
 import {
   environmentOf,
   PORTS,
+  runCli,
   type ServiceProcess,
   startServiceProcess,
   TestProcess,
@@ -32,11 +33,12 @@ describe.skipIf(!onMariadb || !findMariadb())('DATABASE_URL_FILE of a process th
     proxy = await startTcpProxy(database.url);
     url = database.urlWith({ port: String(proxy.port) });
     writeUrl(url);
-    const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), testRegistry());
+    const registry = writeRegistry(join(database.folder, 'registry.yaml'), testRegistry());
     environment = {
       ...{ ...environmentOf(database), DATABASE_URL: undefined, DATABASE_URL_FILE: path() },
-      ...{ MIGRATE_ON_START: 'false', REGISTRY_FILE },
+      MIGRATE_ON_START: 'false',
     };
+    await runCli(['registry', 'apply', registry], environment);
     service = await startServiceProcess(environment);
   });
   afterAll(async () => {

@@ -25,7 +25,11 @@ const maxConnections = (count: number) => `GRANT USAGE ON *.* TO 'service'@'%' W
 
 const OUTAGES: Record<string, Outage> = {
   'the server is read-only': READ_ONLY,
-  'the server is read-only and the registry file has changed': { ...READ_ONLY, changesRegistry: true },
+  'the server is read-only and the registry file has changed': {
+    ...READ_ONLY,
+    changesRegistry: true,
+    environment: { MIGRATE_ON_START: 'true' },
+  },
   'the server is read-only and the process is the first one': {
     ...READ_ONLY,
     begin: ['DELETE FROM recorded_value', ...READ_ONLY.begin],
@@ -61,7 +65,8 @@ describe.skipIf(!onMariadb || !findMariadb())(
     beforeAll(async () => {
       database = await startPrivateDatabase();
       environment = { ...environmentOf(database), MIGRATE_ON_START: 'false' };
-      await (await startServiceProcess({ ...environment, REGISTRY_FILE: registryFile(false) })).terminate();
+      const first = { ...environment, MIGRATE_ON_START: 'true', REGISTRY_FILE: registryFile(false) };
+      await (await startServiceProcess(first)).terminate();
     });
     afterAll(() => database?.remove());
 

@@ -368,6 +368,28 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
     const changes = stdout.split('\n').filter((line) => line && !line.startsWith('unchanged: '));
     expect(changes).toEqual([`changed: client ${ACME_SITE}`, 'created: client acme-new']);
   });
+
+  it('registry apply --dry-run exits with 2 if something would change, and with 0 otherwise', async () => {
+    const path = writeRegistry(join(folder, 'dry-run.yaml'), {
+      clients: [{ client_id: 'acme-new', name: 'Newer', client_type: 'web' }],
+    });
+    const dryRun = { code: 2, stdout: 'changed: client acme-new\n' };
+    expect(await cli('registry', 'apply', '--dry-run', path)).toMatchObject(dryRun);
+    expect(await cli('registry', 'apply', path)).toMatchObject({ ...dryRun, code: 0 });
+    expect(await cli('registry', 'apply', '--dry-run', path)).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('registry check needs no database and creates none, and exits with 1 after the violations of a file', async () => {
+    const DATA_DIR = newFolder();
+    const check = (path: string) => runCli(['registry', 'check', path], { DATA_DIR });
+    const valid = { code: 0, stdout: 'the registry file is valid\n', stderr: '' };
+    expect(await check(writeRegistry(join(folder, 'valid.yaml'), testRegistry()))).toMatchObject(valid);
+    const invalid = writeRegistry(join(folder, 'invalid.yaml'), { clients: [{ client_id: 'a b' }] });
+    const { code, stdout, stderr } = await check(invalid);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    for (const field of ['client_id', 'name', 'client_type']) expect(stderr).toContain(`clients[0].${field}: `);
+    expect(readdirSync(DATA_DIR)).toEqual([]);
+  });
 });
 
 describe('processes on an empty database', () => {
@@ -393,10 +415,12 @@ describe('processes on an empty database', () => {
 
   it.runIf(onMariadb)('that start before the migrations wait for them', async () => {
     const environment = environmentOf(await emptyDatabaseOfTest());
-    const starting = TestProcess.start('main.js', [], { ...PORTS, ...environment, REGISTRY_FILE });
+    const starting = TestProcess.start('main.js', [], { ...PORTS, ...environment });
     await starting.says(/migrations are pending; run: node dist\/cli\.js migrate/);
     expect((await runCli(['migrate'], environment)).code).toBe(0);
+    expect((await runCli(['registry', 'apply', REGISTRY_FILE], environment)).code).toBe(0);
     const [, port] = await starting.says(/port (\d+) for callers/);
+    await expect.poll(async () => (await requestToken(`http://127.0.0.1:${port}`)).status).toBe(200);
     expect((await requestToken(`http://127.0.0.1:${port}`)).status).toBe(200);
     starting.signal('SIGTERM');
     expect((await starting.ended).code).toBe(0);

@@ -67,7 +67,7 @@ describe('the revocation feed of two processes', () => {
 
   it('has the revocations of a process that was killed right after it wrote them', async () => {
     const REGISTRY_FILE = writeRegistry(`${one.database.folder}/feed-registry.yaml`, registry);
-    const pod = await startPod(one, { REGISTRY_FILE });
+    const pod = await startPod(one, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
     const ended = await times(5, () => endNewToken(httpClientOf(pod.url)));
     pod.process.signal('SIGKILL');
     await pod.process.ended;
