@@ -24,7 +24,7 @@ const MAX_NAMED = 20;
 export interface AppliedEntry {
   kind: string;
   id: string;
-  outcome: 'created' | 'changed' | 'deleted' | 'unchanged';
+  outcome: 'created' | 'changed' | 'deleted' | 'suspended' | 'unchanged';
 }
 
 /** What the application of a file changes. */
@@ -50,7 +50,8 @@ export class RegistryFile {
   /**
    * Creates and changes the listed entries in one transaction. Writes nothing if nothing changes.
    *
-   * @param prunes deletes the clients, agents and resource servers that an earlier file brought and this one does not have
+   * @param prunes deletes the clients, agents and resource servers that an earlier file brought and this one does not have,
+   *   and suspends such organizations
    * @param isDryRun writes nothing at all
    * @throws RegistryFileError with every violation, in which case nothing is changed
    */
@@ -132,10 +133,15 @@ export class RegistryFile {
     for (const [resource, row] of await unlistedRows(reads, entriesOf)) {
       const { noun, fileKey } = resource;
       const key = String(row[resource.key.column]);
-      if (prunes && resource !== organizationResource) {
-        changes.push({ resource, key, change: 'deleted', endsTokens: true });
-        entries.push({ kind: noun, id: String(row[fileKey.column]), outcome: 'deleted' });
-      } else remaining.push(`${noun} ${key}`);
+      if (!prunes) {
+        remaining.push(`${noun} ${key}`);
+        continue;
+      }
+      // an organization has customers, whom only an operator may erase
+      const isSuspended = resource === organizationResource;
+      if (isSuspended && row.suspended) continue;
+      changes.push(isSuspended ? suspensionOf(key) : { resource, key, change: 'deleted', endsTokens: true });
+      entries.push({ kind: noun, id: String(row[fileKey.column]), outcome: isSuspended ? 'suspended' : 'deleted' });
     }
     const warnings = warningsOf(entriesOf, stored);
     if (remaining.length > 0)
@@ -164,6 +170,11 @@ export class RegistryFile {
     const found = entryViolations({ entriesOf, settingsClasses, proofIssuers, isStored, invalidPaths });
     return [...violations, ...(await found)];
   }
+}
+
+function suspensionOf(key: string): EntryChange {
+  const columns = { suspended: true };
+  return { resource: organizationResource, key, change: 'changed', columns, fields: ['suspended'] };
 }
 
 /** The rows that an earlier file brought and this one does not have. */

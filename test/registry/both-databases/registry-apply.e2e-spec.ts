@@ -104,7 +104,7 @@ describe('a file without the entries of an earlier file', () => {
     expect(lines).toEqual([expect.stringMatching(/: client site, resource server api, agent [0-9a-f-]{36}"/)]);
   });
 
-  it('with --prune deletes them and ends their tokens, but no organization and no entry of the admin API', async () => {
+  it('with --prune deletes them and ends their tokens, suspends organizations, and leaves entries of the admin API', async () => {
     const service = await serviceOfTest({ registry: FULL });
     expect((await service.admin('POST', '/admin/clients', { ...SITE, client_id: 'by-operator' })).status).toBe(201);
     const before = audits(service);
@@ -117,8 +117,11 @@ describe('a file without the entries of an earlier file', () => {
     expect(await generations(service)).toEqual(['one 0']);
     expect((await prune(service, NEXT)).filter(({ outcome }) => outcome !== 'unchanged')).toEqual([]);
     const withoutAll = (await prune(service, { clients: [] })).map(({ outcome, id }) => `${outcome} ${id}`);
-    expect(withoutAll).toEqual(['deleted one@acme.example']);
-    expect(await sql(service, 'SELECT id FROM organization')).toEqual([{ id: ACME }]);
+    expect(withoutAll).toEqual([`suspended ${ACME}`, 'deleted one@acme.example']);
+    expect((await service.admin('GET', `/admin/organizations/${ACME}`)).body).toMatchObject({ suspended: true });
+    expect(await statusOf(service, 'by-operator')).toBe(400);
+    const repeated = (await prune(service, { clients: [] })).filter(({ outcome }) => outcome !== 'unchanged');
+    expect(repeated).toEqual([]);
   });
 
   it('with --prune deletes nothing if the file is invalid', async () => {
@@ -132,7 +135,6 @@ it('a start applies the file in one transaction, and a start with an unchanged f
   const service = await serviceOfTest({ registry: OLD });
   const state = async () => [
     await sql(service, 'SELECT * FROM registry_revision'),
-    await sql(service, 'SELECT * FROM registry_change ORDER BY entry_key'),
     await sql(service, 'SELECT * FROM agent ORDER BY email'),
   ];
   const before = await state();
