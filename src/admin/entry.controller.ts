@@ -1,7 +1,7 @@
-import { applyDecorators, Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
+import { applyDecorators, Delete, Get, Headers, Param, Patch, Post, Put, Req, Res, type Type } from '@nestjs/common';
 import { Exclude } from 'class-transformer';
 import { IsArray, IsBoolean, MaxLength } from 'class-validator';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { readStrictQuery } from '../oauth/form.js';
 import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
@@ -19,12 +19,19 @@ import { AdminController } from './admin-controller.js';
 
 const MAX_NAME_CHARACTERS = 200;
 
+const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
+
 /** The routes of a resource (protocol §9.1). */
 export function entryController(resource: RegistryResource): Type<object> {
   const { noun, list, path, entry, key, tokensEndWith } = resource;
   const isReferenced = resource === organizationResource;
   const query = listQueryOf(resource);
   const response = entryResponseOf(resource);
+  const changeErrors = () => [
+    EDITOR_ERRORS.fixedKey(resource),
+    EDITOR_ERRORS.changedSince(),
+    ...(key.isGenerated ? [EDITOR_ERRORS.belongsToAnother(resource)] : []),
+  ];
   const pathParameters = { key: apiPropertyOf(response, key.field) };
 
   @AdminController(path)
@@ -55,38 +62,62 @@ export function entryController(resource: RegistryResource): Type<object> {
       response,
       errors: () => [EDITOR_ERRORS.exists(resource)],
     })
-    async create(@Req() request: Request): Promise<Entry> {
+    async create(@Req() request: Request, @Res({ passthrough: true }) http: Response): Promise<Entry> {
       const created = await this.editor.create(resource, await readBody(request), operatorActor());
-      return this.editor.read(resource, created);
+      return this.respond(http, created);
     }
 
     @Get(':key')
     @ApiRoute({
       summary: `Get one of the ${list}`,
-      description: `Returns the ${noun}, without its secret.`,
+      description: `Returns the ${noun}, without its secret. The header \`ETag\` names its present state.`,
       pathParameters,
       response,
     })
-    read(@Param('key') key: string): Promise<Entry> {
-      return this.editor.read(resource, key);
+    read(@Param('key') key: string, @Res({ passthrough: true }) http: Response): Promise<Entry> {
+      return this.respond(http, key);
+    }
+
+    @Put(':key')
+    @ApiRoute({
+      summary: `Create or replace one of the ${list}`,
+      description: `Gives the entry the fields of the body, and creates it if there is none. ${IF_MATCH}`,
+      pathParameters,
+      body: entry,
+      bodyExamples: { '': resource.exampleFields ?? [] },
+      response,
+      mayCreate: true,
+      errors: () => [...changeErrors(), EDITOR_ERRORS.exists(resource)],
+    })
+    async put(
+      @Req() request: Request,
+      @Res({ passthrough: true }) http: Response,
+      @Param('key') key: string,
+      @Headers('if-match') ifMatch?: string,
+    ): Promise<Entry> {
+      const body = await readBody(request);
+      if (await this.editor.put(resource, key, body, { actor: operatorActor(), ifMatch })) http.status(201);
+      return this.respond(http, key);
     }
 
     @Patch(':key')
     @ApiRoute({
       summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
-      description: 'Changes the fields that the body has. `null` removes a field. Other fields keep their value.',
+      description: `Changes the fields that the body has. \`null\` removes a field. Other fields keep their value. ${IF_MATCH}`,
       pathParameters,
       body: entry,
       bodyExamples: { '': [resource.exampleChange ?? ''] },
       response,
-      errors: () => [
-        EDITOR_ERRORS.fixedKey(resource),
-        ...(key.isGenerated ? [EDITOR_ERRORS.belongsToAnother(resource)] : []),
-      ],
+      errors: changeErrors,
     })
-    async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
-      await this.editor.change(resource, key, await readBody(request), operatorActor());
-      return this.editor.read(resource, key);
+    async change(
+      @Req() request: Request,
+      @Res({ passthrough: true }) http: Response,
+      @Param('key') key: string,
+      @Headers('if-match') ifMatch?: string,
+    ): Promise<Entry> {
+      await this.editor.change(resource, key, await readBody(request), { actor: operatorActor(), ifMatch });
+      return this.respond(http, key);
     }
 
     @Delete(':key')
@@ -94,11 +125,17 @@ export function entryController(resource: RegistryResource): Type<object> {
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun}${tokensEndWith ? ' and ends its tokens' : ''}.`,
       pathParameters,
-      errors: () => (isReferenced ? [EDITOR_ERRORS.stillReferenced(resource)] : []),
+      errors: () => [EDITOR_ERRORS.changedSince(), ...(isReferenced ? [EDITOR_ERRORS.stillReferenced(resource)] : [])],
     })
-    async delete(@Param('key') key: string): Promise<object> {
-      await this.editor.delete(resource, key, operatorActor());
+    async delete(@Param('key') key: string, @Headers('if-match') ifMatch?: string): Promise<object> {
+      await this.editor.delete(resource, key, { actor: operatorActor(), ifMatch });
       return {};
+    }
+
+    private async respond(http: Response, key: string): Promise<Entry> {
+      const { entry: stored, etag } = await this.editor.read(resource, key);
+      http.setHeader('ETag', etag);
+      return stored;
     }
   }
   return EntryController;

@@ -17,6 +17,7 @@ const ERROR_CODES = [
   'not_found',
   'method_not_allowed',
   'conflict',
+  'precondition_failed',
   'identity_conflict',
   'payload_too_large',
   'temporarily_unavailable',

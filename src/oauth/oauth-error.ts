@@ -171,6 +171,12 @@ export class OAuthError extends Error {
     return new OAuthError('conflict', 409, description, { hint });
   }
 
+  /** `If-Match` does not name the present state of the entry: 412. @internal */
+  static preconditionFailed(): OAuthError {
+    const description = 'The entry has changed since it was read';
+    return new OAuthError('precondition_failed', 412, description, { hint: 'If-Match: not the ETag of the entry' });
+  }
+
   /** The browser has another customer, and the request does not replace it: 409. @internal */
   static identityConflict(): OAuthError {
     const description = 'The browser already has another customer in this organization and group';

@@ -146,7 +146,7 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
 }
 
 function successResponses(
-  { status, description: { response, responseExamples, redirects, withGrantClaims } }: Route,
+  { status, description: { response, responseExamples, redirects, withGrantClaims, mayCreate } }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
 ): Schema {
@@ -157,6 +157,7 @@ function successResponses(
   const redirection = redirects && { 302: redirect, 303: redirect };
   const success = (type: string, description: string, media: Schema) => ({
     [status]: { description, content: { [type]: media } },
+    ...(mayCreate && { 201: { description: 'Created.', content: { [type]: media } } }),
     ...redirection,
   });
   if (hasNoContent(status))

@@ -1,5 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { UNKNOWN_FIELD } from '../platform/validation-violations.js';
 import { type EntriesOf, type Entry, fieldPath, isMapping, type PathAndEntry, validated } from './entry.js';
 import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
 import { ProofIssuers } from './proof-issuers.js';
@@ -27,6 +28,8 @@ type EntryCheck = (
   checked: CheckedEntries & { firstPaths: FirstPaths },
 ) => string[];
 
+const MAX_VALUE_BYTES = 65_535;
+
 const UNKNOWN_GRANT = 'not a grant of this service; remove it, or start the service with the extension that has it';
 const NO_SETTINGS = 'this grant has no settings; remove the entry';
 
@@ -49,25 +52,43 @@ export async function entryViolations(checked: CheckedEntries): Promise<string[]
   return violations;
 }
 
+/** An entry, and the violations of its class. */
+export interface ParsedEntry {
+  entry: Entry;
+  violations: string[];
+}
+
+/** The paths of the fields that violate a rule. */
+export function pathsOf(violations: string[]): ReadonlySet<string> {
+  return new Set(violations.map((violation) => violation.replace(/: .*$/s, '')));
+}
+
+/** Names all violations, one on each line. */
+export function invalidEntry(violations: string[]): OAuthError {
+  // the caller chooses the name of an unknown field, and texts of callers are not logged
+  const reason = violations.some((each) => each.endsWith(UNKNOWN_FIELD)) ? 'an unknown field' : undefined;
+  return OAuthError.invalidRequest([...new Set(violations)].join('\n'), reason);
+}
+
 /** `isChange`: the entry has a row. @throws OAuthError `invalid_request`, `conflict` if another entry has its key */
 export async function assertConsistent(
   manager: EntityManager,
   resource: RegistryResource,
-  [key, entry]: [key: string, entry: Entry],
+  [key, { entry, violations }]: [key: string, entry: ParsedEntry],
   settingsClasses: GrantSettingsClasses,
   isChange: boolean,
 ): Promise<void> {
   const entriesOf: EntriesOf = (other) => (other === resource ? [['', entry]] : []);
   const stored = await StoredEntries.read(manager, entriesOf);
   const isOwn = (other: RegistryResource, each: string) => other === resource && each === fileKeyOf(resource, entry);
-  const [violation] = await entryViolations({
+  const further = await entryViolations({
     entriesOf,
     settingsClasses,
     proofIssuers: await ProofIssuers.read(manager, entriesOf, settingsClasses),
     isStored: (other, each) => (isChange && isOwn(other, each)) || stored.rowWithKey(other, each) !== undefined,
-    invalidPaths: new Set(),
+    invalidPaths: pathsOf(violations),
   });
-  if (violation !== undefined) throw OAuthError.invalidRequest(violation);
+  if (violations.length + further.length > 0) throw invalidEntry([...violations, ...further]);
   const row = stored.rowOf(resource, entry);
   if (row?.[resource.key.column] === key && !isChange) throw alreadyExists(resource);
   if (row && row[resource.key.column] !== key) throw belongsToAnother(resource);
@@ -152,5 +173,11 @@ const requiredSecrets: EntryCheck = (resource, [path, entry], { isStored }) => {
   return [`${fieldPath(path, secret.field)}: required for a new ${noun}`];
 };
 
+/** A list or a mapping must fit into a `text` of MySQL, on each database. */
+const sizes: EntryCheck = (_resource, [path, entry]) =>
+  Object.entries(entry)
+    .filter(([, value]) => value instanceof Object && Buffer.byteLength(JSON.stringify(value)) > MAX_VALUE_BYTES)
+    .map(([field]) => `${fieldPath(path, field)}: must have at most ${MAX_VALUE_BYTES} bytes as JSON`);
+
 /** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
-const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, ownProofs, grantTypes, references, requiredSecrets];
+const CHECKS: EntryCheck[] = [sizes, uniqueKeys, grantSettings, ownProofs, grantTypes, references, requiredSecrets];

@@ -7,14 +7,16 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { prototypeKeyViolations, UNKNOWN_FIELD } from '../platform/validation-violations.js';
+import { prototypeKeyViolations } from '../platform/validation-violations.js';
 import type { ClientApplication } from './client-application.entity.js';
-import { type Entry, isMapping, secretColumns, toResponse, validated } from './entry.js';
+import { type Entry, isMapping, isSameValue, secretColumns, toResponse, validated } from './entry.js';
 import {
   alreadyExists,
   assertConsistent,
   assertNotReferenced,
   belongsToAnother,
+  invalidEntry,
+  type ParsedEntry,
   stillReferenced,
 } from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
@@ -48,8 +50,23 @@ export const EDITOR_ERRORS = {
   stillReferenced,
   tooManySecrets,
   fixedKey: ({ key }: RegistryResource) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
+  changedSince: () => OAuthError.preconditionFailed(),
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
+
+/** A version 4, or another UUID that a caller has chosen. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export interface StoredEntry {
+  entry: Entry;
+  etag: string;
+}
+
+interface Change {
+  actor: AuditParty;
+  /** The value of `If-Match`. */
+  ifMatch?: string | undefined;
+}
 
 @Injectable()
 export class RegistryEditor {
@@ -61,28 +78,51 @@ export class RegistryEditor {
   ) {}
 
   /** @throws OAuthError `not_found` */
-  async read(resource: RegistryResource, key: string): Promise<Entry> {
+  async read(resource: RegistryResource, key: string): Promise<StoredEntry> {
     const [row] = await this.database.read(resource.entity, { where: { [resource.key.column]: key } });
-    return toResponse(resource, existing(resource, row, key), this.clock.now());
+    const found = existing(resource, row, key);
+    return { entry: toResponse(resource, found, this.clock.now()), etag: etagOf(found) };
   }
 
   /** Returns the key. @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email */
-  async create(resource: RegistryResource, newEntry: Entry, actor: AuditParty): Promise<string> {
-    const { field, column, isGenerated } = resource.key;
-    const entry = parseEntry(resource, mergePatched({}, newEntry));
-    const key = isGenerated ? randomUUID() : String(entry[field]);
+  async create(resource: RegistryResource, body: Entry, actor: AuditParty): Promise<string> {
+    const { field, isGenerated } = resource.key;
+    const newEntry = parseEntry(resource, mergePatched({}, body));
+    const key = isGenerated ? randomUUID() : String(newEntry.entry[field]);
     // before the transaction, because hashing a password is slow and other writers would wait
-    const secret = await secretColumns(resource, entry);
-    await this.transact(actor, async (manager) => {
-      await assertConsistent(manager, resource, [key, entry], this.settingsClasses, false);
-      const columns = { [column]: key, ...resource.toRow(entry, secret), fromFile: false };
-      return { resource, key, change: 'created', columns };
-    });
+    const secret = newEntry.violations.length > 0 ? {} : await secretColumns(resource, newEntry.entry);
+    await this.transact(actor, (manager) => this.creation(manager, resource, key, newEntry, secret));
     return key;
   }
 
-  /** RFC 7396. @throws OAuthError `not_found`, `conflict` if another entry has the email, `invalid_request` */
-  async change(resource: RegistryResource, key: string, patch: Entry, actor: AuditParty): Promise<void> {
+  /**
+   * Creates the entry, or replaces its fields. A secret, and a field that the resource retains, stay if the body omits
+   * them. Nothing is written if nothing changes.
+   *
+   * @returns whether the entry is new
+   * @throws OAuthError `invalid_request`, `conflict`, `precondition_failed`
+   */
+  async put(resource: RegistryResource, key: string, body: Entry, { actor, ifMatch }: Change): Promise<boolean> {
+    const { column, field, isGenerated } = resource.key;
+    if (isGenerated && !UUID.test(key)) throw OAuthError.invalidRequest(`${field}: must be a UUID in lower case`);
+    if (!isGenerated && (body[field] ?? key) !== key) throw EDITOR_ERRORS.fixedKey(resource);
+    const newEntry = parseEntry(resource, mergePatched({}, isGenerated ? body : { ...body, [field]: key }));
+    const [before] = await this.database.read(resource.entity, { where: { [column]: key } });
+    const secret = newEntry.violations.length > 0 ? {} : await secretColumns(resource, newEntry.entry, before);
+    let isNew = false;
+    await this.transact(actor, async (manager) => {
+      const row = await rowOf(manager, resource, key);
+      isNew = row === undefined;
+      assertMatches(ifMatch, row);
+      if (!row) return this.creation(manager, resource, key, newEntry, secret);
+      await assertConsistent(manager, resource, [key, newEntry], this.settingsClasses, true);
+      return changeOf(resource, row, resource.toRow(newEntry.entry, secret));
+    });
+    return isNew;
+  }
+
+  /** RFC 7396. @throws OAuthError `not_found`, `conflict`, `invalid_request`, `precondition_failed` */
+  async change(resource: RegistryResource, key: string, patch: Entry, { actor, ifMatch }: Change): Promise<void> {
     const { tokensEndWith = {}, retainedFields = {} } = resource;
     const { field, isGenerated } = resource.key;
     assertSecretsStay(patch);
@@ -91,21 +131,21 @@ export class RegistryEditor {
     // a patch that names a field ends the tokens, even with the stored value; the file compares the values
     const endsTokens = Object.keys(tokensEndWith).some((name) => name in patch);
     await this.transact(actor, async (manager) => {
-      const row = await existingRow(manager, resource, key);
+      const row = await existingRow(manager, resource, key, ifMatch);
       if (!isGenerated && patch[field] !== undefined && patch[field] !== key) throw EDITOR_ERRORS.fixedKey(resource);
-      const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
-      await assertConsistent(manager, resource, [key, entry], this.settingsClasses, true);
+      const newEntry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
+      await assertConsistent(manager, resource, [key, newEntry], this.settingsClasses, true);
       // an entry without a retained field would not reset the columns of the field
       const removed = Object.entries(retainedFields).filter(([name]) => patch[name] === null);
-      const columns = Object.assign(resource.toRow(entry, secret), ...removed.map(([, reset]) => reset));
+      const columns = Object.assign(resource.toRow(newEntry.entry, secret), ...removed.map(([, reset]) => reset));
       return { resource, key, change: 'changed', columns, fields, endsTokens };
     });
   }
 
-  /** @throws OAuthError `not_found`, `conflict` if another entry refers to it */
-  async delete(resource: RegistryResource, key: string, actor: AuditParty): Promise<void> {
+  /** @throws OAuthError `not_found`, `conflict` if another entry refers to the entry, `precondition_failed` */
+  async delete(resource: RegistryResource, key: string, { actor, ifMatch }: Change): Promise<void> {
     await this.transact(actor, async (manager) => {
-      await existingRow(manager, resource, key);
+      await existingRow(manager, resource, key, ifMatch);
       await assertNotReferenced(manager, resource, key);
       return { resource, key, change: 'deleted', endsTokens: true };
     });
@@ -133,25 +173,72 @@ export class RegistryEditor {
     return { secret, isFirst };
   }
 
+  private async creation(
+    manager: EntityManager,
+    resource: RegistryResource,
+    key: string,
+    newEntry: ParsedEntry,
+    secret: ObjectLiteral,
+  ): Promise<EntryChange> {
+    await assertConsistent(manager, resource, [key, newEntry], this.settingsClasses, false);
+    const columns = { [resource.key.column]: key, ...resource.toRow(newEntry.entry, secret), fromFile: false };
+    return { resource, key, change: 'created', columns };
+  }
+
   /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
-  private async transact(actor: AuditParty, work: (manager: EntityManager) => Promise<EntryChange>): Promise<void> {
+  private async transact(
+    actor: AuditParty,
+    work: (manager: EntityManager) => Promise<EntryChange | undefined>,
+  ): Promise<void> {
+    const changes = async (manager: EntityManager) => {
+      const change = await work(manager);
+      return change ? [change] : [];
+    };
     try {
-      await this.transactions.run(actor, async (manager) => [await work(manager)], OPERATOR_TIMEOUT_MS);
+      await this.transactions.run(actor, changes, OPERATOR_TIMEOUT_MS);
     } catch (error) {
       throw isDuplicate(error) ? OAuthError.conflict('the entry already exists') : error;
     }
   }
 }
 
-/** @throws OAuthError `invalid_request` */
-function parseEntry({ entry }: RegistryResource, value: unknown): Entry {
-  const [prototypeKey] = prototypeKeyViolations(value);
-  if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
-  const [parsed, [violation]] = validated(entry, value);
-  if (violation === undefined) return { ...parsed };
-  // the caller chooses the name of an unknown field, and texts of callers are not logged
-  const reason = violation.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
-  throw OAuthError.invalidRequest(violation, reason);
+/** Nothing but the fields of the class, whose values may be invalid. @throws OAuthError for the key of a prototype */
+function parseEntry({ entry: type }: RegistryResource, value: unknown): ParsedEntry {
+  const prototypeKeys = prototypeKeyViolations(value);
+  if (prototypeKeys.length > 0) throw invalidEntry(prototypeKeys);
+  const [parsed, violations] = validated(type, value);
+  return { entry: { ...parsed }, violations };
+}
+
+/** The columns of a row that an entry changes; `undefined` if it changes none. */
+function changeOf(resource: RegistryResource, row: ObjectLiteral, listed: ObjectLiteral): EntryChange | undefined {
+  const { key, tokensEndWith = {} } = resource;
+  const differing = Object.entries(listed).filter(
+    ([name, value]) => value !== undefined && !isSameValue(value, row[name]),
+  );
+  if (differing.length === 0) return undefined;
+  const fields = differing.map(([name]) => name);
+  const endsTokens = Object.values(tokensEndWith).some((name) => fields.includes(String(name)));
+  return {
+    resource,
+    key: row[key.column],
+    change: 'changed',
+    columns: Object.fromEntries(differing),
+    fields,
+    endsTokens,
+  };
+}
+
+/** RFC 9110 §8.8.3. Each change of an entry gives its row a new revision. */
+function etagOf({ revision }: ObjectLiteral): string {
+  return `"${revision}"`;
+}
+
+/** RFC 9110 §13.1.1. @throws OAuthError `precondition_failed` */
+function assertMatches(ifMatch: string | undefined, row: ObjectLiteral | undefined): void {
+  if (ifMatch === undefined) return;
+  const etags = ifMatch.split(',').map((etag) => etag.trim());
+  if (!row || !(etags.includes('*') || etags.includes(etagOf(row)))) throw EDITOR_ERRORS.changedSince();
 }
 
 /** MySQL ignores spaces at the end of a key, so the row that was found may have another key. */
@@ -160,14 +247,22 @@ function existing<Row extends ObjectLiteral>({ key: { column } }: RegistryResour
   return row;
 }
 
-/** @throws OAuthError `not_found` */
+async function rowOf(manager: EntityManager, { entity, key: { column } }: RegistryResource, key: string) {
+  const [row] = await manager.findBy<ObjectLiteral>(entity, { [column]: key });
+  return row?.[column] === key ? row : undefined;
+}
+
+/** @throws OAuthError `not_found`, `precondition_failed` */
 async function existingRow<Row extends ObjectLiteral = ObjectLiteral>(
   manager: EntityManager,
   resource: RegistryResource,
   key: string,
+  ifMatch?: string,
 ): Promise<Row> {
-  const [row] = await manager.findBy<Row>(resource.entity, { [resource.key.column]: key } as object);
-  return existing(resource, row, key);
+  const row = await rowOf(manager, resource, key);
+  if (!row) throw OAuthError.notFound();
+  assertMatches(ifMatch, row);
+  return row as Row;
 }
 
 /** @throws OAuthError `invalid_request` for the removal of a required secret of any resource */

@@ -39,8 +39,8 @@ describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
 
   it('errors-and-retries.md lists every code that callers may get', () => {
     const listed = codesIn(read('docs/integrating/errors-and-retries.md'), CODE_ROW);
-    const forOperators = '409 conflict';
-    expect(new Set([...listed, forOperators])).toEqual(definedCodes);
+    const forOperators = ['409 conflict', '412 precondition_failed'];
+    expect(new Set([...listed, ...forOperators])).toEqual(definedCodes);
   });
 
   it('llms.txt has the ids of the demo registry and at most 850 lines', () => {

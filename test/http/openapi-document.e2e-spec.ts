@@ -24,7 +24,7 @@ const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
   { requests: /^POST .* urn:ietf:params:oauth:grant-type:jwt-bearer/, status: 400, reason: 'a trusted sign-in system' },
   { requests: /^POST \/(consent|sign-in|sign-out) /, status: 400, reason: 'the form of a page, with its cookie' },
   { requests: /^POST \/try\//, status: 400, reason: 'the Host of a loopback' },
-  { requests: /^(POST|PATCH|DELETE) \/admin\/(?!customers)/, status: 409, reason: 'entries that no file has' },
+  { requests: /^(POST|PUT|PATCH|DELETE) \/admin\/(?!customers)/, status: 409, reason: 'entries that no file has' },
   { requests: /^DELETE .*\/(browsers|refresh-families)\//, status: 404, reason: 'a linked browser or app' },
 ];
 

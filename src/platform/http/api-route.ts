@@ -44,6 +44,8 @@ export interface ApiRouteDescription {
   withGrantClaims?: boolean;
   /** Whether the response is a file that a page loads. The document omits such a route. */
   isPageFile?: boolean;
+  /** Whether a response with the status 201 says that something was created. @internal */
+  mayCreate?: boolean;
   /** Whether the response may redirect the browser. */
   redirects?: boolean;
   /**

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntriesOf, Entry } from '../entry.js';
-import { entryViolations } from '../entry-checks.js';
+import { entryViolations, pathsOf } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
@@ -166,7 +166,7 @@ export class RegistryFile {
     isStored: (resource: RegistryResource, key: string) => boolean,
   ): Promise<string[]> {
     const { settingsClasses } = this;
-    const invalidPaths = new Set(violations.map((violation) => violation.replace(/: .*$/s, '')));
+    const invalidPaths = pathsOf(violations);
     const found = entryViolations({ entriesOf, settingsClasses, proofIssuers, isStored, invalidPaths });
     return [...violations, ...(await found)];
   }

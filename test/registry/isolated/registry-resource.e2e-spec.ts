@@ -121,7 +121,7 @@ describe('a resource that one file describes', () => {
     const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
     const [list, one] = [paths['/admin/webhooks'], paths['/admin/webhooks/{key}']];
     expect(Object.keys(list)).toEqual(['servers', 'get', 'post']);
-    expect(Object.keys(one)).toEqual(['servers', 'get', 'patch', 'delete']);
+    expect(Object.keys(one)).toEqual(['servers', 'get', 'put', 'patch', 'delete']);
     const schema = list.post.requestBody.content['application/json'].schema;
     expect(schema.properties.signing_secret).toMatchObject({ type: 'string', minLength: 32, maxLength: 256 });
     const returned = one.get.responses[200].content['application/json'].schema;
@@ -129,7 +129,9 @@ describe('a resource that one file describes', () => {
     expect(list.get.responses[200].content['application/json'].schema.properties.webhooks.items.properties).toEqual(
       returned.properties,
     );
-    const security = [list.get, list.post, one.get, one.patch, one.delete].map((operation) => operation.security);
-    expect(security).toEqual(Array(5).fill([{ operator: [] }]));
+    const security = [list.get, list.post, one.get, one.put, one.patch, one.delete].map(
+      (operation) => operation.security,
+    );
+    expect(security).toEqual(Array(6).fill([{ operator: [] }]));
   });
 });

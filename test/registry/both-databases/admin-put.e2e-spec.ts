@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { describe, expect, it } from 'vitest';
+import { bearer } from '../../support/authorization-headers.js';
+import { expectError, expectInvalidRequest } from '../../support/expect-error.js';
+import { manage } from '../../support/management-api.js';
+import { issueAgentToken } from '../../support/operator-commands.js';
+import { applyRegistry } from '../../support/registry-files.js';
+import { ACME, ACME_SITE, testRegistry } from '../../support/test-registry.js';
+import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+
+const service = useService();
+const admin = (method: string, path: string, body?: object, headers: Record<string, string> = {}) =>
+  manage(service, method, `/admin/${path}`, { ...bearer(ADMIN_TOKEN), ...headers }, body);
+const etagOf = async (path: string) => (await admin('GET', path)).headers.get('etag') ?? '';
+const revision = async () =>
+  (await service.application.get(DataSource).query('SELECT revision FROM registry_revision'))[0].revision;
+const client = (more: object = {}) => ({ name: 'Put', client_type: 'web', organization_id: ACME, ...more });
+
+describe('PUT /admin/<list>/<key>', () => {
+  it('creates an entry, replaces its fields, and changes nothing if they are equal', async () => {
+    const path = `clients/${randomUUID()}`;
+    const secret = 's'.repeat(32);
+    const created = await admin('PUT', path, client({ client_secret: secret, scopes: ['a'], customer_token_ttl: 60 }));
+    expect(created).toMatchObject({ status: 201, body: { name: 'Put', has_secret: true, scopes: ['a'] } });
+    const etag = await etagOf(path);
+    expect(created.headers.get('etag')).toBe(etag);
+    const replaced = await admin('PUT', path, client({ name: 'Replaced' }));
+    expect(replaced).toMatchObject({ status: 200, body: { name: 'Replaced', has_secret: true, scopes: [] } });
+    expect(replaced.body).not.toHaveProperty('customer_token_ttl');
+    expect(replaced.headers.get('etag')).not.toBe(etag);
+    const before = [await revision(), service.audit.length];
+    const again = await admin('PUT', path, client({ name: 'Replaced', client_secret: secret }));
+    expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: replaced.body });
+    expect([await revision(), service.audit.length]).toEqual(before);
+  });
+
+  it('creates an agent with an id of the caller, and the same password ends no token', async () => {
+    const [id, email] = [randomUUID(), `${randomUUID()}@acme.example`];
+    const entry = { email, name: 'Agent', password: 'a password of the agent', organization_id: ACME };
+    const agent = { ...entry, scopes: ['customers:own'] };
+    expect(await admin('PUT', `agents/${id}`, agent)).toMatchObject({ status: 201, body: { id, email } });
+    const token = await issueAgentToken(service, { email });
+    const isValid = async () => (await service.send('DELETE', '/v2/token', bearer(token))).status === 200;
+    expect((await admin('PUT', `agents/${id}`, { ...agent, name: 'Renamed' })).status).toBe(200);
+    const active = async () =>
+      (await manage(service, 'POST', '/oauth2/introspect', bearer(ADMIN_TOKEN), { token })).body.active;
+    expect(await active()).toBe(true);
+    expect((await admin('PUT', `agents/${id}`, { ...agent, password: 'another password' })).status).toBe(200);
+    expect(await active()).toBe(false);
+    expect(await isValid()).toBe(false);
+    expectInvalidRequest(await admin('PUT', 'agents/no-uuid', agent), 'id: must be a UUID in lower case');
+    const other = await admin('PUT', `agents/${randomUUID()}`, agent);
+    expectError(other, { status: 409, error: 'conflict', hint: 'email: belongs to another agent' });
+  });
+
+  it('rejects another key in the body, and keeps public_clients and suspended of an organization', async () => {
+    const id = randomUUID();
+    const path = `organizations/${id}`;
+    expectInvalidRequest(await admin('PUT', path, { id: randomUUID(), name: 'X' }), 'id: cannot be changed');
+    expect((await admin('PUT', path, { name: 'X', public_clients: 'all', suspended: true })).status).toBe(201);
+    const { body } = await admin('PUT', path, { id, name: 'Y', idle_days: 3 });
+    expect(body).toMatchObject({ name: 'Y', public_clients: 'all', suspended: true, idle_days: 3 });
+  });
+});
+
+describe('If-Match', () => {
+  const changed = { status: 412, error: 'precondition_failed', hint: 'If-Match: not the ETag of the entry' };
+
+  it('lets one of two changes of the same state pass, and protects a deletion', async () => {
+    const path = `clients/${randomUUID()}`;
+    expectError(await admin('PUT', path, client(), { 'if-match': '*' }), changed);
+    await admin('PUT', path, client());
+    const ifMatch = { 'if-match': await etagOf(path) };
+    const names = ['One', 'Two', 'Three'];
+    const responses = await Promise.all(names.map((name) => admin('PATCH', path, { name }, ifMatch)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
+    const { name } = (await admin('GET', path)).body;
+    expect(names[responses.findIndex(({ status }) => status === 200)]).toBe(name);
+    for (const method of ['PUT', 'PATCH', 'DELETE'])
+      expectError(await admin(method, path, client({ name: 'Lost' }), ifMatch), changed);
+    expect((await admin('GET', path)).body.name).toBe(name);
+    const list = { 'if-match': `"0", ${await etagOf(path)}` };
+    expect((await admin('DELETE', path, undefined, list)).status).toBe(200);
+  });
+
+  it('names the state of an agent, which a session of the agent does not change', async () => {
+    const email = `${randomUUID()}@acme.example`;
+    const agent = { email, name: 'Agent', password: 'a password of the agent', organization_id: ACME };
+    const { id } = (await admin('POST', 'agents', { ...agent, scopes: ['customers:own'] })).body;
+    const etag = await etagOf(`agents/${id}`);
+    await issueAgentToken(service, { email });
+    expect(await etagOf(`agents/${id}`)).toBe(etag);
+  });
+});
+
+it('a response 400 names all violations of the fields, of the references and of the settings', async () => {
+  const entry = { client_type: 'toaster', organization_id: randomUUID(), grants: { unknown: {} }, scopes: [' '] };
+  for (const [method, path] of [
+    ['POST', 'clients'],
+    ['PUT', `clients/${randomUUID()}`],
+  ] as const) {
+    const { status, body } = await admin(method, path, { client_id: path.slice(8) || 'x', name: '', ...entry });
+    expect(status).toBe(400);
+    const fields = (body.error_hint as string).split('\n').map((violation) => violation.split(/[:.]/)[0]);
+    expect(fields.sort()).toEqual(['client_type', 'grants', 'name', 'organization_id', 'scopes']);
+  }
+});
+
+it('a list of an entry has at most 65,535 bytes as JSON, on each database', async () => {
+  const registry = testRegistry();
+  const urlOf = (index: number) => `https://acme.example/${String(index).padStart(4, '0')}/${'x'.repeat(970)}`;
+  const withUris = (count: number) =>
+    (registry.clients as { client_id: string }[]).map((each) =>
+      each.client_id === ACME_SITE
+        ? { ...each, redirect_uris: Array.from({ length: count }, (_, index) => urlOf(index)) }
+        : each,
+    );
+  await applyRegistry(service, { ...registry, clients: withUris(64) });
+  expect((await admin('GET', `clients/${ACME_SITE}`)).body.redirect_uris).toHaveLength(64);
+  const rejected = await applyRegistry(service, { ...registry, clients: withUris(66) }).catch((error) => error);
+  expect(rejected.violations).toEqual([
+    expect.stringMatching(/^clients\[\d+\]\.redirect_uris: must have at most 65535 bytes as JSON$/),
+  ]);
+});
