@@ -185,6 +185,7 @@ describe('an error response that ends the connection', () => {
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n'],
     [400, 'two lengths', head(BODY.length, 'Content-Length: 3\r\n') + BODY],
+    [400, 'an invalid Host', head(BODY.length).replace('auth.example', 'user@auth.example') + BODY],
     [431, 'a header of 17 KB', head(BODY.length, `X: ${'x'.repeat(17_000)}\r\n`) + BODY],
     [413, 'a body of 2 MB', head(2_000_000) + BODY.padEnd(2_000_000)],
   ])(
