@@ -10,13 +10,14 @@ import { pkce } from '../support/agent-tokens.js';
 import { type Query, queryOf } from '../support/authorization-page.js';
 
 const CALLBACK = 'https://app.example/callback?tenant=1';
+const LOOPBACK = ['http://127.0.0.1/callback', 'http://[::1]:8080/callback?a=b'];
 const clients = new Map(
   (['web', 'server', 'native'] as const).map((clientType) => [clientType, clientOf(clientType)] as const),
 );
 const registry = { client: (id: string) => clients.get(id as ClientType) } as unknown as Registry;
 
 function clientOf(clientType: ClientType): ClientApplication {
-  const redirectUris = [CALLBACK, 'https://app.example/', 'com.example.app:/done'];
+  const redirectUris = [CALLBACK, 'https://app.example/', 'com.example.app:/done', ...LOOPBACK];
   // `prefix` admits URIs below the registered ones for the cookie grant. The authorization page must ignore it.
   const registered = { redirectUris, redirectUriMatch: 'prefix' };
   return Object.assign(new ClientApplication(), { clientId: clientType, clientType, ...registered });
@@ -35,6 +36,42 @@ describe('a request to the authorization page', () => {
       ...{ codeChallenge: asked.code_challenge, error: undefined, query: queryOf(all) },
     });
   });
+
+  it.each([
+    'http://127.0.0.1/callback',
+    'http://127.0.0.1:1/callback',
+    'http://127.0.0.1:65535/callback',
+    'http://[::1]:51004/callback?a=b',
+    'http://[::1]/callback?a=b',
+  ])('of a native application may have a loopback redirect URI with any port (RFC 8252 §7.3): %s', (redirect_uri) => {
+    const ofNative = { client_id: 'native', response_type: 'code', redirect_uri, ...pkce().asked };
+    expect(read(ofNative)).toMatchObject({ redirectUri: redirect_uri, error: undefined });
+    for (const client_id of ['server', 'web'])
+      if (!LOOPBACK.includes(redirect_uri))
+        expect(() => read({ ...ofNative, client_id }), client_id).toThrow(OAuthError);
+  });
+
+  it.each([
+    'http://127.0.0.1:65536/callback',
+    'http://127.0.0.1:/callback',
+    'http://127.0.0.1:80a/callback',
+    'http://127.0.0.1:80/callback/',
+    'http://127.0.0.1:80/callback?a=b',
+    'http://127.0.0.1:80@evil.example/callback',
+    'http://127.0.0.1.evil.example/callback',
+    'http://127.0.0.2:80/callback',
+    'http://localhost:80/callback',
+    'http://[::1]:80/callback',
+    'https://127.0.0.1:80/callback',
+    'https://app.example:444/',
+    `http://127.0.0.1:80/callback${'x'.repeat(2_000)}`,
+  ])(
+    'of a native application is rejected with a redirect URI that differs in more than the port: %s',
+    (redirect_uri) => {
+      const ofNative = { client_id: 'native', response_type: 'code', redirect_uri, ...pkce().asked };
+      expect(() => read(ofNative)).toThrow(OAuthError);
+    },
+  );
 
   it('is rejected if its redirect URI is not exactly a registered one', () => {
     const registered = clients.get('server')?.redirectUris as string[];

@@ -81,8 +81,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   if (!client) throw REQUEST_ERRORS.clientUnknown();
   requestContext.set({ clientId: client.clientId });
   const redirectUri = singleValue(parameters, 'redirect_uri');
-  // Character for character (RFC 9700 §2.1). `redirect_uri_match: prefix` is for grants, which never redirect.
-  if (!client.redirectUris.includes(redirectUri)) throw REQUEST_ERRORS.redirectUriUnknown();
+  if (!isRegistered(redirectUri, client)) throw REQUEST_ERRORS.redirectUriUnknown();
   const values = PARAMETER_NAMES.map((name) => [name, parameters.get(name) || undefined]);
   const given: GivenParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
   const { response_type: responseType } = given;
@@ -97,6 +96,23 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
     error: errorOf(parameters, given),
     query,
   };
+}
+
+/** The URI of a native application on a loopback address, which the system gives another port each time. */
+const LOOPBACK_URI = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(\/.*)$/;
+/** The length of the column that keeps it with the code. */
+const MAX_REDIRECT_URI_CHARACTERS = 2_000;
+const withoutPort = (uri: string) => uri.replace(LOOPBACK_URI, '$1$2');
+
+/**
+ * Character for character (RFC 9700 §2.1), except the port of a native application's loopback URI (RFC 8252 §7.3).
+ * `redirect_uri_match: prefix` is for grants, which never redirect.
+ */
+function isRegistered(redirectUri: string, { clientType, redirectUris }: ClientApplication): boolean {
+  if (redirectUris.includes(redirectUri)) return true;
+  if (clientType !== 'native' || !LOOPBACK_URI.test(redirectUri)) return false;
+  if (!URL.canParse(redirectUri) || redirectUri.length > MAX_REDIRECT_URI_CHARACTERS) return false;
+  return redirectUris.some((uri) => withoutPort(uri) === withoutPort(redirectUri));
 }
 
 /** @throws OAuthError `invalid_request` if the parameter is missing or repeated */

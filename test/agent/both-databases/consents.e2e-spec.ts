@@ -53,6 +53,7 @@ describe('a native application without a secret', () => {
   it.each<[string, Query]>([
     ['of the agent’s organization, at a private-use scheme', {}],
     ['of the agent’s organization, at a loopback address', { redirect_uri: LOOPBACK }],
+    ['of the agent’s organization, at another port of it', { redirect_uri: LOOPBACK.replace('8080', '51004') }],
     [
       'of every organization, at a private-use scheme',
       { client_id: PUBLIC_NATIVE, redirect_uri: 'example.public:/cb' },
