@@ -2,9 +2,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { INestApplicationContext } from '@nestjs/common';
-import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { Extension } from '../extension.js';
+import { assertDatabaseExists, assertDatabaseHasContent } from '../platform/configuration/database-url.js';
+import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
+import { connectWithRetry } from '../platform/database/connect-with-retry.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { PendingMigrationsError } from '../platform/database/database-errors.js';
+import { hasPendingMigrations } from '../platform/database/migrate.js';
+import { commandLog, serviceLogger } from '../platform/logging/log.js';
+import { exportRegistry } from '../registry/file/registry-export.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
+import { REGISTRY_RESOURCES } from '../registry/resources/registry-resources.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `registry apply [--dry-run] [--prune] FILE`, `registry check FILE` and `registry export`. */
@@ -13,9 +22,26 @@ export async function registryCommand([action, ...parameters]: string[], context
   if (action === 'check') return checkFile(parameters, context);
   if (action !== 'export') throw new UsageError('registry: expected apply, check or export');
   expectParameters(parameters, 0);
-  const work = (application: INestApplicationContext) => application.get(RegistryFile).export();
-  context.print(await context.withApplication(work, { variables: DATABASE_VARIABLES }));
+  context.print(await exported(context.extension));
   return 0;
+}
+
+/** Reads without the application, which would migrate an embedded database and write rows at its start. */
+async function exported({ migrations }: Extension): Promise<string> {
+  const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
+  assertDatabaseExists(configuration);
+  await assertDatabaseHasContent(configuration);
+  const { logger } = commandLog(configuration);
+  Logger.overrideLogger(serviceLogger(logger)); // NestJS's own logger writes to stdout
+  for (const warning of configuration.warnings) logger.warn(warning);
+  const entities = REGISTRY_RESOURCES.map(({ entity }) => entity);
+  const dataSource = await connectWithRetry({ ...dataSourceOptions(configuration, migrations), entities }, 0);
+  try {
+    if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();
+    return await exportRegistry(dataSource.manager);
+  } finally {
+    await dataSource.destroy();
+  }
 }
 
 /** A dry run prints only what would change, and ends with exit code 2 if something would. */

@@ -8,7 +8,7 @@ import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { times } from '../support/races.js';
-import { registryFileOf, writeFileOf } from '../support/registry-files.js';
+import { exportOf, registryFileOf, writeFileOf } from '../support/registry-files.js';
 import { CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE, testRegistry } from '../support/test-registry.js';
 import { type TestResponse } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
@@ -146,7 +146,7 @@ describe('the public clients of an organization in the registry file', () => {
   it('are in the export, which can be applied', async () => {
     const id = randomUUID();
     await applyFile({ organizations: [{ id, name: 'Exported', public_clients: [PUBLIC_SITE] }] });
-    const text = await registryFileOf(service).export();
+    const text = await exportOf(service);
     expect(text).toMatch(new RegExp(`id: ${id}\\n.*\\n.*\\n.*\\n    public_clients:\\n      - ${PUBLIC_SITE}\\n`));
     const reapplied = await applyFile(text);
     expect(new Set(reapplied.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'unchanged']));

@@ -2,11 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { Database } from '../../src/platform/database/database.js';
+import { exportRegistry } from '../../src/registry/file/registry-export.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import type { TestService } from './test-service.js';
 
 export function registryFileOf({ application }: Pick<TestService, 'application'>): RegistryFile {
   return application.get(RegistryFile, { strict: false });
+}
+
+/** The registry as `registry export` prints it. */
+export function exportOf({ application }: Pick<TestService, 'application'>): Promise<string> {
+  return exportRegistry(application.get(Database));
 }
 
 /** Writes a file into the folder of a database: a text unchanged, and an object as YAML. */

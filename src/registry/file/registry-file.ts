@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ObjectLiteral } from 'typeorm';
-import { stringify } from 'yaml';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntriesOf, Entry } from '../entry.js';
@@ -85,18 +84,6 @@ export class RegistryFile {
     if (violations.length > 0) throw new RegistryFileError(violations);
     const missing = await this.violationsOf(document, proofIssuers, () => false);
     return [...document.unreadable.map((field) => `${field}: the file cannot be read here`), ...missing];
-  }
-
-  /** YAML (protocol §8.1), without secrets: only their hashes are stored. */
-  async export(): Promise<string> {
-    const lists: Record<string, object[]> = {};
-    for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
-      const entries: object[] = [];
-      lists[list] = entries;
-      for await (const rows of pagesOf(this.database, entity, key.column))
-        for (const row of rows) entries.push(toEntry(row));
-    }
-    return stringify(lists, { aliasDuplicateObjects: false });
   }
 
   private async planOf(

@@ -13,7 +13,7 @@ import { type Grant, GrantBody, type GrantResult, GrantType } from '../../../src
 import { usePasswordHashCostOfProduction } from '../../support/cheap-password-hashes.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
-import { applyRegistry, registryFileOf, writeFileOf } from '../../support/registry-files.js';
+import { applyRegistry, exportOf, writeFileOf } from '../../support/registry-files.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL, testRegistry } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
 
@@ -299,11 +299,11 @@ describe('protocol §8.1: the registry file', () => {
 
     it('can be exported, and applying the export again changes nothing', async () => {
       await apply({ ...testRegistry(), resource_servers: [server()] });
-      const before = await registryFileOf(service).export();
+      const before = await exportOf(service);
       expect(before).not.toMatch(/MARKED|secret|password|argon2/);
       expect(new Set((await apply(before)).map(({ kind }) => kind)).size).toBe(4);
       expect(new Set((await apply(before)).map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
-      expect(await registryFileOf(service).export()).toBe(before);
+      expect(await exportOf(service)).toBe(before);
     });
   });
 });

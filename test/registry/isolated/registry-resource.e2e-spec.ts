@@ -7,7 +7,7 @@ import { OutputCapture } from '../../../packages/conformance-kit/src/output-capt
 import { type Columns, CreateTables } from '../../../src/migrations/schema.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { expectError } from '../../support/expect-error.js';
-import { applyRegistry, registryFileOf } from '../../support/registry-files.js';
+import { applyRegistry, exportOf } from '../../support/registry-files.js';
 import { ACME, testRegistry } from '../../support/test-registry.js';
 import { request } from '../../support/test-service.js';
 import { useService } from '../../support/use-service.js';
@@ -67,7 +67,7 @@ describe('a resource that one file describes', () => {
   });
 
   it('is exported without its secret, and the export can be applied', async () => {
-    const exported = await registryFileOf(service).export();
+    const exported = await exportOf(service);
     expect(parse(exported).webhooks).toEqual([listed]);
     const applied = await applyRegistry(service, exported);
     expect(new Set(applied.map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));

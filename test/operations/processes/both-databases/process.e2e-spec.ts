@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import libsql from 'libsql';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { readKeySet } from '../../../../src/access-token/key-set.js';
@@ -377,6 +378,22 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
     expect(await cli('registry', 'apply', '--dry-run', path)).toMatchObject(dryRun);
     expect(await cli('registry', 'apply', path)).toMatchObject({ ...dryRun, code: 0 });
     expect(await cli('registry', 'apply', '--dry-run', path)).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('registry export reads the database and writes nothing, and does not migrate it', async () => {
+    const file = database.url.slice('sqlite:'.length);
+    const before = readFileSync(file);
+    expect(await cli('registry', 'export')).toMatchObject({ code: 0, stdout: expect.stringContaining(ACME_SITE) });
+    expect(readFileSync(file).equals(before)).toBe(true);
+    const DATA_DIR = newFolder();
+    const older = join(DATA_DIR, 'service.sqlite');
+    const other = new libsql(older);
+    other.exec('CREATE TABLE other (id INTEGER)');
+    other.close();
+    const { code, stdout, stderr } = await runCli(['registry', 'export'], { DATA_DIR });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe('migrations are pending; run: node dist/cli.js migrate\n');
+    expect((await runCli(['migrate', '--check'], { DATA_DIR })).code).toBe(1);
   });
 
   it('registry check needs no database and creates none, and exits with 1 after the violations of a file', async () => {
