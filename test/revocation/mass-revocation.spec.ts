@@ -21,7 +21,7 @@ function entriesOfNetwork(entrySeconds: number): number {
 describe('the numbers of docs/security.md about mass revocation', () => {
   it('follow from the limit of one network', () => {
     const ofNetwork = entriesOfNetwork(ENTRY_SECONDS);
-    expect(section).toContain(`| one IPv4 address or IPv6 /56 | ${text(ofNetwork)}; `);
+    expect(section).toContain(`| one IPv4 address or IPv6 /56 | ${text(ofNetwork)} per process; `);
     expect(section).toContain(`| ${keysOfSite('2001:db8::1').at(-1)?.factor} times as many |`);
     expect(section.replaceAll(/\s+/g, ' ')).toContain(`with ${Math.ceil(MAX_ENTRIES / ofNetwork)} or more addresses`);
   });

@@ -18,8 +18,14 @@ interface SignIn {
 export class AgentSignIn {
   private readonly cookies = new Map<string, string>();
 
-  /** @param url the URL of the service */
-  constructor(private readonly url: string) {}
+  /**
+   * @param url the URL of the service
+   * @param authUrl its AUTH_URL, which a browser sends as the Origin of a form
+   */
+  constructor(
+    private readonly url: string,
+    private readonly authUrl: string,
+  ) {}
 
   /** @throws Error if the service rejects one of the requests */
   async token({ clientId, clientSecret, redirectUri, email, password }: SignIn): Promise<string> {
@@ -43,9 +49,10 @@ export class AgentSignIn {
 
   /** Sends a form, or GET without a form. Follows no redirect, and returns the cookies that it got before. */
   private async send(path: string, form?: Record<string, string>): Promise<Response> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const response = await fetch(new URL(path, this.url), {
       ...(form && { method: 'POST', body: new URLSearchParams(form) }),
-      headers: { Cookie: [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+      headers: { Cookie: cookie, ...(form && { Origin: new URL(this.authUrl).origin }) },
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });

@@ -79,8 +79,9 @@ export class DemoBackend {
   }
 
   private async signIn(url: string): Promise<string> {
-    const redirectUri = signedInUrl(this.configuration.AUTH_URL);
-    return new AgentSignIn(url).token({
+    const { AUTH_URL } = this.configuration;
+    const redirectUri = signedInUrl(AUTH_URL);
+    return new AgentSignIn(url, AUTH_URL).token({
       ...{ clientId: DEMO.serverClientId, redirectUri, email: DEMO.agentEmail },
       ...this.credentials(),
     });

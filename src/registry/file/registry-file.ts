@@ -18,7 +18,7 @@ import { type RegistryDocument, readRegistryDocument } from './registry-document
 import { changeOf } from './row-changes.js';
 import { RegistryFileError } from './yaml-document.js';
 
-const MAX_NAMED = 20;
+const MAX_NAMED_ENTRIES = 20;
 
 export interface AppliedEntry {
   kind: string;
@@ -187,6 +187,6 @@ function warningsOf(entriesOf: EntriesOf, stored: StoredEntries): string[] {
 }
 
 function named(names: string[]): string {
-  const more = names.length - MAX_NAMED;
-  return `${names.slice(0, MAX_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const more = names.length - MAX_NAMED_ENTRIES;
+  return `${names.slice(0, MAX_NAMED_ENTRIES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
