@@ -27,7 +27,7 @@ export class TrustedIssuerTokens {
 
   constructor(
     { TRUSTED_AGENT_ISSUERS }: Configuration,
-    clock: Clock,
+    private readonly clock: Clock,
     private readonly validity: TokenValidity,
   ) {
     const withKeys = (issuer: TrustedIssuer) => ({ ...issuer, keySet: new RemoteKeySet(issuer.jwks_uri, clock) });
@@ -68,7 +68,8 @@ export class TrustedIssuerTokens {
       iss: issuer.issuer,
       ...session,
     };
-    const endedReason = await this.validity.endedReason(bearer);
+    // a token without `iat` cannot show that it is from before a suspension
+    const endedReason = await this.validity.endedReason({ ...bearer, iat: claims.iat ?? this.clock.seconds() });
     if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
     return { kind: 'agent', agentId: sub, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import type { Extension } from '../extension.js';
 import { assertDatabaseExists, assertDatabaseHasContent } from '../platform/configuration/database-url.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
@@ -22,12 +23,15 @@ export async function registryCommand([action, ...parameters]: string[], context
   if (action === 'check') return checkFile(parameters, context);
   if (action !== 'export') throw new UsageError('registry: expected apply, check or export');
   expectParameters(parameters, 0);
-  context.print(await exported(context.extension));
+  context.print(await withMigratedDatabase(context.extension, exportRegistry));
   return 0;
 }
 
 /** Reads without the application, which would migrate an embedded database and write rows at its start. */
-async function exported({ migrations }: Extension): Promise<string> {
+async function withMigratedDatabase<Result>(
+  { migrations }: Extension,
+  work: (manager: EntityManager) => Promise<Result>,
+): Promise<Result> {
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   assertDatabaseExists(configuration);
   await assertDatabaseHasContent(configuration);
@@ -38,7 +42,7 @@ async function exported({ migrations }: Extension): Promise<string> {
   const dataSource = await connectWithRetry({ ...dataSourceOptions(configuration, migrations), entities }, 0);
   try {
     if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();
-    return await exportRegistry(dataSource.manager);
+    return await work(dataSource.manager);
   } finally {
     await dataSource.destroy();
   }
@@ -49,6 +53,7 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   const { path, isDryRun, prunes } = applyOptions(parameters);
   const work = (application: INestApplicationContext) =>
     application.get(RegistryFile).apply(path, { isDryRun, prunes });
+  if (isDryRun) await withMigratedDatabase(context.extension, async () => undefined);
   const options = { variables: DATABASE_VARIABLES, createsDatabase: !isDryRun };
   const applied = await context.withApplication(work, options);
   const printed = isDryRun ? applied.filter(({ outcome }) => outcome !== 'unchanged') : applied;

@@ -1,5 +1,5 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { In, LessThan } from 'typeorm';
+import { In, IsNull, LessThan, Not } from 'typeorm';
 import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { portionsOf } from '../platform/database/value-list.js';
@@ -25,9 +25,12 @@ export class DeletedEntries {
   /** @returns the number of rows that each step deleted */
   async *deleteInSteps(clients: ClientApplication[], now: Date): AsyncGenerator<number, void> {
     const servers = await this.find(ResourceServer, now);
+    // an entry that was created again with the id of a deleted one stays
+    const deletedAt = Not(IsNull());
     for (const some of portionsOf(clients))
-      yield this.delete(ClientApplication, some, { clientId: In(keysOf(some, 'clientId')) });
-    for (const some of portionsOf(servers)) yield this.delete(ResourceServer, some, { id: In(keysOf(some, 'id')) });
+      yield this.delete(ClientApplication, some, { clientId: In(keysOf(some, 'clientId')), deletedAt });
+    for (const some of portionsOf(servers))
+      yield this.delete(ResourceServer, some, { id: In(keysOf(some, 'id')), deletedAt });
   }
 
   private find<Row extends RetainedRow>(entity: Type<Row>, now: Date): Promise<Row[]> {

@@ -50,6 +50,7 @@ export async function secretColumns(
   const text = secret && entry[secret.field];
   if (!secret || typeof text !== 'string') return {};
   const hash: unknown = stored?.[secret.column];
-  const isUnchanged = typeof hash === 'string' && (isKnown || (await secret.kind.matches(hash, text)));
-  return { [secret.column]: isUnchanged ? hash : await secret.kind.hash(text), ...secret.alsoSets };
+  if (typeof hash === 'string' && (isKnown || (await secret.kind.matches(hash, text))))
+    return { [secret.column]: hash };
+  return { [secret.column]: await secret.kind.hash(text), ...secret.alsoSets };
 }

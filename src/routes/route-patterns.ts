@@ -5,13 +5,20 @@ import { type Route, routesOf } from './declared-routes.js';
 /** Which routes match the path of a request, for what is decided apart from the route that handles it. */
 export class RoutePatterns {
   private cookieRoutes: RegExp | undefined;
+  private readonly surfaces = new Map<Surface, { method: string; pattern: RegExp }[]>();
 
   constructor(private readonly discovery: DiscoveryService) {}
 
   /** The methods of all routes at this path. */
   methodsAt(surface: Surface, path: string): string[] {
+    const routes = this.surfaces.get(surface) ?? this.routesOn(surface);
+    this.surfaces.set(surface, routes);
+    return routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+  }
+
+  private routesOn(surface: Surface): { method: string; pattern: RegExp }[] {
     const routes = routesOf(this.discovery).filter((route) => route.surface === surface);
-    return routes.filter((route) => patternOf([route]).test(path)).map(({ method }) => method.toUpperCase());
+    return routes.map((route) => ({ method: route.method.toUpperCase(), pattern: patternOf([route]) }));
   }
 
   /** Whether a customer route at this path reads or sets cookies. */

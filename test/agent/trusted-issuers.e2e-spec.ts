@@ -287,3 +287,17 @@ const escaped = (character: string) => `%${character.charCodeAt(0).toString(16)}
 function asAgent(jwt: string, body: object = {}): Promise<TestResponse> {
   return service.post(TOKEN, agentTokenBody(body), bearer(jwt));
 }
+
+// the last test, because the service that was started last in a process verifies all bearer tokens
+it('an agent token of a trusted issuer without iat is valid again when the suspension of its organization is taken back', async () => {
+  const own = await serviceOfTest(trusting(idp.trust()));
+  const withoutIat = await token({ iat: undefined });
+  const asOwn = async () => (await own.post(TOKEN, agentTokenBody(), bearer(withoutIat))).status;
+  const set = (suspended: boolean) => own.admin('PATCH', `/admin/organizations/${ACME}`, { suspended });
+  expect(await asOwn()).toBe(200);
+  expect((await set(true)).status).toBe(200);
+  expect(await asOwn()).toBe(401);
+  expect((await set(false)).status).toBe(200);
+  own.clock.advance({ seconds: 7 });
+  expect(await asOwn()).toBe(200);
+});

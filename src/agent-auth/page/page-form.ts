@@ -19,7 +19,6 @@ export async function readPageForm<Form extends object>(
   request: Request,
   origin: string,
 ): Promise<Form> {
-  const read = readParameters(form, await readBody(request, { form: 'only' }));
   if (request.headers.origin !== origin) throw foreignOrigin();
-  return read;
+  return readParameters(form, await readBody(request, { form: 'only' }));
 }

@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { ObjectLiteral } from 'typeorm';
+import { IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
-import type { EntriesOf, Entry } from '../entry.js';
+import { type EntriesOf, type Entry, fieldPath } from '../entry.js';
 import { entryViolations, pathsOf } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
@@ -120,13 +120,13 @@ export class RegistryFile {
     for (const [resource, row] of await unlistedRows(reads, entriesOf)) {
       const { noun, fileKey } = resource;
       const key = String(row[resource.key.column]);
+      // an organization has customers, whom only an operator may erase
+      const isSuspended = resource === organizationResource;
+      if (isSuspended && row.suspended) continue;
       if (!prunes) {
         remaining.push(`${noun} ${key}`);
         continue;
       }
-      // an organization has customers, whom only an operator may erase
-      const isSuspended = resource === organizationResource;
-      if (isSuspended && row.suspended) continue;
       changes.push(isSuspended ? suspensionOf(key) : { resource, key, change: 'deleted', endsTokens: true });
       entries.push({ kind: noun, id: String(row[fileKey.column]), outcome: isSuspended ? 'suspended' : 'deleted' });
     }
@@ -143,7 +143,8 @@ export class RegistryFile {
     const proofIssuers = await ProofIssuers.read(reads, entriesOf, this.settingsClasses);
     const isStored = (resource: RegistryResource, key: string) => stored.rowWithKey(resource, key) !== undefined;
     const found = await this.violationsOf(document, proofIssuers, isStored);
-    const all = [...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`), ...found];
+    const ofFiles = unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`);
+    const all = [...ofFiles, ...(await deletedViolations(reads, entriesOf)), ...found];
     if (all.length > 0) throw new RegistryFileError(all);
   }
 
@@ -162,6 +163,22 @@ export class RegistryFile {
 function suspensionOf(key: string): EntryChange {
   const columns = { suspended: true };
   return { resource: organizationResource, key, change: 'changed', columns, fields: ['suspended'] };
+}
+
+/** Entries with the id of a deleted one of which something is left. */
+async function deletedViolations(reads: Reads, entriesOf: EntriesOf): Promise<string[]> {
+  const violations: string[] = [];
+  for (const resource of REGISTRY_RESOURCES) {
+    const { entity, key, retainsKey } = resource;
+    if (retainsKey === undefined) continue;
+    const where: object = { deletedAt: Not(IsNull()) };
+    const rows = await findRows(reads, entity, { where, withDeleted: true });
+    const deleted = new Set(rows.map((row) => row[key.column]));
+    for (const [path, entry] of entriesOf(resource))
+      if (deleted.has(entry[key.field]))
+        violations.push(`${fieldPath(path, key.field)}: was deleted, and ${retainsKey}`);
+  }
+  return violations;
 }
 
 /** The rows that an earlier file brought and this one does not have. */

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Database } from '../../../src/platform/database/database.js';
+import { DeletedEntries } from '../../../src/registry/deleted-entries.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { refreshCustomer, stay, WITH_REFRESH } from '../../support/customer-refresh.js';
@@ -59,6 +61,25 @@ it('the id of a deleted organization cannot be used again', async () => {
   expect((await admin('POST', 'organizations', organization)).status).toBe(409);
   const client = { client_id: randomUUID(), name: 'New', client_type: 'web', organization_id: organization.id };
   expect((await admin('POST', 'clients', client)).status, 'a client of it').toBe(400);
+});
+
+it('a resource server that was created again during the purge stays', async () => {
+  const server = { id: randomUUID(), audiences: ['customer-api'], secret: 's'.repeat(32) };
+  expect((await admin('POST', 'resource-servers', server)).status).toBe(201);
+  expect((await admin('DELETE', `resource-servers/${server.id}`)).status).toBe(200);
+  service.clock.advance({ seconds: DAY_SECONDS + 61 });
+  const deleted = service.application.get(DeletedEntries, { strict: false });
+  const find = deleted.clients.bind(deleted);
+  const steps = deleted.deleteInSteps(await find(new Date(service.clock.now())), new Date(service.clock.now()));
+  const database = service.application.get(Database);
+  const transaction = database.transaction.bind(database);
+  vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
+    vi.restoreAllMocks();
+    expect((await admin('POST', 'resource-servers', server)).status).toBe(201);
+    return transaction(work);
+  });
+  for await (const _ of steps);
+  expect((await admin('GET', `resource-servers/${server.id}`)).status).toBe(200);
 });
 
 it('the id of a deleted resource server is free at once, in another process too', async () => {

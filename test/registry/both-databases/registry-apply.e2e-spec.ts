@@ -85,6 +85,35 @@ it('a file leaves no fast hash of its passwords', async () => {
       expect(stored).not.toBe(createHash(algorithm).update(String(text)).digest('hex'));
 });
 
+it('a secret of the file that a client has already leaves its earlier secret valid, as a PUT does', async () => {
+  const secret = 'the-secret-of-a-client-of-the-file-of-this-test';
+  const clientOf = (client_secret: string) => {
+    const client = { client_id: 'backend', name: 'Backend', client_type: 'server', organization_id: ACME };
+    return { ...client, client_secret };
+  };
+  const service = await serviceOfTest({ registry: { ...OLD, clients: [clientOf(secret)] } });
+  const path = '/admin/clients/backend';
+  const renewed = (await service.admin('POST', `${path}/secret`, { old_valid_for: 600 })).body.client_secret;
+  const until = (await service.admin('GET', path)).body.previous_secret_expires_at;
+  expect(until).toEqual(expect.any(String));
+  const clients = [clientOf(renewed)];
+  expect(await outcomes(service, { ...OLD, clients })).toEqual(['unchanged', 'unchanged', 'unchanged', 'unchanged']);
+  expect((await service.admin('PUT', path, clientOf(renewed))).status).toBe(200);
+  expect((await service.admin('GET', path)).body.previous_secret_expires_at).toBe(until);
+});
+
+it('a file with the id of a deleted client is invalid, also in a dry run, and changes nothing', async () => {
+  const client = { client_id: 'deleted', name: 'Deleted', client_type: 'web', organization_id: ACME };
+  const service = await serviceOfTest({ registry: { ...OLD, clients: [client] } });
+  expect((await service.admin('DELETE', '/admin/clients/deleted')).status).toBe(200);
+  const path = writeFileOf(service, { ...registryOf({}, 'Renamed'), clients: [client] });
+  for (const isDryRun of [true, false])
+    await expect(registryFileOf(service).apply(path, { isDryRun })).rejects.toThrow(
+      'clients[0].client_id: was deleted, and its id is free when',
+    );
+  expect((await sql(service, 'SELECT name FROM organization'))[0].name).toBe('Acme');
+});
+
 describe('a file without the entries of an earlier file', () => {
   const SITE = { client_id: 'site', name: 'Site', client_type: 'web', organization_id: ACME };
   const API = { id: 'api', secret: 'the-secret-of-a-resource-server-of-the-test', audiences: [] };

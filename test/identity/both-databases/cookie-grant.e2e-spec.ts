@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { describeGrant } from 'conformance-kit';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
-import { randomSecret, sha256 } from '../../src/platform/secret.js';
-import { uuidv7 } from '../../src/platform/uuid.js';
-import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { CookieGrant } from '../../../src/grants/cookie/cookie.grant.js';
+import { randomSecret, sha256 } from '../../../src/platform/secret.js';
+import { uuidv7 } from '../../../src/platform/uuid.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import {
   browserIdOf,
   browserOf,
@@ -14,9 +14,9 @@ import {
   identitiesOf,
   secretOf,
   sessionsOfBrowser,
-} from '../support/identities.js';
-import { exchange, rawRequest } from '../support/raw-http.js';
-import { statementsOf, statementTextsOf } from '../support/statements.js';
+} from '../../support/identities.js';
+import { exchange, rawRequest } from '../../support/raw-http.js';
+import { statementsOf, statementTextsOf } from '../../support/statements.js';
 import {
   ACME,
   ACME_NATIVE,
@@ -28,10 +28,10 @@ import {
   PUBLIC_SITE,
   RIVAL_ORIGIN,
   UNKNOWN_CUSTOMER,
-} from '../support/test-registry.js';
-import { type TestResponse } from '../support/test-service.js';
-import { everythingIn } from '../support/transfers.js';
-import { DAY_SECONDS, serviceOfTest, useService } from '../support/use-service.js';
+} from '../../support/test-registry.js';
+import { type TestResponse } from '../../support/test-service.js';
+import { everythingIn } from '../../support/transfers.js';
+import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const TWO_YEARS_SECONDS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
