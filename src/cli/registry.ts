@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import type { Extension } from '../extension.js';
 import { assertDatabaseExists, assertDatabaseHasContent } from '../platform/configuration/database-url.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
@@ -23,15 +22,12 @@ export async function registryCommand([action, ...parameters]: string[], context
   if (action === 'check') return checkFile(parameters, context);
   if (action !== 'export') throw new UsageError('registry: expected apply, check or export');
   expectParameters(parameters, 0);
-  context.print(await withMigratedDatabase(context.extension, exportRegistry));
+  context.print(await exported(context.extension));
   return 0;
 }
 
 /** Reads without the application, which would migrate an embedded database and write rows at its start. */
-async function withMigratedDatabase<Result>(
-  { migrations }: Extension,
-  work: (manager: EntityManager) => Promise<Result>,
-): Promise<Result> {
+async function exported({ migrations }: Extension): Promise<string> {
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   assertDatabaseExists(configuration);
   await assertDatabaseHasContent(configuration);
@@ -42,7 +38,7 @@ async function withMigratedDatabase<Result>(
   const dataSource = await connectWithRetry({ ...dataSourceOptions(configuration, migrations), entities }, 0);
   try {
     if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();
-    return await work(dataSource.manager);
+    return await exportRegistry(dataSource.manager);
   } finally {
     await dataSource.destroy();
   }
@@ -53,8 +49,7 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   const { path, isDryRun, prunes } = applyOptions(parameters);
   const work = (application: INestApplicationContext) =>
     application.get(RegistryFile).apply(path, { isDryRun, prunes });
-  if (isDryRun) await withMigratedDatabase(context.extension, async () => undefined);
-  const options = { variables: DATABASE_VARIABLES, createsDatabase: !isDryRun };
+  const options = { variables: DATABASE_VARIABLES, createsDatabase: !isDryRun, migrates: !isDryRun };
   const applied = await context.withApplication(work, options);
   const printed = isDryRun ? applied.filter(({ outcome }) => outcome !== 'unchanged') : applied;
   context.print(printed.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));

@@ -165,9 +165,9 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 429, description, details);
   }
 
-  /** The request conflicts with stored data or with an entry of the registry file: 409. @internal */
+  /** The request conflicts with stored data: 409. @internal */
   static conflict(hint: string): OAuthError {
-    const description = 'The request conflicts with stored data or with the registry file';
+    const description = 'The request conflicts with stored data';
     return new OAuthError('conflict', 409, description, { hint });
   }
 
