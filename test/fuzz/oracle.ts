@@ -110,7 +110,7 @@ function violationOfError(response: TestResponse, request?: FuzzRequest): string
   const leaked = secretsOf(request).find((secret) => text.includes(secret));
   if (leaked !== undefined) return `an error response that contains a secret: ${leaked}`;
   if (!body) return undefined;
-  const hint = String(body.error_hint).replace(/^.*: unknown (field|parameter)$/, ''); // The hint must name it.
+  const hint = String(body.error_hint).replaceAll(/^.*: unknown (field|parameter)$/gm, ''); // The hint must name it.
   if (`${hint}${body.error_description}`.includes(FUZZ_MARKER)) return 'a value of the request in the error';
   return undefined;
 }

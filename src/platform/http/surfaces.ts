@@ -38,15 +38,11 @@ const TRY_IT_ROUTE = /^\/(docs|try)(\/|$)/;
  * - without an admin token the admin API does not exist (protocol §9.1)
  * - without TRY_IT the public port has no pages that try the service (protocol §11)
  */
-export function servedSurface(
-  port: Port,
-  path: string,
-  { hasAdminTokens, ADMIN_PORT, TRY_IT }: Configuration,
-): Surface | undefined {
-  if (port === 'public') return TRY_IT || !TRY_IT_ROUTE.test(path) ? 'public' : undefined;
+export function servedSurface(port: Port, path: string, configuration: Configuration): Surface | undefined {
+  if (port === 'public') return configuration.TRY_IT || !TRY_IT_ROUTE.test(path) ? 'public' : undefined;
   const isAdmin = ADMIN_ROUTE.test(path);
-  if (isAdmin && !hasAdminTokens) return undefined;
-  const serving = isAdmin && ADMIN_PORT !== undefined ? 'admin' : 'management';
+  if (isAdmin && !configuration.hasAdminTokens) return undefined;
+  const serving = isAdmin && configuration.ADMIN_PORT !== undefined ? 'admin' : 'management';
   return port === serving ? 'management' : undefined;
 }
 
