@@ -9,7 +9,8 @@ import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { prototypeKeyViolations } from '../platform/validation-violations.js';
 import type { ClientApplication } from './client-application.entity.js';
-import { type Entry, isMapping, isSameValue, secretColumns, toResponse, validated } from './entry.js';
+import { type Entry, isMapping, secretColumns, toResponse, validated } from './entry.js';
+import { changeOf } from './entry-change.js';
 import {
   alreadyExists,
   assertConsistent,
@@ -80,8 +81,8 @@ export class RegistryEditor {
   /** @throws OAuthError `not_found` */
   async read(resource: RegistryResource, key: string): Promise<StoredEntry> {
     const [row] = await this.database.read(resource.entity, { where: { [resource.key.column]: key } });
-    const found = existing(resource, row, key);
-    return { entry: toResponse(resource, found, this.clock.now()), etag: etagOf(found) };
+    if (row?.[resource.key.column] !== key) throw OAuthError.notFound();
+    return { entry: toResponse(resource, row, this.clock.now()), etag: etagOf(row) };
   }
 
   /** Returns the key. @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email */
@@ -116,7 +117,7 @@ export class RegistryEditor {
       assertMatches(ifMatch, row);
       if (!row) return this.creation(manager, resource, key, newEntry, secret);
       await assertConsistent(manager, resource, [key, newEntry], this.settingsClasses, true);
-      return changeOf(resource, row, resource.toRow(newEntry.entry, secret));
+      return changeOf(resource, resource.toRow(newEntry.entry, secret), row);
     });
     return isNew;
   }
@@ -210,25 +211,6 @@ function parseEntry({ entry: type }: RegistryResource, value: unknown): ParsedEn
   return { entry: { ...parsed }, violations };
 }
 
-/** The columns of a row that an entry changes; `undefined` if it changes none. */
-function changeOf(resource: RegistryResource, row: ObjectLiteral, listed: ObjectLiteral): EntryChange | undefined {
-  const { key, tokensEndWith = {} } = resource;
-  const differing = Object.entries(listed).filter(
-    ([name, value]) => value !== undefined && !isSameValue(value, row[name]),
-  );
-  if (differing.length === 0) return undefined;
-  const fields = differing.map(([name]) => name);
-  const endsTokens = Object.values(tokensEndWith).some((name) => fields.includes(String(name)));
-  return {
-    resource,
-    key: row[key.column],
-    change: 'changed',
-    columns: Object.fromEntries(differing),
-    fields,
-    endsTokens,
-  };
-}
-
 /** RFC 9110 §8.8.3. Each change of an entry gives its row a new revision. */
 function etagOf({ revision }: ObjectLiteral): string {
   return `"${revision}"`;
@@ -242,11 +224,6 @@ function assertMatches(ifMatch: string | undefined, row: ObjectLiteral | undefin
 }
 
 /** MySQL ignores spaces at the end of a key, so the row that was found may have another key. */
-function existing<Row extends ObjectLiteral>({ key: { column } }: RegistryResource, row: Row | undefined, key: string) {
-  if (row?.[column] !== key) throw OAuthError.notFound();
-  return row;
-}
-
 async function rowOf(manager: EntityManager, { entity, key: { column } }: RegistryResource, key: string) {
   const [row] = await manager.findBy<ObjectLiteral>(entity, { [column]: key });
   return row?.[column] === key ? row : undefined;

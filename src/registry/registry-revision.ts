@@ -22,9 +22,5 @@ export async function lockRevision(manager: EntityManager): Promise<void> {
 
 export async function raiseRevision(manager: EntityManager): Promise<number> {
   await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-  return currentRevision(manager);
-}
-
-export async function currentRevision(manager: EntityManager): Promise<number> {
   return (await manager.findOneByOrFail(RegistryRevision, { id: 1 })).revision;
 }

@@ -3,6 +3,7 @@ import { IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { type EntriesOf, type Entry, fieldPath } from '../entry.js';
+import { changeOf } from '../entry-change.js';
 import { entryViolations, pathsOf } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
@@ -15,7 +16,6 @@ import { findRows, pagesOf, type Reads } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
 import { type RegistryDocument, readRegistryDocument } from './registry-document.js';
-import { changeOf } from './row-changes.js';
 import { RegistryFileError } from './yaml-document.js';
 
 const MAX_NAMED_ENTRIES = 20;

@@ -95,7 +95,7 @@ describe('failed sign-ins at one account from one network', () => {
 });
 
 describe('failed sign-ins from one network', () => {
-  it('are at most 60 in 900 s at all accounts, whatever else succeeds there', async () => {
+  it('are at most 60 in 900 s in one network, at all accounts together', async () => {
     const emailOf = (n: number) => `agent${n}@acme.example`;
     expect(await failAt(() => '203.0.113.7', 30, emailOf)).toEqual(admitted(30));
     for (let n = 0; n < 5; n++) expect((await at('203.0.113.7').signIn(RIVAL_AGENT)).status).toBe(303);

@@ -29,6 +29,11 @@ describe('PUT /admin/<list>/<key>', () => {
     expect(replaced).toMatchObject({ status: 200, body: { name: 'Replaced', has_secret: true, scopes: [] } });
     expect(replaced.body).not.toHaveProperty('customer_token_ttl');
     expect(replaced.headers.get('etag')).not.toBe(etag);
+    const { details } = service.audit.filter(({ event }) => event === 'registry.changed').at(-1) ?? {};
+    expect(details, 'fields and not columns').toEqual({
+      change: 'changed',
+      fields: expect.arrayContaining(['name', 'scopes', 'customer_token_ttl']),
+    });
     const before = [await revision(), service.audit.length];
     const again = await admin('PUT', path, client({ name: 'Replaced', client_secret: secret }));
     expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: replaced.body });
