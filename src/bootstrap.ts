@@ -90,7 +90,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function applyRegistryFile(application: INestApplication, configuration: Configuration): Promise<void> {
   const { REGISTRY_FILE, MIGRATE_ON_START, embedded } = configuration;
   if (REGISTRY_FILE === undefined || !(MIGRATE_ON_START || embedded)) return;
-  await application.get(DatabaseStart).run(() => application.get(RegistryFile).apply(REGISTRY_FILE));
+  await application.get(DatabaseStart).run(async () => {
+    await application.get(RegistryFile).apply(REGISTRY_FILE);
+    await application.get(Registry).renew(); // another process may have applied it since this one read the registry
+  });
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
