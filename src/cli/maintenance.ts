@@ -25,7 +25,7 @@ export async function revocationFeedCommand(
 ): Promise<number> {
   if (action !== 'restart') throw new UsageError('revocation-feed: expected restart');
   expectParameters(parameters, 0);
-  await context.withApplication((application) => application.get(FeedHistory).renewAlways(), {
+  await context.withApplication((application) => application.get(FeedHistory).renew(), {
     variables: DATABASE_VARIABLES,
   });
   context.print('restarted\n');

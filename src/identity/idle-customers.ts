@@ -1,15 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Customers, type CustomersToPurge } from '../customer/customers.js';
-import { dayOf } from '../platform/clock.js';
 import { portionsOf } from '../platform/database/value-list.js';
-import { RecordedValues } from '../session/recorded-values.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure } from './customer-erasure.js';
 
 /** The number of customers of one step, within which the purge holds its lease. */
 const MAX_CUSTOMERS_PER_STEP = 100;
-/** Covers requests under way at midnight, and clocks that differ. */
-const CLOCK_MARGIN_MS = 300_000;
 
 /**
  * Purges the customers that a browser created and that have no session, `idle_days` after their last use (protocol §5.9).
@@ -22,7 +18,6 @@ export class IdleCustomers {
   constructor(
     private readonly customers: Customers,
     private readonly participants: CustomerDataParticipants,
-    private readonly recorded: RecordedValues,
     private readonly erasure: CustomerErasure,
   ) {}
 
@@ -31,11 +26,10 @@ export class IdleCustomers {
    *
    * @param size the number of rows that one statement reads
    * @param now the time of the purge
-   * @returns the number of customers that each step purged
+   * @param today the day of the purge, in days since 1970 (UTC)
+   * @returns the number of customers that each step purged; at the end, whether every erasure is finished
    */
-  async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
-    const today = dayOf(now.getTime() - CLOCK_MARGIN_MS);
-    if ((await this.recorded.purgeDay('idle_customers_purged_day')) === today) return;
+  async *deleteInSteps(size: number, now: Date, today: number): AsyncGenerator<number, boolean> {
     let after: string | undefined = '';
     let failed = 0;
     while (after !== undefined) {
@@ -52,7 +46,7 @@ export class IdleCustomers {
       }
       after = page.next;
     }
-    if (failed === 0) await this.recorded.recordPurgeDay('idle_customers_purged_day', today);
+    return failed === 0;
   }
 
   /**

@@ -22,11 +22,11 @@ export class Ended1796000000001 extends CreateTables {
         { name: 'ended_published_until', columnNames: ['published_until'] },
       ],
     },
-    { name: 'recorded_value', columns: [its.key('name', 64), its.integer('value')] },
     {
       name: 'revocation_feed',
       columns: [
         its.integer('id', { isPrimary: true }),
+        its.integer('history', { default: 0 }),
         its.bigInteger('position'),
         its.text('publisher', 36),
         its.flag('has_backlog'),
@@ -39,7 +39,7 @@ export class Ended1796000000001 extends CreateTables {
   override async up(runner: QueryRunner): Promise<void> {
     await super.up(runner);
     if ((await runner.query('SELECT id FROM revocation_feed')).length === 0)
-      await runner.query(`INSERT INTO revocation_feed (id, position, publisher, has_backlog, entries, entries_count)
-        VALUES (1, 0, '', 1, 0, 0)`);
+      await runner.query(`INSERT INTO revocation_feed (id, history, position, publisher, has_backlog, entries, entries_count)
+        VALUES (1, 0, 0, '', 1, 0, 0)`);
   }
 }

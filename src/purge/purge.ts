@@ -10,11 +10,11 @@ import {
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { IdleCustomers } from '../identity/idle-customers.js';
-import { aheadOfDatabaseMs, Clock } from '../platform/clock.js';
+import { aheadOfDatabaseMs, Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/entity-checks.js';
 import { writeIn } from '../platform/database/in-transaction.js';
-import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
+import { acquireLease, finishDay, finishedDay, type Lease, releaseLease } from '../platform/database/lease.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { DeletedEntries } from '../registry/deleted-entries.js';
@@ -27,10 +27,22 @@ const ROWS_PER_DELETE = 1_000;
 const PAUSE_BETWEEN_DELETES_MS = 10;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
+/** Covers requests under way at midnight, and clocks that differ. */
+const MIDNIGHT_MARGIN_MS = 300_000;
 
 const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELECT ${now} AS now`);
 
 export type Purged = Record<string, number>;
+
+interface Pass {
+  now: Date;
+  /** In days since 1970 (UTC). */
+  today: number;
+  /** Only then the purge reads whole tables. */
+  isFirstOfDay: boolean;
+  /** Whether nothing is left for another purge of this day. */
+  isFinished: boolean;
+}
 
 /**
  * Deletes expired rows, sessions, browsers that lead nowhere and idle customers in small batches that do not delay
@@ -79,12 +91,17 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     const failed: string[] = [];
     try {
       const now = await this.now();
+      const today = dayOf(now.getTime() - MIDNIGHT_MARGIN_MS);
+      const lastDay = await this.database.transaction((manager) => finishedDay(manager, this.lease));
+      const pass: Pass = { now, today, isFirstOfDay: lastDay !== today, isFinished: true };
       const purged: Purged = {};
-      for (const [table, steps] of this.allSteps(now)) {
+      for (const [table, steps] of this.allSteps(pass)) {
         try {
           const { deleted, isFinished } = await this.runSteps(steps);
           purged[table] = (purged[table] ?? 0) + deleted;
-          if (!isFinished) break; // the next purge continues
+          if (isFinished) continue;
+          pass.isFinished = false;
+          break; // the next purge continues
         } catch (error) {
           this.logger.warn(`the table ${table} cannot be purged: ${(error as Error).message}`);
           failed.push(table);
@@ -93,6 +110,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
       }
       if (failed.length > 0)
         throw new Error(`tables that cannot be purged: ${failed.join(', ')}; purged: ${JSON.stringify(purged)}`);
+      if (pass.isFirstOfDay && pass.isFinished)
+        await this.database.transaction((manager) => finishDay(manager, this.lease, today));
       return purged;
     } finally {
       await this.database.transaction((manager) => releaseLease(manager, this.lease));
@@ -110,12 +129,25 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
-  private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
+  private *allSteps(pass: Pass): Generator<[table: string, steps: AsyncIterable<number>]> {
+    const { now } = pass;
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
     yield ['registry', this.deleteEntries(now)];
-    yield ['session', this.sessions.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['session', this.deleteSessions(pass)];
     yield ['agent_session', this.agentSessions.deleteInSteps(ROWS_PER_DELETE, now)];
-    yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['customer', this.deleteCustomers(pass)];
+  }
+
+  private async *deleteSessions({ now, isFirstOfDay }: Pass): AsyncGenerator<number, void> {
+    if (isFirstOfDay) yield* this.sessions.applyShorterSettings(ROWS_PER_DELETE, now);
+    yield* this.sessions.deleteInSteps(ROWS_PER_DELETE, now);
+    if (isFirstOfDay) yield* this.sessions.deleteUnusedBrowsers(ROWS_PER_DELETE);
+  }
+
+  private async *deleteCustomers(pass: Pass): AsyncGenerator<number, void> {
+    if (!pass.isFirstOfDay) return;
+    const isFinished = yield* this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, pass.now, pass.today);
+    if (!isFinished) pass.isFinished = false;
   }
 
   /** The id of a deleted client is free when nothing is left that a new client with this id could use. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
-import { DAY_MS, dayOf } from '../platform/clock.js';
+import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
@@ -8,7 +8,6 @@ import { type EntityRow, type NotNull, selectStatement, writeStatement } from '.
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
 import { Browsers } from './browsers.js';
-import { RecordedValues } from './recorded-values.js';
 import { Session } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
 import { handChildren } from './sessions.js';
@@ -43,7 +42,6 @@ export class SessionPurge {
     private readonly database: Database,
     private readonly registry: Registry,
     private readonly lifetime: SessionLifetime,
-    private readonly recorded: RecordedValues,
     private readonly browsers: Browsers,
   ) {}
 
@@ -55,9 +53,6 @@ export class SessionPurge {
    * @returns the number of sessions that each step purged
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
-    const today = dayOf(now.getTime());
-    const isFirstOfDay = (await this.recorded.purgeDay('idle_sessions_purged_day')) !== today;
-    if (isFirstOfDay) yield* this.applyShorterSettings(size, now);
     const before = new Date(now.getTime() - RETENTION_MS);
     let rows: PurgedRow[];
     do {
@@ -66,16 +61,13 @@ export class SessionPurge {
         yield await this.database.transaction((manager) => this.purgeIn(manager, portion, before));
       }
     } while (rows.length === size);
-    if (!isFirstOfDay) return;
-    yield* this.deleteUnusedBrowsers(size);
-    await this.recorded.recordPurgeDay('idle_sessions_purged_day', today);
   }
 
   /**
    * Applies settings of organizations that became shorter than the time that was stored at the last visit. Days decide, so
    * one pass a day is enough. It reads the table by its primary key.
    */
-  private async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
+  async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
     let after: string | undefined = '';
     while (after !== undefined) {
       const rows: DaysRow[] = await this.database.select(findDays(size), [after]);
@@ -92,7 +84,7 @@ export class SessionPurge {
   }
 
   /** Deletes the browsers whose sessions were ended, once a day too. */
-  private async *deleteUnusedBrowsers(size: number): AsyncGenerator<number, void> {
+  async *deleteUnusedBrowsers(size: number): AsyncGenerator<number, void> {
     let after: string | undefined = '';
     while (after !== undefined) {
       const page: { unused: string[]; next: string | undefined } = await this.browsers.findUnused(after, size);

@@ -21,7 +21,6 @@ import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { Proofs } from './proofs.js';
-import { RecordedValue, RecordedValues } from './recorded-values.js';
 import { Session } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
 import { SessionPurge } from './session-purge.js';
@@ -29,7 +28,7 @@ import { Sessions } from './sessions.js';
 import { TokenInspection, TokenValidity } from './token-validity.js';
 import { TransferCodes } from './transfer-codes.js';
 
-const ENTITIES = [AgentSession, Browser, Ended, RecordedValue, RevocationFeedState, Session];
+const ENTITIES = [AgentSession, Browser, Ended, RevocationFeedState, Session];
 
 const EXPORTED = [
   AgentRefreshTokens,
@@ -43,7 +42,6 @@ const EXPORTED = [
   Endings,
   FeedHistory,
   Proofs,
-  RecordedValues,
   RevocationLimit,
   RevocationPages,
   RevocationPublisher,

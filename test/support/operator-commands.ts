@@ -1,3 +1,4 @@
+import { DataSource } from 'typeorm';
 import { runCommand as run } from '../../src/cli/run-command-line.js';
 import { ACME_AGENT, ACME_SITE } from './test-registry.js';
 import type { TestService } from './test-service.js';
@@ -57,4 +58,9 @@ export async function purge(service: TestService): Promise<Record<string, number
     if ((error as Error).message === 'another process is purging') return undefined;
     throw error;
   }
+}
+
+/** Lets the next purge read all customers and sessions, as the first one of a day does. */
+export async function forgetPurgeOfDay({ application }: TestService): Promise<void> {
+  await application.get(DataSource).query("UPDATE lease SET finished_day = 0 WHERE name = 'purge'");
 }

@@ -15,7 +15,8 @@ export async function createLeases(manager: EntityManager): Promise<void> {
   // TypeORM's createTable would check first, and two processes could then both create the table
   await manager.query(
     `CREATE TABLE IF NOT EXISTS lease
-      (name varchar(16) PRIMARY KEY, owner varchar(36) NOT NULL, acquired_at datetime(3) NOT NULL)`,
+      (name varchar(16) PRIMARY KEY, owner varchar(36) NOT NULL, acquired_at datetime(3) NOT NULL,
+       finished_day integer NOT NULL DEFAULT 0)`,
   );
 }
 
@@ -39,4 +40,15 @@ export async function acquireLease(manager: EntityManager, { name, owner }: Leas
 
 export async function releaseLease(manager: EntityManager, { name, owner }: Lease): Promise<void> {
   await manager.query("UPDATE lease SET owner = '' WHERE name = ? AND owner = ?", [name, owner]);
+}
+
+/** The day, since 1970 in UTC, on which an owner of the lease last finished the work of a day; 0 if none has. */
+export async function finishedDay(manager: EntityManager, { name }: Lease): Promise<number> {
+  const [row] = await manager.query('SELECT finished_day FROM lease WHERE name = ?', [name]);
+  return row?.finished_day ?? 0;
+}
+
+/** Of two owners the later day stays. */
+export async function finishDay(manager: EntityManager, { name }: Lease, day: number): Promise<void> {
+  await manager.query('UPDATE lease SET finished_day = ? WHERE name = ? AND finished_day < ?', [day, name, day]);
 }

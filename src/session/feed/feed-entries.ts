@@ -7,9 +7,7 @@ import { MetricsRegistry } from '../../platform/metrics.js';
 import type { Ended } from '../ended.entity.js';
 import type { RevocationFeedState } from './feed-state.js';
 
-interface StoredEntries extends EntityRow<RevocationFeedState, 'entries' | 'entries_count'> {
-  history: number | null;
-}
+type StoredEntries = EntityRow<RevocationFeedState, 'history' | 'entries' | 'entries_count'>;
 
 /** From this number on, customers and clients on the public port cannot cause further entries. Verifiers hold more. */
 export const MAX_ENTRIES = 1_000_000;

@@ -6,14 +6,12 @@ import { Database } from '../../platform/database/database.js';
 import { sqlFlag } from '../../platform/database/sql-dialect.js';
 import {
   type EntityRow,
-  insertIgnoreStatement,
   selectStatement,
   type WriteStatement,
   writeStatement,
 } from '../../platform/database/statement.js';
 import { placeholdersFor } from '../../platform/database/value-list.js';
 import type { Ended } from '../ended.entity.js';
-import { type RecordedName, RecordedValue } from '../recorded-values.js';
 
 /** A position of one history of the feed. Positions of different histories cannot be compared. */
 export interface FeedPosition {
@@ -25,17 +23,11 @@ export function isSamePosition(one: FeedPosition, other: FeedPosition | undefine
   return one.history === other?.history && one.position === other.position;
 }
 
-const NAME = 'revocation_feed_history' satisfies RecordedName;
-/** The recorded values are signed integers of 32 bits. */
+/** The column is a signed integer of 32 bits. */
 const MAX_HISTORY_IDS = 2 ** 31 - 1;
 
-/** The id of the feed's history, for other SELECTs; `null` before the first process has created the id. */
-export const HISTORY = `(SELECT value FROM recorded_value WHERE name = '${NAME}')`;
-
-const INSERT = insertIgnoreStatement({ into: RecordedValue, columns: ['name', 'value'] });
-
 const RENEW = writeStatement<[renewed: number, known: number | null]>(
-  `UPDATE recorded_value SET value = ? WHERE name = '${NAME}' AND value = COALESCE(?, value)`,
+  'UPDATE revocation_feed SET history = ? WHERE id = 1 AND history = COALESCE(?, history)',
 );
 
 /** The random id of the feed's history (protocol §7.6). A process or the operator renews it after a restore. */
@@ -43,22 +35,11 @@ const RENEW = writeStatement<[renewed: number, known: number | null]>(
 export class FeedHistory {
   constructor(private readonly database: Database) {}
 
-  async create(): Promise<void> {
-    await this.database.execute(INSERT, [NAME, newId()]);
-  }
-
-  /** Of several processes that know an id, one replaces it. */
-  async renew(known: number | null): Promise<void> {
-    await this.database.execute(RENEW, [newId(), known]);
-  }
-
-  async renewAlways(): Promise<void> {
-    await this.create();
-    await this.renew(null);
+  /** Of several processes that know an id, one replaces it. Without a known id, it is replaced in any case. */
+  async renew(known: number | null = null): Promise<void> {
+    await this.database.execute(RENEW, [randomInt(1, MAX_HISTORY_IDS), known]);
   }
 }
-
-const newId = () => randomInt(1, MAX_HISTORY_IDS);
 
 /** One lower read may come from a node of a cluster that does not have the last transactions yet. */
 const MIN_LOWER_READ_COUNT = 2;
@@ -103,6 +84,10 @@ export class RevocationFeedState {
   @PrimaryColumn('integer')
   id!: number;
 
+  /** The random id of the feed's history; 0 before the first process has read it. */
+  @Column('integer', { default: 0 })
+  history!: number;
+
   /** The highest position so far. Positions are milliseconds since 1970 or later, and never decrease. */
   @Column('bigint')
   position!: number;
@@ -126,9 +111,9 @@ export class RevocationFeedState {
 /** The most revocations that get one position. A page of the feed contains at least two positions. */
 export const MAX_ROWS_PER_POSITION = 500;
 
-export interface StoredFeedState
-  extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog' | 'entries' | 'entries_count'> {
-  history: number | null;
+const COLUMNS = ['history', 'position', 'publisher', 'has_backlog', 'entries', 'entries_count'] as const;
+
+export interface StoredFeedState extends EntityRow<RevocationFeedState, (typeof COLUMNS)[number]> {
   /** 1 if committed revocations wait for their positions. */
   is_waiting: number;
   /** The time of the database. */
@@ -137,9 +122,8 @@ export interface StoredFeedState
 
 export const FIND_STATE = selectStatement<[], StoredFeedState>({
   columns: [
-    ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
+    ...COLUMNS,
     ({ now }) => `${now} AS read_at`,
-    `${HISTORY} AS history`,
     `${sqlFlag('EXISTS (SELECT 1 FROM ended WHERE published_until IS NULL)')} AS is_waiting`,
   ],
   from: 'revocation_feed WHERE id = 1',

@@ -163,7 +163,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     return publisher === this.id || publisher === '' || performance.now() - waitingSince >= TAKEOVER_MS;
   }
 
-  /** The first read creates the history of a new database. */
+  /** The first read begins the history of a new database. */
   private async readFirstState(): Promise<void> {
     if (!(await this.readState())) await this.readState();
   }
@@ -174,7 +174,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (!stored) throw new Error('the row of revocation_feed is missing');
     const { history, position, has_backlog } = stored;
     this.aheadMs = aheadOfDatabaseMs(timeOf(stored.read_at));
-    if (history === null) return void (await this.history.create());
+    if (history === 0) return void (await this.history.renew(0));
     this.state.compare({ history, position });
     if (!this.state.isLower) {
       this.entries.readFrom(stored);

@@ -3,11 +3,11 @@ import type { PoolConnection } from 'mysql2';
 import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { mysqlPool, poolState } from '../../../src/platform/private-members.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
 import { useService } from '../../support/use-service.js';
@@ -21,11 +21,12 @@ beforeAll(async () => {
   database = service.application.get(Database);
 });
 
+const EXPIRES_AT = new Date('2099-01-01T00:00:00Z');
 const newName = () => `test_${++count}`;
 const insert = (manager: EntityManager, name: string) =>
-  manager.insert(RecordedValue, { name: name as RecordedValue['name'], value: 1 });
+  manager.insert(UsedAssertion, { hash: name, expiresAt: EXPIRES_AT });
 const exists = async (name: string) => {
-  const find = selectStatement<[name: string], object>('SELECT value FROM recorded_value WHERE name = ?');
+  const find = selectStatement<[name: string], object>('SELECT 1 FROM used_assertion WHERE hash = ?');
   return (await database.select(find, [name])).length > 0;
 };
 
@@ -58,8 +59,8 @@ describe('a transaction', () => {
   });
 
   it('rejects a write that does not use its manager and would not be a part of it', async () => {
-    const statement = insertStatement({ into: RecordedValue, columns: ['name', 'value'] });
-    const aside = () => database.insert(statement, [newName() as RecordedValue['name'], 1]);
+    const statement = insertStatement({ into: UsedAssertion, columns: ['hash', 'expires_at'] });
+    const aside = () => database.insert(statement, [newName(), EXPIRES_AT]);
     await expect(database.transaction(aside)).rejects.toThrow('must use the manager of the transaction');
     await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
     await aside();
@@ -105,7 +106,7 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
         pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
       );
     const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, take));
-    await expect(database.readWithin(50, RecordedValue, {})).rejects.toMatchObject({ status: 503 });
+    await expect(database.readWithin(50, UsedAssertion, {})).rejects.toMatchObject({ status: 503 });
     // a timer of Node may end up to 1 ms before the time that it has to wait
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await expect(exists('any')).rejects.toMatchObject({ status: 503 });

@@ -2,7 +2,6 @@ import { Injectable, Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CustomerDataParticipants, IdentityModule } from '../../../src/public/grant.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -13,7 +12,7 @@ import { endSessions } from '../../support/end-sessions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { browserPartOf, expectNoOrphans, identitiesOf } from '../../support/identities.js';
 import { ERASE, manageCustomer, managerToken, managingRegistry } from '../../support/managed-customers.js';
-import { purge } from '../../support/operator-commands.js';
+import { forgetPurgeOfDay, purge } from '../../support/operator-commands.js';
 import { moveOf, remember, rememberedPair } from '../../support/remember.js';
 import { FROM_PAGE, LINK } from '../../support/sign-in-services.js';
 import { ACME, AT_RIVAL, UNKNOWN_CUSTOMER } from '../../support/test-registry.js';
@@ -243,7 +242,7 @@ describe('protocol §4.16: the erasure of a customer by an agent', () => {
     const { entity_id } = await newCustomer(service);
     deletions.behaviors = [fails, working];
     expect((await erase({ customer_id: entity_id })).status).toBe(503);
-    await service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' }); // today's pass
+    await forgetPurgeOfDay(service);
     await purge(service);
     expect(await isStored(entity_id)).toBe(true);
     deletions.behaviors = [working, working];

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Logger, ServiceUnavailableException } from '@nestjs/common';
-import { In, IsNull, Not } from 'typeorm';
+import { IsNull, Not } from 'typeorm';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Customers } from '../../../src/customer/customers.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -16,7 +15,7 @@ import { refreshCustomer, refreshingRegistry, stayOf } from '../../support/custo
 import { atNextTransaction } from '../../support/dying-transactions.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
 import { browserIdOf, identitiesOf } from '../../support/identities.js';
-import { issueAgentToken, purge } from '../../support/operator-commands.js';
+import { forgetPurgeOfDay, issueAgentToken, purge } from '../../support/operator-commands.js';
 import { moveOf, remember, rememberedPair } from '../../support/remember.js';
 import { sqlOf, statementsOf } from '../../support/statements.js';
 import { ACME, ACME_SITE, AT_RIVAL, PUBLIC_SITE, SHARED } from '../../support/test-registry.js';
@@ -35,13 +34,10 @@ function registry(): ReturnType<typeof refreshingRegistry> {
 }
 
 const service = useService({ registry: registry() });
-afterEach(() => forgetPass());
+afterEach(() => forgetPurgeOfDay(service));
 
-/** Lets the purge of idle customers and sessions run again on the same day. */
-const forgetPass = () =>
-  service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_sessions_purged_day']) });
 const purgeAgain = async () => {
-  await forgetPass();
+  await forgetPurgeOfDay(service);
   return purge(service);
 };
 const isPurged = async (entityId: string) => !(await identitiesOf(service).existsBy({ entityId }));

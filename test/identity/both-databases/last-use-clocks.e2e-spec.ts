@@ -1,13 +1,11 @@
-import { In } from 'typeorm';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { useDatabase } from '../../support/databases.js';
 import { identitiesOf } from '../../support/identities.js';
-import { issueAgentToken, purge } from '../../support/operator-commands.js';
+import { forgetPurgeOfDay, issueAgentToken, purge } from '../../support/operator-commands.js';
 import { StatementGate } from '../../support/statement-gate.js';
 import { ACME, changed, testRegistry } from '../../support/test-registry.js';
 import { newCustomer, transferToken } from '../../support/transfers.js';
@@ -36,8 +34,7 @@ async function useAt(service: UsedService, entity_id: string, requestId = 'agent
 }
 
 async function isRetained(entityId: string): Promise<boolean> {
-  const names = ['idle_customers_purged_day', 'idle_sessions_purged_day'];
-  await ahead.rowsOf(RecordedValue).delete({ name: In(names) });
+  await forgetPurgeOfDay(ahead);
   await purge(ahead);
   return identitiesOf(ahead).existsBy({ entityId });
 }

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { DataSource, type EntityMetadata, type EntityTarget, In, type ObjectLiteral, type QueryResult } from 'typeorm';
+import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral, type QueryResult } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failures.js';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
@@ -13,7 +13,6 @@ import { uuidv7 } from '../../../src/platform/uuid.js';
 import { type Purged } from '../../../src/purge/purge.js';
 import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
-import { RecordedValue } from '../../../src/session/recorded-values.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { SessionPurge } from '../../../src/session/session-purge.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
@@ -21,7 +20,7 @@ import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction, intercepted, interceptTransactions } from '../../support/dying-transactions.js';
 import { browserPartOf, expectNoOrphans, identitiesOf, sessionsOfBrowser } from '../../support/identities.js';
-import { issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
+import { forgetPurgeOfDay, issueAgentToken, purge, runCommand } from '../../support/operator-commands.js';
 import { ACME } from '../../support/test-registry.js';
 import { newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
@@ -45,7 +44,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   for (const entity of [...EXPIRING, Session, CustomerIdentity, Browser])
     await dataSource.getRepository(entity).createQueryBuilder().delete().execute();
-  await service.rowsOf(RecordedValue).delete({ name: In(['idle_customers_purged_day', 'idle_sessions_purged_day']) });
+  await forgetPurgeOfDay(service);
   // A failed test can leave its lease.
   await freeLease();
 });
@@ -118,7 +117,6 @@ describe('a table that cannot be purged', () => {
     await expect(runCommand(service, 'purge')).rejects.toThrow('tables that cannot be purged: session; purged: ');
     expect(await Promise.all([UsedAssertion, Session, CustomerIdentity].map(countOf))).toEqual([0, 1, 1]);
     vi.restoreAllMocks();
-    await service.rowsOf(RecordedValue).delete({ name: 'idle_customers_purged_day' });
     expect(await purge(service)).toMatchObject({ session: 1, customer: 1 });
   });
 
@@ -201,7 +199,6 @@ describe('the purge of idle browsers', () => {
       visited = (await browser.visit()).body.entity_id;
     };
     const steps = service.application.get(SessionPurge).deleteInSteps(50, new Date(service.clock.now()));
-    await steps.next();
     atNextTransaction(service, moment, visit);
     for await (const _step of steps);
     const isLeft = moment === 'before';

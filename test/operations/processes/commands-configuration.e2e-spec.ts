@@ -1,9 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { connectTo } from '../../support/database-connection.js';
 import { emptyDatabaseOfTest, useDatabase } from '../../support/databases.js';
-import { environmentOf, runCli } from '../../support/processes.js';
+import { runCli } from '../../support/processes.js';
 import { writeRegistry } from '../../support/test-registry.js';
 
 describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
@@ -30,24 +29,6 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 30
   it('does not include agent-token and token explain, which use the keys and AUTH_URL', async () => {
     const explained = await runCli(['agent-token', '--email', 'x', '--client-id', 'x'], environment);
     expect(explained).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('AUTH_URL_FILE') });
-  });
-});
-
-describe('protocol §3.14: a command', { timeout: 300_000 }, () => {
-  it('does not raise the recorded lifetime of refresh tokens, which the service has configured shorter than the default', async () => {
-    const database = await emptyDatabaseOfTest();
-    const environment = environmentOf(database);
-    await runCli(['migrate'], environment);
-    const connection = await connectTo(database);
-    await connection.query("INSERT INTO recorded_value VALUES ('longest_refresh_token_life', 60)");
-    for (const command of ['purge', 'revocation-feed restart', 'registry export'])
-      expect(await runCli(command.split(' '), environment)).toMatchObject({ code: 0 });
-    // reads all variables, like token explain, and starts the application before it fails
-    const unknownAgent = await runCli(['agent-token', '--email', 'x', '--client-id', 'x'], environment);
-    expect(unknownAgent.stderr).toContain('unknown agent');
-    const sql = "SELECT value FROM recorded_value WHERE name = 'longest_refresh_token_life'";
-    expect(await connection.query(sql)).toEqual([{ value: 60 }]);
-    await connection.destroy();
   });
 });
 

@@ -273,7 +273,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     await manager.insert(Session, sessions);
     const logged = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
     expect((await asOperator(entity_id, BROWSERS)).status).toBe(200);
-    const statements = logged.mock.calls.filter(([sql]) => !/recorded_value/.test(sql));
+    const statements = logged.mock.calls.filter(([sql]) => !/revocation_feed/.test(sql));
     const selects = statements.filter(([sql]) => /^\s*SELECT/.test(sql));
     logged.mockRestore();
     expect(selects.length).toBeLessThan(5);

@@ -32,7 +32,7 @@ const OUTAGES: Record<string, Outage> = {
   },
   'the server is read-only and the process is the first one': {
     ...READ_ONLY,
-    begin: ['DELETE FROM recorded_value', ...READ_ONLY.begin],
+    begin: ['UPDATE revocation_feed SET history = 0', ...READ_ONLY.begin],
   },
   'the server is read-only and must be migrated': {
     ...READ_ONLY,
