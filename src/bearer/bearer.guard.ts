@@ -36,7 +36,7 @@ export class BearerGuard implements CallerGuard {
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = principalOf(request) ?? (await this.authenticate(context));
+    const principal = principalOf(request) ?? (await this.authenticate(request));
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -48,8 +48,8 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** @internal */
-  protected authenticate(context: ExecutionContext): Promise<Principal> {
-    return this.authentication.authenticate(context);
+  protected authenticate(request: Request): Promise<Principal> {
+    return this.authentication.authenticate(request);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -75,14 +75,14 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
  */
 @Injectable()
 export class EndedCustomerGuard extends CustomerGuard {
-  protected override async authenticate(context: ExecutionContext): Promise<Principal> {
+  protected override async authenticate(request: Request): Promise<Principal> {
     try {
-      return await super.authenticate(context);
+      return await super.authenticate(request);
     } catch (error) {
       const { token } = requestContext.required();
       const reasons: (string | undefined)[] = ['expired', ...ENDED_REASONS];
       if (!(error instanceof OAuthError && token && reasons.includes(error.reason))) throw error;
-      return this.authentication.identify(context.switchToHttp().getRequest(), token as AccessTokenClaims);
+      return this.authentication.identify(request, token as AccessTokenClaims);
     }
   }
 }

@@ -52,14 +52,13 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
   }
 
   /** @throws OAuthError `invalid_token` */
-  async authenticate(context: ExecutionContext): Promise<Principal> {
-    await this.canActivate(context);
-    return context.switchToHttp().getRequest<Request>().user as Principal;
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    await this.authenticate(context.switchToHttp().getRequest<Request>());
+    return true;
   }
 
   /** @throws OAuthError `invalid_token` */
-  override async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<Request>();
+  async authenticate(request: Request): Promise<Principal> {
     const authorization = authorizationOf(request);
     if (!authorization) throw OAuthError.missingToken();
     const { bearer, isRepeated } = authorization;
@@ -67,7 +66,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
     const passportRequest: PassportRequest = { headers: { authorization: `Bearer ${bearer ?? ''}` } };
     await super.canActivate(new ExecutionContextHost([passportRequest]));
     request.user = passportRequest.user;
-    return true;
+    return request.user as Principal;
   }
 
   /** Passport calls it with the token that the strategy has found. The result becomes the `user` of the request. */

@@ -1,6 +1,5 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { ownFields } from '../token/token.endpoint.js';
-import { OptionalTokenFields, TokenResponse, type TokenRouteOptions } from '../token/token-response.js';
+import { OptionalTokenFields, ownFields, TokenResponse, type TokenRouteOptions } from '../token/token-response.js';
 import {
   exampleOf,
   type MediaExamples,

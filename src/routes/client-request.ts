@@ -1,4 +1,4 @@
-// Apart from request-checks.ts, because the declarations of the public surface must not need those of Express.
+// Apart from request-pipe.ts, because the declarations of the public surface must not need those of Express.
 
 /** The parameters by which a request names its client and its organization. */
 export interface ClientParameters {

@@ -7,14 +7,7 @@ import { declareRouteParameters, type RouteParameters } from '../platform/http/r
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import type { Browser, ClientParameters } from './client-request.js';
-import {
-  browserOf,
-  CLIENT_CHECKS,
-  PARAMETER_CHECKS,
-  RequestChecksPipe,
-  type RequestDeclaration,
-  RouteRequest,
-} from './request-checks.js';
+import { browserOf, type DeclaredRequest, type RequestDeclaration, RequestPipe } from './request-pipe.js';
 
 /** The compiler shows this text for a parameter whose type differs from that of its decorator. */
 type Mismatch = 'the parameter must have the type that its decorator provides';
@@ -76,7 +69,10 @@ export interface ClientRequestOptions extends BodyOptions, ClientCheckOptions {}
 const requestOf = (context: ExecutionContext): Request => context.switchToHttp().getRequest();
 
 const Checked = createParamDecorator(
-  (declaration: RequestDeclaration, context: ExecutionContext) => new RouteRequest(requestOf(context), declaration),
+  (declared: RequestDeclaration, context: ExecutionContext): DeclaredRequest => ({
+    http: requestOf(context),
+    declared,
+  }),
 );
 const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) =>
   principalOf(requestOf(context)),
@@ -95,7 +91,7 @@ export function ClientRequest<Body extends ClientParameters>(
   options: ClientRequestOptions = {},
 ): ParameterOf<ClientRequest<Body>> {
   const { form = false, grant } = options;
-  const declaration = { ...options, name: 'body', parameters: body, checks: CLIENT_CHECKS } as const;
+  const declaration = { ...options, name: 'body', parameters: body, checksClient: true } as const;
   return checked(declaration, { body, form, checksClient: 'body', ...(grant && { grant }) });
 }
 
@@ -107,19 +103,19 @@ export function ClientQuery<Query extends ClientParameters>(
   query: Type<Query>,
   options: ClientCheckOptions = {},
 ): ParameterOf<ClientQuery<Query>> {
-  const declaration = { ...options, name: 'query', parameters: query, checks: CLIENT_CHECKS } as const;
+  const declaration = { ...options, name: 'query', parameters: query, checksClient: true } as const;
   return checked(declaration, { query, checksClient: 'query', ...options });
 }
 
 /** Reads the JSON body of a request, and validates its parameters by the rules of a class (protocol §2.4 and §2.5). */
 export function ValidatedBody<Body extends object>(body: Type<Body>, options: BodyOptions = {}): ParameterOf<Body> {
-  const declaration = { ...options, name: 'body', parameters: body, checks: PARAMETER_CHECKS } as const;
+  const declaration = { ...options, name: 'body', parameters: body, checksClient: false } as const;
   return checked(declaration, { body, form: options.form ?? false, validatesBody: true });
 }
 
 /** Reads the query of a request, and validates its parameters by the rules of a class (protocol §2.5). */
 export function ValidatedQuery<Query extends object>(query: Type<Query>): ParameterOf<Query> {
-  return checked({ name: 'query', parameters: query, checks: PARAMETER_CHECKS }, { query, validatesQuery: true });
+  return checked({ name: 'query', parameters: query, checksClient: false }, { query, validatesQuery: true });
 }
 
 /**
@@ -145,7 +141,7 @@ export function CallingBrowser(): ParameterOf<Browser> {
 }
 
 function checked<Value>(declaration: RequestDeclaration, read: RouteParameters): ParameterOf<Value> {
-  const decorate = Checked(declaration, RequestChecksPipe);
+  const decorate = Checked(declaration, RequestPipe);
   return (controller, method, index) => {
     declareRouteParameters(controller, method, read);
     decorate(controller, method as string, index as number);

@@ -7,8 +7,14 @@ import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { Proofs } from '../session/proofs.js';
-import type { GrantResult } from './grant.js';
-import type { TokenRequest } from './token-checks.js';
+import type { GrantMetadata, GrantResult } from './grant.js';
+
+interface GrantedTo {
+  grant: GrantMetadata;
+  agent: AgentPrincipal | undefined;
+  /** The group of the path, if it has one. */
+  groupId: string | undefined;
+}
 
 /** The claims of a token that depend on its customer and on its session. */
 export type CustomerClaims = SessionClaims & Pick<AccessTokenClaims, 'group_id'>;
@@ -59,13 +65,16 @@ export class CustomerClaimsSource {
    * token that it was made with; 500 if the organization or the group is not the customer's, or the group not that of
    * the path
    */
-  async of(result: GrantResult, request: TokenRequest, ttlSeconds: number): Promise<CustomerClaims> {
-    const { grant, caller: agent, route } = request;
+  async of(
+    result: GrantResult,
+    { grant, agent, groupId: ofPath }: GrantedTo,
+    ttlSeconds: number,
+  ): Promise<CustomerClaims> {
     const { proof } = result;
     const granted = proof === undefined ? result : await this.ofProof(result, proof, agent, ttlSeconds);
     const isRead = proof !== undefined || GRANTS_THAT_READ_THE_CUSTOMER.has(grant.name);
     const { groupId, generation } = await this.currentOf(granted, isRead);
-    if (route.group && route.group.groupId !== groupId) throw ERRORS.otherGroup();
+    if (ofPath !== undefined && ofPath !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
     const session = granted.session ?? {
       gen: generation,

@@ -1,6 +1,8 @@
 import { Reflector } from '@nestjs/core';
 import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { GrantMetadata, GrantResult } from './grant.js';
 
 /** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {
@@ -40,3 +42,24 @@ export interface TokenRouteOptions {
 
 /** Marks a route that issues customer tokens by the registered grants, for the OpenAPI document. */
 export const TokenRoute = Reflector.createDecorator<TokenRouteOptions>();
+
+/** Declared fields that the endpoint fills in. The grant fills in every other field that it declares in `responds`. */
+const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
+
+export function ownFields({ responds = [] }: GrantMetadata): string[] {
+  return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
+}
+
+export function tokenResponse(
+  grant: GrantMetadata,
+  { clientId }: ClientApplication,
+  { entityId: entity_id, organizationId, response: values, refreshToken }: GrantResult,
+  { token, ttlSeconds }: { token: string; ttlSeconds: number },
+): TokenResponse {
+  const response: TokenResponse = { access_token: token, entity_id, expires_in: ttlSeconds, token_type: 'Bearer' };
+  if (grant.responds?.includes('client_id')) response.client_id = clientId;
+  if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
+  for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = values?.[field];
+  if (grant.refreshTokens && refreshToken !== undefined) response.refresh_token = refreshToken;
+  return response;
+}

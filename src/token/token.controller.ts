@@ -1,11 +1,12 @@
-import { type ExecutionContext, HttpCode, Param, Post } from '@nestjs/common';
+import { HttpCode, Param, Post, Req } from '@nestjs/common';
+import type { Request } from 'express';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
 import { ChecksOrigin, UsesCookies } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { GrantBody } from './grant.js';
 import { TokenEndpoint } from './token.endpoint.js';
-import { Context, TOKEN_ERRORS } from './token-checks.js';
+import { TOKEN_ERRORS } from './token-errors.js';
 import { TokenResponse, TokenRoute } from './token-response.js';
 
 /** The token endpoint of customers (protocol §4.1 to §4.3, §4.5, §4.7 and §4.8). */
@@ -24,8 +25,8 @@ export class TokenController {
     response: TokenResponse,
   })
   @HttpCode(200)
-  token(@Context() context: ExecutionContext): Promise<TokenResponse> {
-    return this.endpoint.respond(context);
+  token(@Req() request: Request): Promise<TokenResponse> {
+    return this.endpoint.respond(request);
   }
 
   @Post(':organization_id/:group_id/token')
@@ -53,10 +54,10 @@ export class TokenController {
   })
   @HttpCode(200)
   groupToken(
-    @Context() context: ExecutionContext,
+    @Req() request: Request,
     @Param('organization_id') organizationId: string,
     @Param('group_id') groupId: string,
   ): Promise<TokenResponse> {
-    return this.endpoint.respond(context, { group: { organizationId, groupId } });
+    return this.endpoint.respond(request, { group: { organizationId, groupId } });
   }
 }

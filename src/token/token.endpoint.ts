@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
+import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Audit, party } from '../audit/audit.js';
 import { BearerAuthGuard } from '../bearer/bearer.strategy.js';
-import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { type AgentPrincipal, agentActor, assertAgent } from '../bearer/principal.js';
+import { GROUP_ID } from '../customer/customer.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
+import { readBody } from '../oauth/request-body.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Limits } from '../rate-limit/limits.js';
@@ -12,45 +16,102 @@ import type { ClientApplication } from '../registry/client-application.entity.js
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { Browser } from '../routes/client-request.js';
-import { browserOf, runChecks } from '../routes/request-checks.js';
+import { browserOf } from '../routes/request-pipe.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerClaimsSource } from './customer-claims.js';
 import { claimsOfResult } from './declared-claims.js';
-import type { GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
-import { GrantRegistry } from './grant-registry.js';
-import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, type TokenServices } from './token-checks.js';
-import type { TokenResponse } from './token-response.js';
+import type { GrantBody, GrantRequest, GrantResult } from './grant.js';
+import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
+import { TOKEN_ERRORS } from './token-errors.js';
+import { type TokenResponse, tokenResponse } from './token-response.js';
 
-/** Issues a customer token: runs the checks that all grants have in common, then the grant, then signs the token. */
+/** What the path of a request says, in addition to its body. */
+export interface TokenPath {
+  /** The grant type of a route that has only one grant. */
+  grantType?: string;
+  group?: { organizationId: string; groupId: string };
+}
+
+/** Issues a customer token: checks what all grants have in common, runs the grant, and signs the token. */
 @Injectable()
-export class TokenEndpoint implements TokenServices {
+export class TokenEndpoint {
   constructor(
-    readonly grants: GrantRegistry,
-    readonly bearer: BearerAuthGuard,
-    readonly registry: Registry,
-    readonly limits: Limits,
+    private readonly grants: GrantRegistry,
+    private readonly bearer: BearerAuthGuard,
+    private readonly registry: Registry,
+    private readonly limits: Limits,
+    private readonly attempts: AttemptLimits,
+    private readonly claims: CustomerClaimsSource,
     private readonly tokens: AccessTokens,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
-    private readonly claims: CustomerClaimsSource,
-    private readonly attempts: AttemptLimits,
   ) {}
 
-  async respond(context: ExecutionContext, route?: TokenRouteParameters): Promise<TokenResponse> {
-    const request = new TokenRequest(context, route);
-    await runChecks(TOKEN_CHECKS, request, this);
-    const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
-    const granted = await this.runGrant(request);
-    const customerClaims = await this.claims.of(granted, request, ttlSeconds);
-    if (!request.organization) this.registry.organizationAdmitting(request.client, granted.organizationId);
-    return this.issue(request, granted, customerClaims, ttlSeconds);
+  /** The first step that fails determines the error response. @throws OAuthError */
+  async respond(http: Request, path: TokenPath = {}): Promise<TokenResponse> {
+    const given = await this.readGiven(http, path);
+    const grant = this.grantOf(given, path);
+    const agent = grant.agentScope === undefined ? undefined : await this.agentCalling(http, grant.agentScope);
+    const body = readParameters(grant.body, withOrganizationOf(path, given));
+    const client = this.clientOf(body, grant, http.headers.origin);
+    this.limits.takeKeys('tokens', client.clientId);
+    const organization = this.organizationOf(body, client, agent, path);
+    const request = new CheckedGrantRequest(http, path, body, client, organization as Organization, agent);
+    const granted = await this.runGrant(grant, request);
+    const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
+    const ofCustomer = await this.claims.of(granted, { grant, agent, groupId: path.group?.groupId }, ttlSeconds);
+    if (!organization) this.registry.organizationAdmitting(client, granted.organizationId);
+    const token = this.sign(grant, client, granted, ofCustomer, ttlSeconds);
+    this.recordIssued(granted, token, agent);
+    return tokenResponse(grant, client, granted, { ...token, ttlSeconds });
   }
 
-  private async runGrant(request: TokenRequest): Promise<GrantResult> {
-    const { grant, parameters: body, client, organization, caller: agent, http, route } = request;
-    const groupId = route.group?.groupId ?? '';
-    const input = new CheckedGrantRequest(body, client, organization as Organization, groupId, agent, browserOf(http));
-    const work = async () => grant.handler.grant(input);
+  /** The body is JSON, or a form (RFC 6749 §4.1.3) if the requested grant declares `form`. */
+  private async readGiven(http: Request, { grantType }: TokenPath): Promise<Record<string, unknown>> {
+    const given = await readBody(http, { form: (form) => this.grants.readsForms(form.get('grant_type')) });
+    return grantType === undefined ? given : { ...given, grant_type: grantType };
+  }
+
+  private grantOf(given: Record<string, unknown>, { group }: TokenPath): RegisteredGrant {
+    const grant = this.grants.named(given.grant_type);
+    requestContext.set({ grant: grant.name, invalidGrantHint: grant.invalidGrantHint });
+    if (group && !grant.groups) throw TOKEN_ERRORS.noGroups();
+    return grant;
+  }
+
+  private async agentCalling(http: Request, scope: string): Promise<AgentPrincipal> {
+    const agent = assertAgent(await this.bearer.authenticate(http));
+    if (!agent.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
+    return agent;
+  }
+
+  private clientOf(body: GrantBody, grant: RegisteredGrant, origin: string | undefined): ClientApplication {
+    const client = this.registry.clientCalling(body.client_id, origin);
+    requestContext.set({ clientId: client.clientId });
+    if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri))
+      throw REQUEST_ERRORS.redirectUriUnknown();
+    if (!client.mayUse(grant.name, grant.optIn)) throw TOKEN_ERRORS.grant();
+    return client;
+  }
+
+  /** `undefined` if neither the request nor the agent names one. Then the grant finds it. */
+  private organizationOf(
+    body: GrantBody,
+    client: ClientApplication,
+    agent: AgentPrincipal | undefined,
+    { group }: TokenPath,
+  ): Organization | undefined {
+    const organizationId = body.organization_id ?? group?.organizationId ?? agent?.organizationId;
+    if (agent && organizationId !== agent.organizationId) throw TOKEN_ERRORS.organization();
+    if (organizationId === undefined) return undefined;
+    const organization = this.registry.organizationAdmitting(client, organizationId);
+    if (group && organization.chatBetweenGroups) throw TOKEN_ERRORS.sharedGroups();
+    return organization;
+  }
+
+  private async runGrant(grant: RegisteredGrant, request: CheckedGrantRequest): Promise<GrantResult> {
+    const { body, organization } = request;
+    const work = async () => grant.handler.grant(request);
     const granted = await (grant.attempts ? this.attempts.run(grant, body, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
@@ -58,66 +119,63 @@ export class TokenEndpoint implements TokenServices {
     return granted;
   }
 
-  private issue(
-    request: TokenRequest,
+  private sign(
+    grant: RegisteredGrant,
+    { clientId: client_id }: ClientApplication,
     granted: GrantResult,
-    customerClaims: CustomerClaims,
+    ofCustomer: CustomerClaims,
     ttlSeconds: number,
-  ): TokenResponse {
-    const { grant, client, caller: agent } = request;
-    const { entityId: sub, organizationId: organization_id } = granted;
-    const { name: gty } = grant;
-    const clientId = client.clientId;
+  ): { jti: string; token: string } {
+    const { entityId: sub, organizationId: organization_id, claims } = granted;
+    const own = { sub, aud: 'customer-api', client_id, organization_id, gty: grant.name, ...ofCustomer } as const;
     const jti = randomUUID();
-    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...customerClaims } as const;
-    const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
-    const value = this.tokens.issue(claims, ttlSeconds, jti);
+    const all = claims === undefined ? own : { ...claimsOfResult(grant, claims), ...own };
+    return { jti, token: this.tokens.issue(all, ttlSeconds, jti) };
+  }
+
+  private recordIssued({ entityId }: GrantResult, { jti }: { jti: string }, agent: AgentPrincipal | undefined): void {
     const actor = agent ? agentActor(agent) : party('customer');
-    this.audit.success('token.issued', actor, party('customer', sub), { details: { jti } });
-    return tokenResponse(request, granted, value, ttlSeconds);
+    this.audit.success('token.issued', actor, party('customer', entityId), { details: { jti } });
   }
 }
 
-function otherOrganization({ name }: GrantMetadata): OAuthError {
+/** The body may repeat the organization of the path, but not contradict it. */
+function withOrganizationOf({ group }: TokenPath, given: Record<string, unknown>): Record<string, unknown> {
+  if (!group) return given;
+  if (!GROUP_ID.test(group.groupId)) throw TOKEN_ERRORS.groupId();
+  const { organization_id = group.organizationId } = given;
+  if (organization_id !== group.organizationId) throw TOKEN_ERRORS.organizationOfPath();
+  return { ...given, organization_id };
+}
+
+function otherOrganization({ name }: RegisteredGrant): OAuthError {
   return OAuthError.serverError(
     new Error(`${name}: the grant returned a customer of another organization than the requested one`),
   );
 }
 
 /** The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`. */
-function permittedError({ name, polling }: GrantMetadata, error: unknown): unknown {
+function permittedError({ name, polling }: RegisteredGrant, error: unknown): unknown {
   if (polling || !(error instanceof OAuthError && error.isPollingError)) return error;
   return OAuthError.serverError(new Error(`${name}: ${error.code} needs polling: true in @GrantType`));
 }
 
-/** Declared fields that the endpoint fills in. The grant fills in every other field that it declares in `responds`. */
-const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
-
-export function ownFields({ responds = [] }: GrantMetadata): string[] {
-  return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
-}
-
-function tokenResponse(request: TokenRequest, granted: GrantResult, token: string, ttlSeconds: number): TokenResponse {
-  const { grant, client } = request;
-  const { entityId: entity_id, organizationId } = granted;
-  const response: TokenResponse = { access_token: token, entity_id, expires_in: ttlSeconds, token_type: 'Bearer' };
-  if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
-  if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
-  for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = granted.response?.[field];
-  if (grant.refreshTokens && granted.refreshToken !== undefined) response.refresh_token = granted.refreshToken;
-  return response;
-}
-
 /** What a grant gets of a request. A class, because few grants need the network, and finding it out takes time. */
 class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
+  readonly browser: Browser;
+  readonly groupId: string;
+
   constructor(
+    http: Request,
+    { group }: TokenPath,
     readonly body: GrantBody,
     readonly client: ClientApplication,
     readonly organization: Organization,
-    readonly groupId: string,
     readonly agent: AgentPrincipal | undefined,
-    readonly browser: Browser,
-  ) {}
+  ) {
+    this.browser = browserOf(http);
+    this.groupId = group?.groupId ?? '';
+  }
 
   get network(): string {
     return requestContext.required().network;

@@ -1,9 +1,9 @@
-import { type ExecutionContext, HttpCode, Post } from '@nestjs/common';
+import { HttpCode, Post, Req } from '@nestjs/common';
+import type { Request } from 'express';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { ChecksOrigin } from '../../platform/http/route-parameters.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { TokenEndpoint } from '../../token/token.endpoint.js';
-import { Context } from '../../token/token-checks.js';
 import { TokenResponse, TokenRoute } from '../../token/token-response.js';
 
 const GRANT_TYPE = 'agent_token';
@@ -24,7 +24,7 @@ export class CustomerController {
     response: TokenResponse,
   })
   @HttpCode(200)
-  token(@Context() context: ExecutionContext): Promise<TokenResponse> {
-    return this.endpoint.respond(context, { grantType: GRANT_TYPE });
+  token(@Req() request: Request): Promise<TokenResponse> {
+    return this.endpoint.respond(request, { grantType: GRANT_TYPE });
   }
 }

@@ -77,8 +77,8 @@ const acceptingEveryCaller: Broken = {
     const identity = { kind: 'agent', agentId: 'anybody', organizationId: OWN_ORGANIZATION, clientId: SITE } as const;
     const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, proof: async () => '' };
     const principal: Principal = { ...identity, ...own };
-    BearerAuthGuard.prototype.authenticate = async (context) => {
-      context.switchToHttp().getRequest().user = principal;
+    BearerAuthGuard.prototype.authenticate = async (request) => {
+      request.user = principal;
       return principal;
     };
   },
