@@ -1,5 +1,5 @@
 import type { webcrypto } from 'node:crypto';
-import type { JSONWebKeySet, JWSHeaderParameters, JWTPayload } from 'jose';
+import type { FetchImplementation, JWSHeaderParameters, JWTPayload, RemoteJWKSet } from 'jose';
 import type { Clock } from '../platform/clock.js';
 import { type JwtRules, jose, verifyForeignJwt } from './foreign-jwt.js';
 import { OAuthError } from './oauth-error.js';
@@ -43,20 +43,18 @@ const FAILURE_PAUSE_MS = 1_000;
  * ```
  */
 export class RemoteKeySet {
-  // own code, because `createRemoteJWKSet` of jose does not use `Clock`, and fetches immediately after a failed fetch
-  private readonly url: string;
-  private keys: FindKey | undefined;
+  private readonly url: URL;
+  private remote: RemoteJWKSet | undefined;
   private fetchedAt = Number.NEGATIVE_INFINITY;
   private failedAt = Number.NEGATIVE_INFINITY;
   private failure: unknown;
-  private fetching: Promise<FindKey> | undefined;
 
   /** @param jwksUri from the operator's configuration, never from a token */
   constructor(
     jwksUri: string,
     private readonly clock: Clock,
   ) {
-    this.url = jwksUri;
+    this.url = new URL(jwksUri);
   }
 
   /**
@@ -76,40 +74,33 @@ export class RemoteKeySet {
    * while the keys cannot be fetched.
    */
   readonly getKey: FindKey = async (header) => {
-    const isFresh = this.isWithin(this.fetchedAt, MAX_AGE_MS);
-    const keys = (isFresh && this.keys) || (await this.fetchOnce());
+    this.remote ??= remoteJwkSet(this.url); // not in the constructor, because most processes never load jose for it
+    const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose().errors;
+    const findKey = () => (this.remote as RemoteJWKSet)(header as JWSHeaderParameters);
     try {
-      return await keys(header).catch(async (error) => {
-        const mayFetch = error instanceof jose().errors.JWKSNoMatchingKey;
+      if (!this.isWithin(this.fetchedAt, MAX_AGE_MS)) await this.fetch(this.remote);
+      return await findKey().catch(async (error) => {
+        const mayFetch = error instanceof JWKSNoMatchingKey;
         if (!mayFetch || this.isWithin(this.fetchedAt, REFETCH_INTERVAL_MS)) throw error;
-        return (await this.fetchOnce())(header); // the issuer may have published the key since the last fetch
+        await this.fetch(this.remote as RemoteJWKSet); // the issuer may have published the key since the last fetch
+        return findKey();
       });
     } catch (error) {
-      const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose().errors;
-      const passed = [OAuthError, JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported];
+      const passed = [JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported];
       if (passed.some((each) => error instanceof each)) throw error;
-      throw OAuthError.unavailable(error); // The key that the issuer publishes under this id is unusable.
+      throw OAuthError.unavailable(error); // no fetch, or the key that the issuer publishes under this id is unusable
     }
   };
 
-  private fetchOnce(): Promise<FindKey> {
-    if (this.isWithin(this.failedAt, FAILURE_PAUSE_MS)) throw OAuthError.unavailable(this.failure);
-    this.fetching ??= this.fetch().finally(() => {
-      this.fetching = undefined;
-    });
-    return this.fetching;
-  }
-
-  private async fetch(): Promise<FindKey> {
+  private async fetch(remote: RemoteJWKSet): Promise<void> {
+    if (this.isWithin(this.failedAt, FAILURE_PAUSE_MS)) throw this.failure;
     try {
-      const find = jose().createLocalJWKSet(await fetchJwks(this.url));
-      this.keys = (header) => find(header as JWSHeaderParameters);
+      await remote.reload(); // shared by all that call it during a fetch
       this.fetchedAt = this.clock.now();
-      return this.keys;
     } catch (error) {
       this.failedAt = this.clock.now();
       this.failure = error;
-      throw OAuthError.unavailable(error);
+      throw error;
     }
   }
 
@@ -124,21 +115,28 @@ const FETCH_TIMEOUT_MS = 1_000;
 /** Enough for more than 20 RSA keys with their certificates. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
-async function fetchJwks(url: string): Promise<JSONWebKeySet> {
-  const response = await fetch(url, {
-    headers: { Accept: 'application/jwk-set+json, application/json' },
-    redirect: 'manual',
-    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS), // The timeout covers the body too.
+/** `RemoteKeySet` decides when to fetch, because jose measures ages by the system's time and has no pause after a failure. */
+function remoteJwkSet(url: URL): RemoteJWKSet {
+  const { createRemoteJWKSet, customFetch } = jose();
+  return createRemoteJWKSet(url, {
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    cooldownDuration: Number.POSITIVE_INFINITY,
+    timeoutDuration: FETCH_TIMEOUT_MS, // also for the body
+    [customFetch]: fetchPublicKeys,
   });
+}
+
+/** Adds to the fetch of jose a limit of bytes, and that one private key invalidates the set: others may be exposed too. */
+async function fetchPublicKeys(...[url, options]: Parameters<FetchImplementation>): Promise<Response> {
+  const response = await fetch(url, options);
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new Error(`the issuer responded with status ${response.status}`);
   }
   const keySet: { keys?: unknown } | null = JSON.parse(await readText(response));
-  // one private key invalidates the set: the other keys may be exposed too
   if (!Array.isArray(keySet?.keys) || !keySet.keys.every(isPublicJwk))
     throw new Error('the response of the issuer is not a set of public keys');
-  return keySet as JSONWebKeySet;
+  return Response.json(keySet);
 }
 
 /** Counts decompressed bytes, because a few compressed ones could expand to gigabytes. */
