@@ -151,10 +151,10 @@ function successResponses(
   grants?: RegisteredGrant[],
 ): Schema {
   const redirect = {
-    description: 'Redirect to the application, or back to the page.',
+    description: 'Redirect to the application.',
     headers: { Location: { description: 'The URL to open.', schema: { type: 'string' }, example: REDIRECT } },
   };
-  const redirection = redirects && { 302: redirect, 303: redirect };
+  const redirection = redirects && { 302: redirect };
   const success = (type: string, description: string, media: Schema) => ({
     [status]: { description, content: { [type]: media } },
     ...(mayCreate && { 201: { description: 'Created.', content: { [type]: media } } }),

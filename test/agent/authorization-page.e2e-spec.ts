@@ -15,6 +15,8 @@ import {
   type Query,
   queryOf,
   redirected,
+  targetOf,
+  unescaped,
 } from '../support/authorization-page.js';
 import { expectInvalidRequest, MALFORMED } from '../support/expect-error.js';
 import {
@@ -38,13 +40,29 @@ const MARKUP = '<script>alert("1")</script>';
 const MARKUP_SCOPE = "<img/src=x/onerror='x'>";
 const BEYOND_ASCII = 'https://bücher.example/本';
 const SECOND_AGENT = { email: 'second@acme.example', password: 'the second pass phrase' };
+/** Characters that end an attribute, a URL of a refresh or a query, or that begin another element. */
+const HOSTILE_CALLBACK = `https://hostile.example/'"><b>;url=https://evil.example/?a=b&amp;&lt;"url='`;
+const LONG_CALLBACK = `https://hostile.example/${'x'.repeat(1_800)}${'語'.repeat(100)}`;
+const PAGE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  'content-type': 'text/html; charset=utf-8',
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
 const POWERLESS_AGENT = { email: 'powerless@acme.example', password: 'a third pass phrase' };
 
 const registry = testRegistry();
 registry.clients.push(
   {
     ...{ client_id: 'scoped', name: 'Scoped', client_type: 'web', organization_id: ACME },
-    ...{ redirect_uris: [ACME_PAGE, BEYOND_ASCII], scopes: ['customers:own', 'agents:read', 'reports:read'] },
+    ...{
+      redirect_uris: [ACME_PAGE, BEYOND_ASCII, HOSTILE_CALLBACK, LONG_CALLBACK],
+      scopes: ['customers:own', 'agents:read', 'reports:read'],
+    },
   },
   {
     ...{ client_id: 'public-scoped', name: `The ${MARKUP} app`, client_type: 'web' },
@@ -219,7 +237,7 @@ describe('the prompt parameter', () => {
     const page = await browser.open({ ...FOR_TOKEN, prompt: 'login' });
     expect(titleOf(page)).toBe('Sign in');
     const response = await browser.submit(page, ACME_AGENT);
-    const next = await browser.send('GET', response.headers.get('location') as string);
+    const next = await browser.follow(response);
     expect(redirected(next).parameters).toHaveProperty('access_token');
   });
 
@@ -228,7 +246,7 @@ describe('the prompt parameter', () => {
     expect(titleOf(page)).toBe('Allow access');
     expect(page.text, 'an application of its own').not.toContain('for every organization');
     const response = await signedIn.submit(page, { decision: 'allow' });
-    expect(response.status).toBe(303);
+    expect(response.status).toBe(200);
     expect(redirected(response).parameters).toHaveProperty('access_token');
     expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login consent' }))).toBe('Allow access');
     expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login  consent login' }))).toBe(
@@ -259,7 +277,7 @@ describe('the consent of an agent', () => {
     expect(page.text).toContain(SECOND_AGENT.email);
     expect(page.text).toContain('This application is for every organization and does not belong to yours.');
     const allowed = await browser.submit(page, { decision: 'allow' });
-    expect(allowed.status).toBe(303);
+    expect(allowed.status).toBe(200);
     expect(redirected(allowed)).toMatchObject({ mode: '#', parameters: { scope: 'customers:own', iss: ISS } });
     const again = redirected(await browser.open(FOR_PUBLIC));
     expect(claimsOf(again.parameters.access_token as string)).toMatchObject({ client_id: PUBLIC_SITE });
@@ -323,14 +341,14 @@ describe('the sign-in', () => {
   it('continues with the authorization request', async () => {
     const browser = newBrowser();
     const response = await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, state: 'a b', scope: 'customers:own' });
-    expect(response.status).toBe(303);
-    const location = response.headers.get('location') as string;
-    expect(location).toMatch(/^\/\?/);
-    expect(Object.fromEntries(new URLSearchParams(location.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
+    expect(response.status).toBe(200);
+    const target = targetOf(response);
+    expect(target).toMatch(/^\/\?/);
+    expect(Object.fromEntries(new URLSearchParams(target.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
   });
 
   it('normalizes the email', async () => {
-    expect((await newBrowser().signIn({ ...ACME_AGENT, email: ' AGENT@Acme.Example ' })).status).toBe(303);
+    expect((await newBrowser().signIn({ ...ACME_AGENT, email: ' AGENT@Acme.Example ' })).status).toBe(200);
   });
 
   it('gives the same response, byte for byte, for an unknown email and for a wrong password', async () => {
@@ -529,41 +547,82 @@ describe.each([
   });
 });
 
+describe('the page after a form', () => {
+  const PROMPTED: Query = { ...FOR_SCOPED, prompt: 'consent' };
+  const formResponse = async (parameters: Query, decision: string) => {
+    const page = await signedIn.open({ prompt: 'consent', ...parameters });
+    return signedIn.submit(page, { decision });
+  };
+
+  it('is limited by its headers as every page is, and is not named in a Referer', async () => {
+    const responses = [
+      await newBrowser().signIn(),
+      await formResponse(PROMPTED, 'allow'),
+      await formResponse(PROMPTED, 'deny'),
+    ];
+    for (const response of responses) {
+      expect(response.status).toBe(200);
+      expect(headersOf(response)).toMatchObject({ ...PAGE_HEADERS, 'referrer-policy': 'no-referrer' });
+      expect(response.headers.get('location')).toBeNull();
+      expect(titleOf(response)).toBe('Continue');
+      expect(linkOf(response)).toBe(targetOf(response));
+    }
+  });
+
+  it('is what a form ends in, and a request without a form is redirected', async () => {
+    const invalid = { ...PROMPTED, scope: 'none' };
+    expect((await signedIn.open(invalid)).status).toBe(302);
+    const consent = await signedIn.open(PROMPTED);
+    const response = await signedIn.submit(consent, { request: queryOf(invalid), decision: 'allow' });
+    expect({ status: response.status, title: titleOf(response) }).toEqual({ status: 200, title: 'Continue' });
+    expect(redirected(response).parameters).toMatchObject({ error: 'invalid_scope' });
+  });
+
+  it.each([
+    ['a web application', FOR_SCOPED, '#', 'access_token'],
+    ['a server application', FOR_CODE, '?', 'code'],
+    ['a native application', { ...FOR_NATIVE, ...pkce().asked }, '?', 'code'],
+  ])('leads %s to its redirect URI with the response', async (_, query: Query, mode, parameter) => {
+    const response = redirected(await formResponse({ ...query, state: 's' }, 'allow'));
+    const parameters = { [parameter]: expect.any(String), state: 's', iss: ISS };
+    expect(response).toMatchObject({ target: query.redirect_uri, mode, parameters });
+  });
+
+  it.each([
+    ['markup and another refresh', HOSTILE_CALLBACK, HOSTILE_CALLBACK],
+    ['many characters, and some outside ASCII', LONG_CALLBACK, encodeURI(LONG_CALLBACK)],
+  ])('leads only to the registered redirect URI, with %s', async (_, redirect_uri, target) => {
+    const state = `'";url=https://evil.example/&<b>`.padEnd(1_000, '"');
+    const response = await formResponse({ ...PROMPTED, redirect_uri, state }, 'allow');
+    const [url, fragment] = targetOf(response).split('#') as [string, string];
+    expect(url).toBe(target);
+    expect(Object.fromEntries(new URLSearchParams(fragment))).toMatchObject({ access_token: expect.anything(), state });
+    expect(linkOf(response)).toBe(targetOf(response));
+    expect(response.text.match(/<meta http-equiv|<a /g)).toHaveLength(2);
+    expect(response.text).not.toMatch(/<b>|<script/);
+  });
+});
+
 describe('every page', () => {
-  const pages = async (): Promise<[string, TestResponse, string | undefined][]> => {
+  const pages = async (): Promise<[string, TestResponse][]> => {
     const browser = newBrowser();
-    const acme = 'https://acme.example';
     const signIn = await browser.open(FOR_TOKEN);
     const problem = await browser.submit(signIn, { ...ACME_AGENT, password: 'x' });
-    const native = await browser.open({ ...FOR_NATIVE, ...pkce().asked });
-    const server = await browser.open(FOR_CODE);
     const consent = await browser.authorize({ ...FOR_TOKEN, prompt: 'consent' });
     const error = await browser.open({});
     const signedOut = await browser.submit(consent, {}, '/sign-out');
     return [
-      ['sign-in', signIn, acme],
-      ['sign-in with a problem', problem, acme],
-      ['sign-in of a native application', native, 'example.acme:'],
-      ['sign-in of a server application', server, 'https://backend.acme.example https:'],
-      ['consent', consent, acme],
-      ['error', error, undefined],
-      ['signed out', signedOut, undefined],
+      ['sign-in', signIn],
+      ['sign-in with a problem', problem],
+      ['consent', consent],
+      ['error', error],
+      ['signed out', signedOut],
     ];
   };
 
   it('is limited to its purpose by its headers: it cannot be framed or stored', async () => {
-    for (const [name, page, target] of await pages()) {
-      expect({ name, ...headersOf(page) }).toMatchObject({
-        name,
-        'cache-control': 'no-store',
-        'content-security-policy': policy(target),
-        'content-type': 'text/html; charset=utf-8',
-        'cross-origin-opener-policy': 'same-origin',
-        'referrer-policy': 'same-origin',
-        'x-content-type-options': 'nosniff',
-        'x-frame-options': 'DENY',
-      });
-    }
+    for (const [name, page] of await pages())
+      expect({ name, ...headersOf(page) }).toMatchObject({ name, ...PAGE_HEADERS });
   });
 
   it('has no script, no inline style and no resource of another origin', async () => {
@@ -634,6 +693,11 @@ function expectErrorPage(page: TestResponse, hint: string | RegExp): void {
   else expect(displayedHint).toMatch(hint);
 }
 
+/** The URL of the only link of a page. */
+function linkOf({ text }: TestResponse): string {
+  return unescaped(/<a href="([^"]*)">/.exec(text)?.[1]);
+}
+
 function titleOf({ text }: TestResponse): string | undefined {
   return /<title>(.*?)<\/title>/.exec(text)?.[1];
 }
@@ -641,11 +705,6 @@ function titleOf({ text }: TestResponse): string | undefined {
 async function isSignedIn(browser: AgentBrowser): Promise<boolean> {
   const { parameters } = redirected(await browser.open({ ...FOR_TOKEN, prompt: 'none' }));
   return parameters.error !== 'login_required';
-}
-
-function policy(target: string | undefined): string {
-  const formAction = target === undefined ? "'self'" : `'self' ${target}`;
-  return `default-src 'none'; style-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
 }
 
 function attributesOf(line = ''): string[] {

@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/free-port.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
-import { AgentBrowser, BACKEND_CALLBACK, isForm, NATIVE_CALLBACK } from '../support/authorization-page.js';
+import { AgentBrowser, BACKEND_CALLBACK, isForm, NATIVE_CALLBACK, targetOf } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -45,10 +45,10 @@ async function authorize(client: oauth.Client, redirectUri: string) {
   const browser = new AgentBrowser(service);
   const page = await browser.send('GET', authorizationUrl.href.slice(service.url.length));
   const signedIn = await browser.submit(page, ACME_AGENT, undefined, { origin: service.url });
-  const next = await browser.send('GET', signedIn.headers.get('location') as string);
+  const next = await browser.follow(signedIn);
   const allow = () => browser.submit(next, { decision: 'allow' }, undefined, { origin: service.url });
   const response = isForm(next, '/consent') ? await allow() : next;
-  return { callback: new URL(response.headers.get('location') as string), state, verifier } satisfies Authorized;
+  return { callback: new URL(targetOf(response)), state, verifier } satisfies Authorized;
 }
 
 async function exchange(client: oauth.Client, proof: oauth.ClientAuth, redirectUri: string, authorized: Authorized) {

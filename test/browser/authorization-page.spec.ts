@@ -5,11 +5,12 @@ import { pkce } from '../support/agent-tokens.js';
 import { FOR_CODE, FOR_NATIVE, FOR_PUBLIC, FOR_TOKEN, type Query, queryOf } from '../support/authorization-page.js';
 import { BROWSER_NAME, launchBrowser } from '../support/browser-launch.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
-import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/test-registry.js';
+import { ACME, ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/test-registry.js';
 import { useService } from '../support/use-service.js';
 
 const AUTH = 'https://auth.example';
 const LANDING_URL = 'https://app.elsewhere.example/home';
+const MOVED_ORIGIN = 'https://moved.acme.example';
 
 const registry = testRegistry();
 registry.clients.push({
@@ -17,8 +18,14 @@ registry.clients.push({
   name: 'Donaudampfschifffahrtsgesellschaftskapitänsmützenverwaltung for everybody',
   ...{ client_type: 'web', redirect_uris: [`${PUBLIC_ORIGIN}/`], scopes: ['customers:own', 'reports:read'] },
 });
+registry.clients.push({
+  client_id: 'moved',
+  name: 'An application that redirects to another origin',
+  ...{ client_type: 'web', organization_id: ACME, redirect_uris: [`${MOVED_ORIGIN}/chat`], scopes: ['customers:own'] },
+});
 registry.agents[0] = { ...registry.agents[0], scopes: ['customers:own', 'reports:read'] };
 const FOR_LONG: Query = { ...FOR_PUBLIC, client_id: 'long', prompt: 'consent' };
+const FOR_MOVED: Query = { ...FOR_TOKEN, client_id: 'moved', redirect_uri: `${MOVED_ORIGIN}/chat` };
 
 const service = useService({ registry });
 let front: HttpsProxy;
@@ -28,7 +35,10 @@ const contexts: BrowserContext[] = [];
 const consoleErrors: string[] = [];
 
 beforeAll(async () => {
-  front = await startHttpsProxy('auth.example', service.url, { 'backend.acme.example': LANDING_URL });
+  front = await startHttpsProxy('auth.example', service.url, {
+    'backend.acme.example': LANDING_URL,
+    'moved.acme.example': LANDING_URL,
+  });
   browser = await launchBrowser({ httpsPort: front.port });
 });
 afterAll(async () => {
@@ -136,26 +146,43 @@ describe('an agent in a real browser', () => {
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   });
 
-  it('gets a code at a callback that redirects to another origin', async () => {
-    const page = await openPage({ ...FOR_CODE, state: 's' });
-    await signIn(page);
-    expect(await parametersAt(page, `${LANDING_URL}/callback?`)).toMatchObject({
-      code: expect.any(String),
-      state: 's',
-      iss: AUTH,
-    });
+  it.each<[string, Query, string, string]>([
+    ['a code', FOR_CODE, '/callback?', 'code'],
+    ['a token', FOR_MOVED, '/chat#', 'access_token'],
+  ])('gets %s at a callback that redirects to another origin', async (_, query, callback, parameter) => {
+    for (const prompt of [undefined, 'consent']) {
+      const page = await openPage({ ...query, prompt, state: 's' });
+      await signIn(page);
+      if (prompt) await page.getByRole('button', { name: 'Allow' }).click();
+      const parameters = await parametersAt(page, LANDING_URL + callback);
+      expect(parameters).toMatchObject({ [parameter]: expect.any(String), state: 's', iss: AUTH });
+      expect(await page.evaluate('document.referrer')).toBe('');
+    }
   });
 
-  it('is redirected to a native application with a private-use scheme', async () => {
-    const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
-    const redirect = page.waitForResponse(
-      (response) => response.headers().location?.startsWith('example.acme:') ?? false,
-    );
-    const failed = page.waitForEvent('requestfailed'); // the browser follows the redirect, and knows no such scheme
+  it('leaves no page behind that leads forward again when the agent goes back', async () => {
+    const page = await openWindow();
+    await page.goto(ACME_PAGE);
+    await page.goto(authorizationUrl(FOR_LONG));
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    expect((await redirect).headers().location).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
-    await failed;
+    await parametersAt(page, `${PUBLIC_ORIGIN}/#`);
+    await page.goBack();
+    await page.getByRole('button', { name: 'Allow' }).waitFor();
+    await page.goBack();
+    await page.goBack();
+    expect(page.url()).toBe(ACME_PAGE);
+  });
+
+  it('is led to a native application with a private-use scheme, at once and by a link', async () => {
+    const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
+    const refused = page.waitForEvent('requestfailed'); // the browser knows no such scheme
+    await signIn(page);
+    await page.getByRole('button', { name: 'Allow' }).click();
+    const url = (await refused).url();
+    expect(url).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
+    expect(await page.getByRole('link', { name: 'Acme for phones' }).getAttribute('href')).toBe(url);
+    await expectAccessible(page, 'continue');
     consoleErrors.splice(0); // Chromium logs that no application handles the scheme.
   });
 

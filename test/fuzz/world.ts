@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
+import { targetOf } from '../support/authorization-page.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -130,7 +131,7 @@ export function harvest(world: World, request: FuzzRequest, response: TestRespon
   if (response.status >= 400) return;
   request.spend?.();
   if (request.browser) storeCookies(request.browser, response);
-  fromLocation(world, response.headers.get('location') ?? '');
+  fromLocation(world, targetOf(response));
   if (response.body) fromBody(world, request, response.body);
   const pair = cookiesOf(response);
   if (pair?.id && pair.secret) world.pairs.add(pair);

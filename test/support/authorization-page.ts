@@ -30,7 +30,7 @@ export function queryOf(parameters: Query): string {
     .join('&');
 }
 
-/** A browser at the authorization page. It stores cookies and sends forms, but follows no redirect. */
+/** A browser at the authorization page. It stores cookies and sends forms, but leaves the page only when it is told to. */
 export class AgentBrowser {
   readonly cookies = new Map<string, string>();
 
@@ -79,10 +79,14 @@ export class AgentBrowser {
     return this.submit(await this.open(parameters), agent);
   }
 
-  /** Signs in and follows the redirect. Returns the response to the application or the consent page. */
+  /** Signs in and continues. Returns the response to the application or the consent page. */
   async authorize(parameters: Query = FOR_TOKEN, agent = ACME_AGENT): Promise<TestResponse> {
-    const response = await this.signIn(agent, parameters);
-    return this.send('GET', response.headers.get('location') as string);
+    return this.follow(await this.signIn(agent, parameters));
+  }
+
+  /** Opens the path of the service to which a response leads. */
+  follow(response: TestResponse): Promise<TestResponse> {
+    return this.send('GET', targetOf(response));
   }
 
   private storeCookie(line: string): void {
@@ -109,18 +113,24 @@ export function formOf({ text }: TestResponse, action?: string): { action: strin
   throw new Error(`no such form on the page: ${text}`);
 }
 
-function unescaped(html = ''): string {
+export function unescaped(html = ''): string {
   const entities = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' };
   return html.replaceAll(/&(quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]);
 }
 
-/** The response to an application, from the query or the fragment of the redirect. */
-export function redirected({ headers }: TestResponse): {
+/** The URL to which a redirect, or the page after a form, leads. Empty if the response leads nowhere. */
+export function targetOf({ headers, text }: TestResponse): string {
+  const [, refresh] = /<meta http-equiv="refresh" content="0; url=([^"]*)">/.exec(text) ?? [];
+  return headers.get('location') ?? unescaped(refresh);
+}
+
+/** The response to an application, from the query or the fragment of the URL to which a response leads. */
+export function redirected(response: TestResponse): {
   target: string;
   mode: string;
   parameters: Record<string, string>;
 } {
-  const location = headers.get('location') ?? '';
+  const location = targetOf(response);
   const [target = ''] = location.split(/[?#]/, 1);
   const parameters = new URLSearchParams(location.slice(target.length + 1));
   return { target, mode: location[target.length] ?? '', parameters: Object.fromEntries(parameters) };
@@ -143,8 +153,7 @@ export async function implicitToken(
 export async function codeOf(browser: AgentBrowser, more: Query = {}): Promise<string> {
   let response = await browser.open({ ...FOR_CODE, ...more });
   if (isForm(response, '/sign-in')) {
-    response = await browser.submit(response, ACME_AGENT);
-    response = await browser.send('GET', response.headers.get('location') as string);
+    response = await browser.follow(await browser.submit(response, ACME_AGENT));
   }
   if (isForm(response, '/consent')) response = await browser.submit(response, { decision: 'allow' });
   return redirected(response).parameters.code as string;

@@ -112,8 +112,8 @@ export class SqliteCallers {
     const page = await this.timed(() => browser.open(FOR_CODE));
     if (page.status !== 200) return;
     const signedIn = await this.timed(() => browser.submit(page, ACME_AGENT));
-    if (signedIn.status !== 303) return;
-    const response = await this.timed(() => browser.send('GET', signedIn.headers.get('location') as string));
+    if (signedIn.status !== 200) return;
+    const response = await this.timed(() => browser.follow(signedIn));
     if (response.status === 503) return;
     const { code = '' } = redirected(response).parameters;
     const { status, body } = await this.timed(() => exchangeCode(this.client, code));

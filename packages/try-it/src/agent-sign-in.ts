@@ -30,13 +30,14 @@ export class AgentSignIn {
   /** @throws Error if the service rejects one of the requests */
   async token({ clientId, clientSecret, redirectUri, email, password }: SignIn): Promise<string> {
     const query = new URLSearchParams({ response_type: 'code', client_id: clientId, redirect_uri: redirectUri });
-    const form = await this.send(`/?${query}`);
+    const page = `/?${query}`;
+    const form = await this.send(page);
     const hidden = [...(await form.text()).matchAll(HIDDEN_FIELD)].map(([, name = '', value = '']) => [
       name,
       value.replaceAll('&amp;', '&'),
     ]);
-    const signedIn = await this.send('/sign-in', { ...Object.fromEntries(hidden), email, password });
-    const redirect = await this.send(signedIn.headers.get('location') ?? '/');
+    await this.send('/sign-in', { ...Object.fromEntries(hidden), email, password });
+    const redirect = await this.send(page);
     const code = new URL(redirect.headers.get('location') ?? this.url).searchParams.get('code') ?? '';
     const response = await this.send('/v2/token', {
       ...{ grant_type: 'authorization_code', code, redirect_uri: redirectUri },

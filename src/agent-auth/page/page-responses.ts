@@ -20,10 +20,11 @@ export class PageResponses {
 
   private send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
-    const response = request.res as Response;
     const all = completed(parameters, authorization, this.configuration.AUTH_URL);
-    // 303 after a form, so that no browser sends the form on to the application (RFC 9700 §4.12)
-    return redirect(response, redirectTarget(authorization, all), request.method === 'GET' ? 302 : 303);
+    // a registered redirect URI may have characters outside ASCII, which a header cannot contain
+    const target = redirectTarget(authorization, all).replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+    const response = request.res as Response;
+    return request.method === 'POST' ? renderNavigation(response, authorization, target) : redirect(response, target);
   }
 
   sendError(request: Request, authorization: AuthorizationRequest, error: AuthorizationError): string {
@@ -35,7 +36,7 @@ export class PageResponses {
       return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });
     const { client, query } = authorization;
     const values = { clientName: client.name, query, email, problem };
-    return renderPage(request.res as Response, 'sign-in', values, authorization);
+    return renderPage(request.res as Response, 'sign-in', values);
   }
 
   respond(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
@@ -45,24 +46,33 @@ export class PageResponses {
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
     const values = { ...about, query, scope, email: agent.email };
-    return renderPage(request.res as Response, 'consent', values, authorization);
+    return renderPage(request.res as Response, 'consent', values);
   }
 
-  /** Redirects to the page with the same request, which is then decided for the agent who has just signed in. */
-  redirectToPage(request: Request, authorization: AuthorizationRequest): string {
+  /** Navigates to the page with the same request, which is then decided for the agent who has just signed in. */
+  returnToPage(request: Request, authorization: AuthorizationRequest): string {
     const query = new URLSearchParams(authorization.query);
     const prompt = authorization.prompt.filter((each) => each !== 'login');
     if (prompt.length > 0) query.set('prompt', prompt.join(' '));
     else query.delete('prompt');
-    return redirect(request.res as Response, `/?${query}`, 303);
+    return renderNavigation(request.res as Response, authorization, `/?${query}`);
   }
 }
 
-function redirect(response: Response, target: string, status: 302 | 303): string {
-  response.status(status);
-  // a registered redirect URI may have characters outside ASCII, which a header cannot contain
-  response.setHeader('Location', target.replace(/[^\x21-\x7e]+/g, encodeURIComponent));
+function redirect(response: Response, target: string): string {
+  response.status(302);
+  response.setHeader('Location', target);
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
   response.setHeader('Referrer-Policy', 'no-referrer');
   return '';
+}
+
+/**
+ * Ends a posted form. Browsers apply `form-action` to each redirect after a form, also to those of the application. A
+ * page that navigates ends the form, so the application may redirect to any origin.
+ */
+function renderNavigation(response: Response, { client }: AuthorizationRequest, target: string): string {
+  const page = renderPage(response, 'continue', { clientName: client.name, target });
+  response.setHeader('Referrer-Policy', 'no-referrer');
+  return page;
 }

@@ -7,7 +7,6 @@ import type { OAuthError } from '../../oauth/oauth-error.js';
 import { OAuthExceptionFilter } from '../../oauth/oauth-exception.filter.js';
 import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import type { AuthorizationRequest } from './authorization-request.js';
 
 /** Responds with a page, or with JSON if the `Accept` header prefers it. Never redirects. */
 @Catch()
@@ -24,12 +23,15 @@ let eta: Eta | undefined;
 
 export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
 
-export type View = 'sign-in' | 'consent' | 'signed-out' | 'error';
+export type View = 'sign-in' | 'consent' | 'continue' | 'signed-out' | 'error';
+
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /** Renders a page, and sets security headers that admit only what the page needs. */
-export function renderPage(response: Response, view: View, values: object, request?: AuthorizationRequest): string {
+export function renderPage(response: Response, view: View, values: object): string {
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
-  response.setHeader('Content-Security-Policy', contentSecurityPolicy(request));
+  response.setHeader('Content-Security-Policy', CONTENT_SECURITY_POLICY);
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'same-origin');
   response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
@@ -40,17 +42,4 @@ export function renderPage(response: Response, view: View, values: object, reque
 function templates(): Eta {
   const { Eta } = loadWhenUsed<typeof import('eta')>('eta');
   return new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
-}
-
-/** Browsers apply `form-action` also to redirects that follow a form, so it lists the sources of the redirect URI. */
-function contentSecurityPolicy(request: AuthorizationRequest | undefined): string {
-  const target = request === undefined ? '' : ` ${redirectSources(request)}`;
-  return `default-src 'none'; style-src 'self'; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
-}
-
-/** The callback of a server often redirects to another origin, and `form-action` applies to that redirect too. */
-function redirectSources({ redirectUri, responseType }: AuthorizationRequest): string {
-  const { origin, protocol } = new URL(redirectUri);
-  if (origin === 'null') return protocol;
-  return responseType === 'code' ? `${origin} ${protocol}` : origin;
 }

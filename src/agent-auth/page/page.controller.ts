@@ -91,7 +91,6 @@ export class PageController {
     description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: ConsentForm,
     bodyExamples: { 'the agent allows the access': ['request', 'scope', 'decision'] },
-    redirects: true,
     errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   @HttpCode(200)
@@ -112,7 +111,6 @@ export class PageController {
     description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: SignInForm,
     bodyExamples: { 'an agent': ['request', 'email', 'password'] },
-    redirects: true,
     errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
   })
   async beginSession(@Req() request: Request): Promise<string> {
@@ -123,7 +121,7 @@ export class PageController {
     if ('agent' in outcome)
       return this.orAskToSignIn(request, authorization, async () => {
         await this.sessions.begin(request, outcome.agent);
-        return this.responses.redirectToPage(request, authorization);
+        return this.responses.returnToPage(request, authorization);
       });
     const { status, problem, retryAfter } = outcome;
     request.res?.status(status);

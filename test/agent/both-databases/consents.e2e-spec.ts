@@ -37,7 +37,7 @@ const isConsentPage = ({ status, text }: TestResponse) =>
 
 async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
   const browser = new AgentBrowser(service);
-  expect((await browser.signIn(agent)).status).toBe(303);
+  expect((await browser.signIn(agent)).status).toBe(200);
   return browser;
 }
 

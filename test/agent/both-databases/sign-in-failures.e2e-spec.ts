@@ -48,10 +48,10 @@ describe('failed sign-ins at one account from one network', () => {
     expectRejected(rejected, 900);
     expect(service.audit.at(-1)).toMatchObject({ event: 'sign_in.limited', outcome: 'failure' });
     expect(await metricOf(service, 'cas_rate_limited_total{limit="sign_in"}')).toBe(1);
-    expect((await at('203.0.113.8').signIn()).status).toBe(303);
-    expect((await at('203.0.113.7').signIn(RIVAL_AGENT)).status).toBe(303);
+    expect((await at('203.0.113.8').signIn()).status).toBe(200);
+    expect((await at('203.0.113.7').signIn(RIVAL_AGENT)).status).toBe(200);
     service.clock.advance({ seconds: Number(rejected.headers.get('retry-after')) });
-    expect((await at('203.0.113.7').signIn()).status).toBe(303);
+    expect((await at('203.0.113.7').signIn()).status).toBe(200);
   });
 
   it('are limited in the same way for an email without an account', async () => {
@@ -66,16 +66,16 @@ describe('failed sign-ins at one account from one network', () => {
   });
 
   it('count neither sign-ins that succeed nor further attempts', async () => {
-    for (let n = 0; n < 12; n++) expect((await at('203.0.113.7').signIn()).status).toBe(303);
+    for (let n = 0; n < 12; n++) expect((await at('203.0.113.7').signIn()).status).toBe(200);
     expect(await failAt(() => '203.0.113.7', 9)).toEqual(admitted(9));
-    expect((await at('203.0.113.7').signIn()).status).toBe(303);
+    expect((await at('203.0.113.7').signIn()).status).toBe(200);
     expect(await failAt(() => '203.0.113.7', 2)).toEqual([400, 429]);
     expect(await rows().maximum('failures')).toBe(10);
   });
 
   it('are 8 times as many from the networks of one IPv6 /56', async () => {
     expect(await failAt((n) => `2001:db8:1:${n.toString(16)}::1`, 81)).toEqual([...admitted(80), 429]);
-    expect((await at('2001:db8:1:100::1').signIn()).status).toBe(303);
+    expect((await at('2001:db8:1:100::1').signIn()).status).toBe(200);
   });
 
   it('cannot be more by parallel attempts at two processes', async () => {
@@ -98,7 +98,7 @@ describe('failed sign-ins from one network', () => {
   it('are at most 60 in 900 s in one network, at all accounts together', async () => {
     const emailOf = (n: number) => `agent${n}@acme.example`;
     expect(await failAt(() => '203.0.113.7', 30, emailOf)).toEqual(admitted(30));
-    for (let n = 0; n < 5; n++) expect((await at('203.0.113.7').signIn(RIVAL_AGENT)).status).toBe(303);
+    for (let n = 0; n < 5; n++) expect((await at('203.0.113.7').signIn(RIVAL_AGENT)).status).toBe(200);
     expect(
       await failAt(
         () => '203.0.113.7',
@@ -107,7 +107,7 @@ describe('failed sign-ins from one network', () => {
       ),
     ).toEqual([...admitted(30), 429]);
     expectRejected(await at('203.0.113.7').signIn(), 900);
-    expect((await at('203.0.113.8').signIn()).status).toBe(303);
+    expect((await at('203.0.113.8').signIn()).status).toBe(200);
   });
 });
 
@@ -116,27 +116,27 @@ describe('failed sign-ins at one account from all networks', () => {
 
   it('are at most 100 an hour, which a browser of the account does not feel for 30 days', async () => {
     const [known, late, ofOther] = [at('203.0.113.7'), at('203.0.113.8'), at('203.0.113.9')];
-    for (const browser of [known, late]) expect((await browser.signIn()).status).toBe(303);
-    expect((await ofOther.signIn(RIVAL_AGENT)).status).toBe(303);
+    for (const browser of [known, late]) expect((await browser.signIn()).status).toBe(200);
+    expect((await ofOther.signIn(RIVAL_AGENT)).status).toBe(200);
     expect(await failHundredTimes()).toEqual(admitted(100));
     for (const browser of [at('203.0.113.10'), ofOther])
       expectRejected(await browser.signIn(ACME_AGENT, again), HOUR_SECONDS);
     expect((await known.signIn(wrong(), again)).status).toBe(400);
-    expect((await known.signIn(ACME_AGENT, again)).status).toBe(303);
+    expect((await known.signIn(ACME_AGENT, again)).status).toBe(200);
     service.clock.advance({ seconds: 30 * DAY_SECONDS - 2 * HOUR_SECONDS });
     beginWindow(service); // still within 30 days of the sign-ins
     expect(await failHundredTimes()).toEqual(admitted(100));
-    expect((await known.signIn(ACME_AGENT, again)).status).toBe(303); // and is known for 30 more days
+    expect((await known.signIn(ACME_AGENT, again)).status).toBe(200); // and is known for 30 more days
     service.clock.advance({ seconds: 2 * HOUR_SECONDS });
     beginWindow(service);
     expect(await failHundredTimes()).toEqual(admitted(100));
     expectRejected(await late.signIn(ACME_AGENT, again), HOUR_SECONDS);
-    expect((await known.signIn(ACME_AGENT, again)).status).toBe(303);
+    expect((await known.signIn(ACME_AGENT, again)).status).toBe(200);
   });
 
   it('are felt by a browser whose cookie was changed', async () => {
     const browser = at('203.0.113.7');
-    expect((await browser.signIn()).status).toBe(303);
+    expect((await browser.signIn()).status).toBe(200);
     const name = [...browser.cookies.keys()].find((each) => each.endsWith('agent_device')) as string;
     const value = browser.cookies.get(name) as string;
     browser.cookies.set(

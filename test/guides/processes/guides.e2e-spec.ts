@@ -67,7 +67,7 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
     if (callback) searchParams.set('redirect_uri', callback);
     const form = await browser.open(Object.fromEntries(searchParams));
     const signedIn = await browser.submit(form, { email, password }, undefined, { origin: DEMO_URL });
-    const response = await browser.send('GET', signedIn.headers.get('location') as string);
+    const response = await browser.follow(signedIn);
     const page = response.headers.get('location')?.replace(DEMO_URL, url) as string;
     if (!callback) expect((await fetch(page)).status).toBe(200);
     return redirected(response).parameters.code as string;
