@@ -9,6 +9,9 @@ import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
 import { DatabaseStart } from './database/database-start.js';
 import { MissingTables } from './database/entity-checks.js';
+import { MysqlClient } from './database/mysql-client.js';
+import { SqlClient } from './database/sql-client.js';
+import { SqliteClient } from './database/sqlite-client.js';
 import { HealthController } from './health/health.controller.js';
 import { MetricsController, MetricsRegistry } from './metrics.js';
 
@@ -45,14 +48,15 @@ export class PlatformModule {
         { provide: MetricsRegistry, useValue: metrics },
         { provide: DatabaseStart, useValue: new DatabaseStart(databaseWaitMs) },
         {
-          provide: Database,
+          provide: SqlClient,
           inject: [DataSource, DatabaseStart],
           useFactory: async (dataSource: DataSource, start: DatabaseStart) => {
             await awaitCurrentSchema(dataSource, configuration, start);
             if (databaseWaitMs > 0) await awaitWritable(dataSource, start);
-            return Database.open(dataSource, metrics);
+            return configuration.embedded ? SqliteClient.open(dataSource) : new MysqlClient(dataSource);
           },
         },
+        Database,
         MissingTables,
       ],
       exports: [Configuration, Clock, MetricsRegistry, Database, DatabaseStart],

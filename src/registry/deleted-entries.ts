@@ -35,7 +35,7 @@ export class DeletedEntries {
 
   private find<Row extends RetainedRow>(entity: Type<Row>, now: Date): Promise<Row[]> {
     const where: object = { deletedAt: LessThan(new Date(now.getTime() - RETENTION_MS)) };
-    return this.database.read(entity, { where, withDeleted: true });
+    return this.database.manager.find(entity, { where, withDeleted: true });
   }
 
   /** A process that has not learned of the deletion yet then reads all entries. */

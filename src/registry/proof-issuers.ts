@@ -1,8 +1,8 @@
-import { type ObjectLiteral, Raw } from 'typeorm';
+import { type EntityManager, type ObjectLiteral, Raw } from 'typeorm';
 import { type EntriesOf, isMapping } from './entry.js';
 import type { GrantSettingsClasses } from './grant-settings-classes.js';
 import { organizationResource } from './resources/organization.resource.js';
-import { pagesOf, type Reads } from './row-pages.js';
+import { pagesOf } from './row-pages.js';
 
 /** The settings of an organization that say which proofs it accepts. */
 interface ProofSettings {
@@ -28,14 +28,18 @@ export class ProofIssuers {
   }
 
   /** Also reads the stored organizations that the entries do not replace. */
-  static async read(reads: Reads, entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): Promise<ProofIssuers> {
+  static async read(
+    manager: EntityManager,
+    entriesOf: EntriesOf,
+    settingsClasses: GrantSettingsClasses,
+  ): Promise<ProofIssuers> {
     const issuers = ProofIssuers.of(entriesOf, settingsClasses);
     const entries = entriesOf(organizationResource).map(([, entry]) => entry);
     const listedIds = new Set(entries.map(({ id }) => id));
     for (const grant of new Set(entries.flatMap((entry) => issuers.settingsOf(entry)).map(({ grant }) => grant))) {
       const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON
       const filter = { grants: Raw((column) => `${column} LIKE :pattern`, { pattern }) };
-      for await (const rows of pagesOf(reads, organizationResource.entity, organizationResource.key.column, filter))
+      for await (const rows of pagesOf(manager, organizationResource.entity, organizationResource.key.column, filter))
         for (const row of rows) if (!listedIds.has(row.id)) issuers.add(row);
     }
     return issuers;

@@ -80,7 +80,7 @@ export class RegistryEditor {
 
   /** @throws OAuthError `not_found` */
   async read(resource: RegistryResource, key: string): Promise<StoredEntry> {
-    const [row] = await this.database.read(resource.entity, { where: { [resource.key.column]: key } });
+    const [row] = await this.database.manager.find(resource.entity, { where: { [resource.key.column]: key } });
     if (row?.[resource.key.column] !== key) throw OAuthError.notFound();
     return { entry: toResponse(resource, row, this.clock.now()), etag: etagOf(row) };
   }
@@ -108,7 +108,7 @@ export class RegistryEditor {
     if (isGenerated && !UUID.test(key)) throw OAuthError.invalidRequest(`${field}: must be a UUID in lower case`);
     if (!isGenerated && (body[field] ?? key) !== key) throw EDITOR_ERRORS.fixedKey(resource);
     const newEntry = parseEntry(resource, mergePatched({}, isGenerated ? body : { ...body, [field]: key }));
-    const [before] = await this.database.read(resource.entity, { where: { [column]: key } });
+    const [before] = await this.database.manager.find(resource.entity, { where: { [column]: key } });
     const secret = newEntry.violations.length > 0 ? {} : await secretColumns(resource, newEntry.entry, before);
     let isNew = false;
     await this.transact(actor, async (manager) => {

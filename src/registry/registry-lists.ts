@@ -49,7 +49,12 @@ export class RegistryLists {
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {
       const where = { [column]: MoreThan(lastKey), ...filter };
       const select = { [column]: true, ...(name !== undefined && { name: true }) };
-      const rows = await this.database.read(resource.entity, { select, where, order: { [column]: 'ASC' }, take });
+      const rows = await this.database.manager.find(resource.entity, {
+        select,
+        where,
+        order: { [column]: 'ASC' },
+        take,
+      });
       for (const row of rows) {
         if (nameOf(row).toLowerCase().includes(searched)) {
           if (keys.length === limit) return page();
@@ -65,7 +70,7 @@ export class RegistryLists {
   private async entries(resource: RegistryResource, keys: string[], filter: ObjectLiteral): Promise<Entry[]> {
     const { column } = resource.key;
     const where = { ...filter, [column]: In(keys) };
-    const rows = await this.database.read(resource.entity, { where, order: { [column]: 'ASC' } });
+    const rows = await this.database.manager.find(resource.entity, { where, order: { [column]: 'ASC' } });
     return rows.map((row) => toResponse(resource, row, this.clock.now()));
   }
 }

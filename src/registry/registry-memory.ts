@@ -1,9 +1,9 @@
 import type { Type } from '@nestjs/common';
-import type { ObjectLiteral } from 'typeorm';
+import type { EntityManager, ObjectLiteral } from 'typeorm';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
-import { pagesOf, pagesSince, type Reads, type RetainedRow } from './row-pages.js';
+import { pagesOf, pagesSince, type RetainedRow } from './row-pages.js';
 
 /** Longer texts are rarely equal. */
 const MAX_SHARED_CHARACTERS = 200;
@@ -24,10 +24,10 @@ export class RegistryMemory {
    *
    * @param after the revision in memory; `undefined` if all entries must be read
    */
-  async read(reads: Reads, after: number | undefined): Promise<void> {
-    await this.organizations.read(reads, after);
-    await this.resourceServers.read(reads, after);
-    await this.clients.read(reads, after);
+  async read(manager: EntityManager, after: number | undefined): Promise<void> {
+    await this.organizations.read(manager, after);
+    await this.resourceServers.read(manager, after);
+    await this.clients.read(manager, after);
   }
 }
 
@@ -50,14 +50,14 @@ class Entries<Row extends RetainedRow> {
   }
 
   /** Page by page, so that a second copy of the registry never exists. */
-  async read(reads: Reads, after: number | undefined): Promise<void> {
+  async read(manager: EntityManager, after: number | undefined): Promise<void> {
     const { entity, column } = this;
     const gone = new Set(after === undefined ? this.rows.keys() : []);
     const shared = new Map<string, unknown>();
     const pages =
       after === undefined
-        ? pagesOf(reads, entity, column, {}, { withDeleted: true })
-        : pagesSince(reads, entity, column, after);
+        ? pagesOf(manager, entity, column, {}, { withDeleted: true })
+        : pagesSince(manager, entity, column, after);
     for await (const page of pages) {
       for (const row of page) {
         const key = String(row[column]);

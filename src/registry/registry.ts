@@ -157,7 +157,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     if (revision !== this.revision) {
       // a lower revision is that of a backup
       const knowsAllBefore = this.revision >= completeFrom && this.revision < revision;
-      await this.memory.read(this.database, knowsAllBefore ? this.revision : undefined);
+      await this.memory.read(this.database.manager, knowsAllBefore ? this.revision : undefined);
       this.revision = revision;
       this.reads.inc({ kind: knowsAllBefore ? 'changes' : 'full' });
     }

@@ -1,9 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
-import { type EntityManager, type FindManyOptions, In, MoreThan, type ObjectLiteral } from 'typeorm';
-import type { Database } from '../platform/database/database.js';
-import { STATEMENT_TIMEOUT_MS } from '../platform/database/database-errors.js';
-import { PAGE_READ } from '../platform/database/retry-policy.js';
+import { type EntityManager, In, MoreThan, type ObjectLiteral } from 'typeorm';
 import { portionsOf } from '../platform/database/value-list.js';
 
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
@@ -18,22 +15,9 @@ export interface RetainedRow {
   deletedAt: Date | null;
 }
 
-export type Reads = Database | EntityManager;
-
-export function findRows<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
-  return 'read' in reads ? reads.read(entity, options) : reads.find(entity, options);
-}
-
-/** A page has the limit of a statement, so that a renewal of the registry ends soon while the database is frozen. */
-function findPage<Row extends ObjectLiteral>(reads: Reads, entity: Type<Row>, options: FindManyOptions<Row>) {
-  return PAGE_READ.run(() =>
-    'read' in reads ? reads.readWithin(STATEMENT_TIMEOUT_MS, entity, options) : reads.find(entity, options),
-  );
-}
-
 /** In the order of a unique column. */
 export async function* pagesOf<Row extends ObjectLiteral>(
-  reads: Reads,
+  manager: EntityManager,
   entity: Type<Row>,
   column: string,
   filter: object = {},
@@ -42,7 +26,7 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };
     const order: object = { [column]: 'ASC' };
-    const page = await findPage(reads, entity, { ...options, where, order, take: ROWS_PER_PAGE });
+    const page = await manager.find(entity, { ...options, where, order, take: ROWS_PER_PAGE });
     yield page;
     if (page.length < ROWS_PER_PAGE) return;
     after = String(page.at(-1)?.[column]);
@@ -51,14 +35,14 @@ export async function* pagesOf<Row extends ObjectLiteral>(
 
 /** The rows that changed after a revision, deleted ones too, in the order of the index on both columns. */
 export async function* pagesSince<Row extends RetainedRow>(
-  reads: Reads,
+  manager: EntityManager,
   entity: Type<Row>,
   column: string,
   revision: number,
 ): AsyncGenerator<Row[], void> {
   const order: object = { revision: 'ASC', [column]: 'ASC' };
   for (let where: object = { revision: MoreThan(revision) }; ; await nextTick()) {
-    const page = await findPage(reads, entity, { where, order, take: ROWS_PER_PAGE, withDeleted: true });
+    const page = await manager.find(entity, { where, order, take: ROWS_PER_PAGE, withDeleted: true });
     yield page;
     const last: (Row & ObjectLiteral) | undefined = page[ROWS_PER_PAGE - 1];
     if (!last) return;
@@ -67,14 +51,14 @@ export async function* pagesSince<Row extends RetainedRow>(
 }
 
 export async function* rowsWithKeys<Row extends ObjectLiteral>(
-  reads: Reads,
+  manager: EntityManager,
   entity: Type<Row>,
   column: string,
   keys: Iterable<string>,
 ): AsyncGenerator<Row[], void> {
   for (const portion of portionsOf([...keys], ROWS_PER_PAGE)) {
     const where: object = { [column]: In(portion) };
-    yield await findPage(reads, entity, { where });
+    yield await manager.find(entity, { where });
     await nextTick();
   }
 }

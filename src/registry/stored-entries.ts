@@ -1,21 +1,21 @@
-import type { ObjectLiteral } from 'typeorm';
+import type { EntityManager, ObjectLiteral } from 'typeorm';
 import type { EntriesOf, Entry } from './entry.js';
 import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
-import { type Reads, rowsWithKeys } from './row-pages.js';
+import { rowsWithKeys } from './row-pages.js';
 
 export class StoredEntries {
   private constructor(private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>) {}
 
   /** Also reads the rows that the entries refer to. */
-  static async read(reads: Reads, entriesOf: EntriesOf): Promise<StoredEntries> {
+  static async read(manager: EntityManager, entriesOf: EntriesOf): Promise<StoredEntries> {
     const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
     for (const resource of REGISTRY_RESOURCES) {
       const { entity } = resource;
       const { column } = resource.fileKey;
       const found = new Map<string, ObjectLiteral>();
       rows.set(resource, found);
-      for await (const page of rowsWithKeys(reads, entity, column, concernedKeys(resource, entriesOf)))
+      for await (const page of rowsWithKeys(manager, entity, column, concernedKeys(resource, entriesOf)))
         for (const row of page) found.set(row[column], row);
     }
     return new StoredEntries(rows);

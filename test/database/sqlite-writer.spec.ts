@@ -22,7 +22,7 @@ beforeAll(async () => {
   writer = await SqliteClient.open(dataSource);
 });
 afterAll(async () => {
-  await writer.close();
+  await writer.onApplicationShutdown();
   await dataSource.destroy();
   other.close();
 });
@@ -102,9 +102,9 @@ describe('the writer of a SQLite file', () => {
 
 it('a writer that is closed rejects writes, and can be closed after its connection was lost', async () => {
   const closing = await SqliteClient.open(dataSource);
-  await closing.close();
+  await closing.onApplicationShutdown();
   await expect(closing.run(insert(12), 5_000)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
-  await closing.close();
+  await closing.onApplicationShutdown();
 });
 
 it('the prepared statements of a connection to a SQLite file are at most 500', () => {

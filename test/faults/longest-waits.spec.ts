@@ -18,8 +18,7 @@ const LONGEST_WAITS: [RegExp, number][] = [
   [/^\w+ \/v2\/customer\/(token|info|identity_transfer|end_sessions|export|erase)$/, 4],
   [/^(POST \/customer\/|DELETE \/v2\/token)$/, 4],
   [/^POST \/sign-in$/, 5],
-  [/^GET \/admin\/(?!identities)/, 5],
-  [/^\w+ \/admin\/(?!identities)/, 10],
+  [/^(?!GET)\w+ \/admin\/(?!identities)/, 10],
   [/^GET \/oauth2\/revocations$/, 28],
   [/./, 3],
 ];

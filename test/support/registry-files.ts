@@ -13,7 +13,7 @@ export function registryFileOf({ application }: Pick<TestService, 'application'>
 
 /** The registry as `registry export` prints it. */
 export function exportOf({ application }: Pick<TestService, 'application'>): Promise<string> {
-  return exportRegistry(application.get(Database));
+  return exportRegistry(application.get(Database).manager);
 }
 
 /** Writes a file into the folder of a database: a text unchanged, and an object as YAML. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { DataSource, type DataSourceOptions } from 'typeorm';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 import type { Configuration } from '../configuration/configuration.js';
 import { PendingMigrationsError } from './database-errors.js';
 import { DatabaseStart } from './database-start.js';
@@ -8,6 +8,7 @@ import { assertUniqueTables } from './entity-checks.js';
 import { assertWritable } from './lease.js';
 import { hasPendingMigrations, migrate } from './migrate.js';
 import { SQLITE_LOCK } from './retry-policy.js';
+import { ServiceDataSource } from './service-data-source.js';
 
 const logger = new Logger('Database');
 
@@ -16,7 +17,7 @@ const logger = new Logger('Database');
  * @throws Error if two entities have the same table
  */
 export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
-  const dataSource = new DataSource(options);
+  const dataSource = new ServiceDataSource(options);
   const isFile = options.type === 'better-sqlite3';
   await new DatabaseStart(isFile ? 0 : maxWaitMs).run(() => dataSource.initialize());
   try {

@@ -90,19 +90,15 @@ export function leavesSessionIntact(error: unknown): boolean {
 
 /** Time limit of one statement, including its wait for a connection. */
 export const STATEMENT_TIMEOUT_MS = 1_000;
-export const TABLE_TIMEOUT_MS = 5_000;
 
 export function remainingMs(backgroundMs: number): number {
   return requestContext.remainingMs() ?? backgroundMs;
 }
 
 /** `send` has its own limit. The deadline of the request, 2.8 s after its first statement, may be earlier. */
-export function withinDeadline<Result>(
-  send: () => Promise<Result>,
-  limitMs: number = STATEMENT_TIMEOUT_MS,
-): Promise<Result> {
+export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
   const remaining = remainingMs(Infinity);
-  if (remaining > limitMs) return send();
+  if (remaining > STATEMENT_TIMEOUT_MS) return send();
   if (remaining <= 0) return Promise.reject(new DeadlineExceededError(0));
   return withTimeout(send(), remaining);
 }

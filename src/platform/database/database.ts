@@ -1,24 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { Inject, Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { Counter } from 'prom-client';
-import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
-import type { MetricsRegistry } from '../metrics.js';
-import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
-import {
-  DeadlineExceededError,
-  isUnavailable,
-  remainingMs,
-  TABLE_TIMEOUT_MS,
-  withinDeadline,
-  withTimeout,
-} from './database-errors.js';
+import { DataSource, type EntityManager, type QueryResult } from 'typeorm';
+import { MetricsRegistry } from '../metrics.js';
+import { traced } from '../request-context/request-context.js';
+import { DeadlineExceededError, isUnavailable, remainingMs, withinDeadline } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
-import { MysqlClient } from './mysql-client.js';
 import { ROLLED_BACK_STATEMENT } from './retry-policy.js';
-import type { SqlClient } from './sql-client.js';
-import type { SqlValue } from './sql-dialect.js';
-import { SqliteClient } from './sqlite-client.js';
-import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import type { ServiceDataSource } from './service-data-source.js';
+import { SqlClient } from './sql-client.js';
+import { isSelect, type SqlValue } from './sql-dialect.js';
+import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 /** Limit of a transaction outside of requests, such as the application of a registry file. */
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
@@ -38,27 +30,21 @@ export class Database {
   private readonly statements: Counter<'outcome'>;
   private readonly outages = new OutageLog();
 
-  private constructor(
-    private readonly dataSource: DataSource,
+  /**
+   * For reads and single writes that are not frequent, as repositories and query builders of entities send them. Each
+   * statement is sent alone, with the limits and retries of the declared ones. Several writes, and `save`, need a
+   * transaction.
+   */
+  readonly manager: EntityManager;
+
+  constructor(
+    @Inject(DataSource) dataSource: ServiceDataSource,
     private readonly client: SqlClient,
     metrics: MetricsRegistry,
   ) {
     this.statements = databaseMetrics(metrics, client);
-  }
-
-  /** @internal */
-  static async open(dataSource: DataSource, metrics: MetricsRegistry): Promise<Database> {
-    const isFile = dataSource.options.type === 'better-sqlite3';
-    return new Database(
-      dataSource,
-      isFile ? await SqliteClient.open(dataSource) : new MysqlClient(dataSource),
-      metrics,
-    );
-  }
-
-  /** @internal */
-  async onApplicationShutdown(): Promise<void> {
-    await this.client.close?.();
+    this.manager = dataSource.manager;
+    dataSource.sendStatement = (sql, parameters) => this.sendAlone(sql, parameters);
   }
 
   /** @throws ServiceUnavailableException if the database is unavailable or too slow */
@@ -97,64 +83,6 @@ export class Database {
   }
 
   /**
-   * Sends several writes as one transaction, within 2.8 s. It does not wait for other transactions.
-   *
-   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
-   * @internal
-   */
-  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    this.assertOutsideOfTransaction();
-    const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
-    return this.sendWithRetries(sql, () =>
-      withinDeadline(() => this.client.executeTogether(writes), STATEMENTS_TIMEOUT_MS),
-    );
-  }
-
-  /**
-   * Reads rows of a small table as entities, within 5 s. If a read fails or hangs, its connection is destroyed.
-   * Otherwise reads without a response could use up the pool. A connection that comes too late is given back.
-   *
-   * @throws ServiceUnavailableException
-   */
-  read<Entity extends ObjectLiteral>(
-    entity: EntityTarget<Entity>,
-    options: FindManyOptions<Entity> = {},
-  ): Promise<Entity[]> {
-    return this.readWithin(TABLE_TIMEOUT_MS, entity, options);
-  }
-
-  /** Like `read`, with another limit. @internal */
-  readWithin<Entity extends ObjectLiteral>(
-    timeoutMs: number,
-    entity: EntityTarget<Entity>,
-    options: FindManyOptions<Entity>,
-  ): Promise<Entity[]> {
-    const { tableName } = this.dataSource.getMetadata(entity);
-    return this.sendWithRetries(`SELECT … FROM ${tableName}`, async () => {
-      const runner = this.dataSource.createQueryRunner();
-      // only a connection of a pool has `destroy`
-      const connecting: Promise<{ destroy?(): void }> = runner.connect();
-      let isOver = false;
-      let isSent = false;
-      const find = () => {
-        isSent = !isOver;
-        return isSent ? runner.manager.find(entity, options) : [];
-      };
-      try {
-        const reading = connecting.then(find);
-        const rows = await withTimeout(reading, timeoutMs);
-        await runner.release();
-        return rows;
-      } catch (error) {
-        isOver = true;
-        const giveBack = (connection: { destroy?(): void }) => (isSent ? connection.destroy?.() : runner.release());
-        connecting.then(giveBack).catch(() => undefined);
-        throw error;
-      }
-    });
-  }
-
-  /**
    * Runs work as one transaction. `work` runs again if the server has rolled it back. If it rejects, nothing is written.
    *
    * @param timeoutMs limit of the wait for a connection and of the work; by default the deadline of the request, or 60 s
@@ -178,16 +106,16 @@ export class Database {
     });
   }
 
-  /** As the metric `cas_database_seconds_without_write`. @internal */
-  async secondsWithoutWrite(): Promise<number> {
-    return (await this.client.secondsWithoutWrite?.()) ?? 0;
-  }
-
   /** Such a write would not be a part of the transaction, and could wait for its locks for ever. */
   private assertOutsideOfTransaction(): void {
     const current = currentTransaction.getStore();
     if (current?.database === this && current.isRunning)
       throw new Error('a write inside of a transaction must use the manager of the transaction');
+  }
+
+  private async sendAlone(sql: string, parameters: unknown[]): Promise<QueryResult> {
+    if (!isSelect(sql)) this.assertOutsideOfTransaction();
+    return this.sendWithRetries(sql, () => withinDeadline(() => this.client.query(sql, parameters)));
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {

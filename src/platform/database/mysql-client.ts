@@ -1,5 +1,5 @@
 import mysql, { type Pool, type PoolConnection, type ResultSetHeader, type TypedParameterValue } from 'mysql2';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource, EntityManager, QueryResult } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { mysqlPool, poolState } from '../private-members.js';
 import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
@@ -11,13 +11,13 @@ import {
   withTimeout,
 } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
-import type { PoolUsage, SqlClient } from './sql-client.js';
+import { type PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
-import { type BoundWrite, InsertStatement, type SelectStatement, type WriteStatement } from './statement.js';
+import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /** Unlike the time-outs of mysql2's pool, the limit of a statement includes its wait for a connection. */
-export class MysqlClient implements SqlClient {
+export class MysqlClient extends SqlClient {
   readonly dialect = MYSQL_DIALECT;
   private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
@@ -28,10 +28,7 @@ export class MysqlClient implements SqlClient {
   });
   private readonly writes = new StatementBatcher<number>({
     mayPad: false,
-    send: async (statement, uses) => {
-      if (statement instanceof InsertStatement) return this.insert(statement.writes(uses));
-      return this.affectedRows(statement.text(MYSQL_DIALECT), uses.flat());
-    },
+    send: (statement, uses) => this.writeAll(statement.writes(uses)),
     split: splitInserts,
   });
 
@@ -39,6 +36,7 @@ export class MysqlClient implements SqlClient {
   private readonly transactions: BoundedQueue;
 
   constructor(private readonly dataSource: DataSource) {
+    super();
     this.pool = mysqlPool(dataSource);
     const { limit } = poolState(this.pool);
     // a transaction may wait for the locks of others; the other half of the pool serves all other requests meanwhile
@@ -53,10 +51,13 @@ export class MysqlClient implements SqlClient {
     return this.writes.send(statement, parameters);
   }
 
-  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    const send = (connection: PoolConnection) => sendTransaction(connection, writes);
-    const results = await this.withConnection(send, STATEMENTS_TIMEOUT_MS);
-    return (results as ResultSetHeader[]).map(({ affectedRows }) => affectedRows);
+  query(sql: string, parameters: unknown[]): Promise<QueryResult> {
+    return this.withConnection((connection) => {
+      const runner = Object.create(this.dataSource.driver.createQueryRunner('master'), {
+        connect: { value: async () => connection },
+      });
+      return runner.query(sql, parameters, true);
+    });
   }
 
   async transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
@@ -70,20 +71,24 @@ export class MysqlClient implements SqlClient {
     }
   }
 
-  usage(): PoolUsage {
+  override usage(): PoolUsage {
     return { ...poolState(this.pool), rejected: this.rejected };
   }
 
-  private async insert(writes: BoundWrite[]): Promise<number> {
+  private async writeAll(writes: BoundWrite[]): Promise<number> {
     const [first] = writes as [BoundWrite];
-    if (writes.length === 1)
-      return this.affectedRows(first.statement.text(MYSQL_DIALECT, first.size), first.parameters);
-    const [inserted] = await this.executeTogether(writes);
-    return inserted as number;
+    const result =
+      writes.length === 1
+        ? await this.send(first.statement.text(MYSQL_DIALECT, first.size), first.parameters)
+        : await this.sendTransaction(writes);
+    return (result as ResultSetHeader).affectedRows;
   }
 
-  private async affectedRows(sql: string, parameters: SqlValue[]): Promise<number> {
-    return ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows;
+  /** It does not wait for other transactions. Resolves to the result of the first write. */
+  private async sendTransaction(writes: BoundWrite[]): Promise<unknown> {
+    const send = (connection: PoolConnection) => sendTransaction(connection, writes);
+    const [first] = await this.withConnection(send, STATEMENTS_TIMEOUT_MS);
+    return first;
   }
 
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
@@ -145,7 +150,7 @@ async function runTransaction<Result>(
   timeoutMs: number,
 ): Promise<Result> {
   const until = performance.now() + timeoutMs;
-  const shared = dataSource.createQueryRunner();
+  const shared = dataSource.driver.createQueryRunner('master');
   const { runner, end } = transactionRunner(shared);
   let connection: PoolConnection | undefined;
   let isOver = false;

@@ -41,9 +41,6 @@ export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPa
 
 export const SQLITE_LOCK = new RetryPolicy({ attempts: 500, pauseMs: () => 10, isRetryable: isLocked });
 
-/** A read of many pages, which would be lost if one page were slow. */
-export const PAGE_READ = new RetryPolicy({ attempts: 3, pauseMs: () => 200, isRetryable: isOutage });
-
 const START_PAUSE_MS = 1_000;
 
 export function databaseAtStart(maxWaitMs: number): RetryPolicy {

@@ -1,23 +1,23 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, QueryResult } from 'typeorm';
 import type { poolState } from '../private-members.js';
 import type { SqlDialect, SqlValue } from './sql-dialect.js';
-import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
 /** `rejected`: the number of statements since the start for which too many waited already. */
 export type PoolUsage = ReturnType<typeof poolState> & { rejected: number };
 
-export interface SqlClient {
-  readonly dialect: SqlDialect;
+export abstract class SqlClient {
+  abstract readonly dialect: SqlDialect;
 
-  select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]>;
+  abstract select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]>;
 
-  /** Resolves to the number of rows that the statement inserted or matched. */
-  write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number>;
+  /** Resolves to the number of rows that the statement, or the first one of several, inserted or matched. */
+  abstract write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number>;
 
-  /** As one transaction. Resolves to the numbers of rows that the writes matched. */
-  executeTogether(writes: BoundWrite[]): Promise<number[]>;
+  /** Sends a statement of TypeORM. */
+  abstract query(sql: string, parameters: unknown[]): Promise<QueryResult>;
 
-  transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
+  abstract transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
 
   usage?(): PoolUsage;
 
@@ -25,5 +25,5 @@ export interface SqlClient {
   secondsWithoutWrite?(): Promise<number>;
 
   /** Closes the connections that the data source does not know. */
-  close?(): Promise<void>;
+  onApplicationShutdown?(): Promise<void>;
 }

@@ -55,6 +55,8 @@ export const SQLITE_DIALECT: SqlDialect = {
     `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`,
 };
 
+export const isSelect = (sql: string): boolean => /^\s*SELECT\b/i.test(sql);
+
 export function dialectOf({ options }: DataSource): SqlDialect {
   return options.type === 'better-sqlite3' ? SQLITE_DIALECT : MYSQL_DIALECT;
 }

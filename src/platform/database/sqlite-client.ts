@@ -1,20 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource, type EntityManager, type QueryResult } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { sqliteConnection } from '../private-members.js';
-import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
-import type { SqlClient } from './sql-client.js';
-import { SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
+import { SqlClient } from './sql-client.js';
+import { isSelect, SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
-import {
-  type BoundWrite,
-  InsertStatement,
-  type SelectStatement,
-  type Statement,
-  type WriteStatement,
-} from './statement.js';
+import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 const LOCK_POLL_MS = 10;
 const PROBE_TIMEOUT_MS = 500;
@@ -30,25 +23,28 @@ const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
  * Each write begins with BEGIN IMMEDIATE, which either takes the write lock of the file or fails immediately. While
  * another process holds the lock, only this statement is repeated, and the process serves other requests in between.
  */
-export class SqliteClient implements SqlClient {
+export class SqliteClient extends SqlClient {
   readonly dialect = SQLITE_DIALECT;
   private readonly writes = new BoundedQueue({ maxRunning: 1, maxWaiting: Infinity });
+  private readonly reads: SqliteStatements;
   private statements: SqliteStatements;
   /** When the first attempt since the last successful write failed to get the lock or failed, by performance.now(). */
   private failingSince: number | undefined;
   private isClosed = false;
 
   private constructor(
-    private readonly reads: SqliteStatements,
+    private readonly reading: DataSource,
     /** Its connection writes. */
     private readonly dataSource: DataSource,
   ) {
+    super();
+    this.reads = new SqliteStatements(sqliteConnection(reading));
     this.statements = new SqliteStatements(this.connection);
   }
 
   static async open(reading: DataSource): Promise<SqliteClient> {
     const writing = new DataSource({ ...reading.options, logger: reading.logger, migrations: [] });
-    return new SqliteClient(new SqliteStatements(sqliteConnection(reading)), await writing.initialize());
+    return new SqliteClient(reading, await writing.initialize());
   }
 
   async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
@@ -56,20 +52,17 @@ export class SqliteClient implements SqlClient {
   }
 
   async write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
-    const writes = statement instanceof InsertStatement ? statement.writes([parameters]) : [{ statement, parameters }];
-    const [written] = await this.runAll(writes, remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
+    const writes = statement.writes([parameters]);
+    const runAll = (prepared: SqliteStatements) =>
+      writes.map((each) => prepared.write(textOf(each.statement), each.parameters));
+    const [written] = await this.run(runAll, remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
     return written as number;
   }
 
-  executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    return this.runAll(writes, STATEMENTS_TIMEOUT_MS);
-  }
-
-  private runAll(writes: BoundWrite[], timeoutMs: number): Promise<number[]> {
-    return this.run(
-      (prepared) => writes.map(({ statement, parameters }) => prepared.write(textOf(statement), parameters)),
-      timeoutMs,
-    );
+  query(sql: string, parameters: unknown[]): Promise<QueryResult> {
+    const send = ({ driver }: DataSource) => driver.createQueryRunner('master').query(sql, parameters, true);
+    if (isSelect(sql)) return send(this.reading);
+    return this.inTurn(remainingMs(BACKGROUND_WRITE_TIMEOUT_MS), () => send(this.dataSource));
   }
 
   /** Runs synchronous statements as one transaction. `timeoutMs` limits the wait for the lock, not the statements. */
@@ -91,14 +84,14 @@ export class SqliteClient implements SqlClient {
     });
   }
 
-  async secondsWithoutWrite(): Promise<number> {
+  override async secondsWithoutWrite(): Promise<number> {
     // a process that is not ready gets no requests, so no other attempt would notice that writes succeed again
     if (this.failingSince !== undefined) await this.run(writePage, PROBE_TIMEOUT_MS).catch(() => undefined);
     return this.failingSince === undefined ? 0 : (performance.now() - this.failingSince) / 1000;
   }
 
   /** Waits for the writes under way. Later ones are rejected. */
-  async close(): Promise<void> {
+  override async onApplicationShutdown(): Promise<void> {
     this.isClosed = true;
     await this.writes.run(async () => undefined);
     if (this.dataSource.isInitialized) await this.dataSource.destroy();

@@ -47,6 +47,11 @@ export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
     texts[size] ??= this.compose(dialect, size);
     return texts[size];
   }
+
+  /** The writes, for several uses of this statement. If there are several, they are one transaction. @internal */
+  writes(uses: SqlValue[][]): BoundWrite[] {
+    return [{ statement: this, parameters: uses.flat(), size: uses.length }];
+  }
 }
 
 /** A SELECT that `selectStatement` declared, for `Database.select`. */
@@ -70,8 +75,8 @@ export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends
   }
 
   /** The INSERT of each table, for several uses of this statement. @internal */
-  writes(uses: SqlValue[][]): BoundWrite[] {
-    if (this.rows.length === 0) return [{ statement: this, parameters: uses.flat(), size: uses.length }];
+  override writes(uses: SqlValue[][]): BoundWrite[] {
+    if (this.rows.length === 0) return super.writes(uses);
     let start = 0;
     return this.rows.flatMap((row) => {
       const [from, until] = [start, start + row.parameterCount];
@@ -83,7 +88,18 @@ export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends
 
 /** A write that `writeStatement` or `insertIgnoreStatement` declared, for `Database.execute`. */
 export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
-  declare protected readonly writes: true;
+  declare protected readonly changes: true;
+}
+
+/** Several writes with their values. `Database.execute` resolves to the number of rows that the first one matched. */
+class WritesTogether extends WriteStatement<[]> {
+  constructor(private readonly bound: BoundWrite[]) {
+    super((dialect) => bound.map(({ statement }) => statement.text(dialect)).join('; '));
+  }
+
+  override writes(): BoundWrite[] {
+    return this.bound;
+  }
 }
 
 /** Extra column in a batched SELECT: the index of the statement that the row belongs to. */
@@ -164,6 +180,14 @@ function rowsInto(entity: new () => object, columns: readonly string[], size: nu
   if (table === undefined) throw new Error(`${entity.name}: an entity needs @Entity('its_table')`);
   const row = `(${columns.map(() => '?').join(', ')})`;
   return `INTO ${table} (${columns.join(', ')}) VALUES ${Array(size).fill(row).join(', ')}`;
+}
+
+/**
+ * Several writes as one transaction, which does not wait for other transactions of the process. `Database.execute`
+ * resolves to the number of rows that the first one matched.
+ */
+export function writesTogether(...writes: BoundWrite[]): WriteStatement<[]> {
+  return new WritesTogether(writes);
 }
 
 export interface BoundWrite {

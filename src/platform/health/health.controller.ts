@@ -1,6 +1,6 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
-import { Database } from '../database/database.js';
+import { SqlClient } from '../database/sql-client.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 
@@ -17,7 +17,7 @@ class Health {
 export class HealthController {
   private isStopping = false;
 
-  constructor(private readonly database: Database) {}
+  constructor(private readonly client: SqlClient) {}
 
   /** Checks nothing that a restart could not repair. */
   @Get('live')
@@ -40,7 +40,7 @@ export class HealthController {
   })
   async ready(): Promise<Health> {
     if (this.isStopping) throw new ServiceUnavailableException('stopping');
-    if ((await this.database.secondsWithoutWrite()) >= MAX_WITHOUT_WRITE_SECONDS)
+    if (((await this.client.secondsWithoutWrite?.()) ?? 0) >= MAX_WITHOUT_WRITE_SECONDS)
       throw new ServiceUnavailableException('no write to the database succeeds');
     return { status: 'ready' };
   }

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { IsNull, Not, type ObjectLiteral } from 'typeorm';
+import { type EntityManager, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { type EntriesOf, type Entry, fieldPath } from '../entry.js';
@@ -12,7 +12,7 @@ import { type EntryChange, RegistryTransactions } from '../registry-transactions
 import { organizationResource } from '../resources/organization.resource.js';
 import { fileKeyOf, type RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { findRows, pagesOf, type Reads } from '../row-pages.js';
+import { pagesOf } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
 import { type RegistryDocument, readRegistryDocument } from './registry-document.js';
@@ -58,7 +58,7 @@ export class RegistryFile {
     const document = await readRegistryDocument(path);
     const secrets = new ListedSecrets();
     // the slow hashes are computed before the transaction, in which other writers wait
-    let plan = await this.planOf(document, secrets, this.database, prunes);
+    let plan = await this.planOf(document, secrets, this.database.manager, prunes);
     const isNewHash = plan.newHash !== '' && plan.newHash !== plan.storedHash;
     if (!isDryRun && (plan.changes.length > 0 || isNewHash)) {
       await this.transactions.run(party('service'), async (manager) => {
@@ -89,13 +89,13 @@ export class RegistryFile {
   private async planOf(
     document: RegistryDocument,
     secrets: ListedSecrets,
-    reads: Reads,
+    manager: EntityManager,
     prunes: boolean,
   ): Promise<Plan> {
     const { entriesOf } = document;
-    const stored = await StoredEntries.read(reads, entriesOf);
-    await this.assertValid(document, stored, reads);
-    const [revision] = await findRows(reads, RegistryRevision, { where: { id: 1 } });
+    const stored = await StoredEntries.read(manager, entriesOf);
+    await this.assertValid(document, stored, manager);
+    const [revision] = await manager.find(RegistryRevision, { where: { id: 1 } });
     const storedHash = revision?.passwordsHash;
     const areUnchanged = storedHash === (await passwordsHash(entriesOf, (...entry) => stored.rowOf(...entry)));
     const rows = new Map<Entry, ObjectLiteral>();
@@ -117,7 +117,7 @@ export class RegistryFile {
       }
     }
     const remaining: string[] = [];
-    for (const [resource, row] of await unlistedRows(reads, entriesOf)) {
+    for (const [resource, row] of await unlistedRows(manager, entriesOf)) {
       const { noun, fileKey } = resource;
       const key = String(row[resource.key.column]);
       // an organization has customers, whom only an operator may erase
@@ -138,13 +138,13 @@ export class RegistryFile {
   }
 
   /** @throws RegistryFileError */
-  private async assertValid(document: RegistryDocument, stored: StoredEntries, reads: Reads): Promise<void> {
+  private async assertValid(document: RegistryDocument, stored: StoredEntries, manager: EntityManager): Promise<void> {
     const { entriesOf, unreadable } = document;
-    const proofIssuers = await ProofIssuers.read(reads, entriesOf, this.settingsClasses);
+    const proofIssuers = await ProofIssuers.read(manager, entriesOf, this.settingsClasses);
     const isStored = (resource: RegistryResource, key: string) => stored.rowWithKey(resource, key) !== undefined;
     const found = await this.violationsOf(document, proofIssuers, isStored);
     const ofFiles = unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`);
-    const all = [...ofFiles, ...(await deletedViolations(reads, entriesOf)), ...found];
+    const all = [...ofFiles, ...(await deletedViolations(manager, entriesOf)), ...found];
     if (all.length > 0) throw new RegistryFileError(all);
   }
 
@@ -166,13 +166,13 @@ function suspensionOf(key: string): EntryChange {
 }
 
 /** Entries with the id of a deleted one of which something is left. */
-async function deletedViolations(reads: Reads, entriesOf: EntriesOf): Promise<string[]> {
+async function deletedViolations(manager: EntityManager, entriesOf: EntriesOf): Promise<string[]> {
   const violations: string[] = [];
   for (const resource of REGISTRY_RESOURCES) {
     const { entity, key, retainsKey } = resource;
     if (retainsKey === undefined) continue;
     const where: object = { deletedAt: Not(IsNull()) };
-    const rows = await findRows(reads, entity, { where, withDeleted: true });
+    const rows = await manager.find(entity, { where, withDeleted: true });
     const deleted = new Set(rows.map((row) => row[key.column]));
     for (const [path, entry] of entriesOf(resource))
       if (deleted.has(entry[key.field]))
@@ -182,12 +182,15 @@ async function deletedViolations(reads: Reads, entriesOf: EntriesOf): Promise<st
 }
 
 /** The rows that an earlier file brought and this one does not have. */
-async function unlistedRows(reads: Reads, entriesOf: EntriesOf): Promise<[RegistryResource, ObjectLiteral][]> {
+async function unlistedRows(
+  manager: EntityManager,
+  entriesOf: EntriesOf,
+): Promise<[RegistryResource, ObjectLiteral][]> {
   const unlisted: [RegistryResource, ObjectLiteral][] = [];
   for (const resource of REGISTRY_RESOURCES) {
     const { column } = resource.fileKey;
     const listed = new Set(entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry)));
-    for await (const rows of pagesOf(reads, resource.entity, column, { fromFile: true }))
+    for await (const rows of pagesOf(manager, resource.entity, column, { fromFile: true }))
       for (const row of rows) if (!listed.has(row[column])) unlisted.push([resource, row]);
   }
   return unlisted;

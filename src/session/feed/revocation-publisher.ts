@@ -11,7 +11,7 @@ import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { DatabaseStart } from '../../platform/database/database-start.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type BoundWrite, bindWrite } from '../../platform/database/statement.js';
+import { type BoundWrite, bindWrite, writesTogether } from '../../platform/database/statement.js';
 import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ENTRY_SECONDS } from '../endings.js';
@@ -214,11 +214,9 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
       const parameters = [position, until, until, kind, ...values, position, position, this.id];
       return { statement: publishStatement(values), parameters };
     });
-    // slow transactions of requests must not delay a publication
-    const [raised] = await this.database.executeTogether([
-      bindWrite(RAISE_POSITION, [position, this.id, hasMore, rows.length, highest]),
-      ...publishRows,
-    ]);
+    const raisePosition = bindWrite(RAISE_POSITION, [position, this.id, hasMore, rows.length, highest]);
+    // not `transaction`, because slow transactions of requests must not delay a publication
+    const raised = await this.database.execute(writesTogether(raisePosition, ...publishRows), []);
     return raised === 1 ? position : undefined;
   }
 

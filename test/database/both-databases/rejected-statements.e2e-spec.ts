@@ -132,8 +132,8 @@ describe.runIf(onMariadb)('after an error that its caller handles, a connection'
   const RUNS: Record<string, (work: Work) => Promise<number>> = {
     'of a transaction': (work) => service.application.get(Database).transaction(work),
     'of a query runner': async (work) => {
-      const runner = service.application.get(DataSource).createQueryRunner();
-      return work(runner.manager).finally(() => runner.release());
+      const runner = service.application.get(DataSource).driver.createQueryRunner('master');
+      return work(service.application.get(DataSource).createEntityManager(runner)).finally(() => runner.release());
     },
   };
   const INSERT = "INSERT INTO lease (name, owner, acquired_at) VALUES ('connection', '', CURRENT_TIMESTAMP)";

@@ -1,5 +1,5 @@
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { addColumns, Columns, createTables, dropTables, NULLABLE } from '../../../src/migrations/schema.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
@@ -27,9 +27,10 @@ describe('the schema', () => {
   registry.clients.push(client('Same-Id'), client('same-id'));
   const service = useService({ registry });
   let dataSource: DataSource;
-  beforeAll(() => {
-    dataSource = service.application.get(DataSource);
+  beforeAll(async () => {
+    dataSource = await new DataSource({ ...service.application.get(DataSource).options }).initialize();
   });
+  afterAll(() => dataSource?.destroy());
 
   const entityTables = () => dataSource.entityMetadatas.map(({ tableName }) => tableName);
   const pendingChanges = async () => {

@@ -63,6 +63,7 @@ describe('a transaction', () => {
     const aside = () => database.insert(statement, [newName(), EXPIRES_AT]);
     await expect(database.transaction(aside)).rejects.toThrow('must use the manager of the transaction');
     await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
+    await expect(database.transaction(() => insert(database.manager, newName()))).rejects.toThrow('manager');
     await aside();
   });
 
@@ -106,7 +107,7 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
         pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
       );
     const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, take));
-    await expect(database.readWithin(50, UsedAssertion, {})).rejects.toMatchObject({ status: 503 });
+    await expect(database.manager.find(UsedAssertion)).rejects.toMatchObject({ status: 503 });
     // a timer of Node may end up to 1 ms before the time that it has to wait
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await expect(exists('any')).rejects.toMatchObject({ status: 503 });
@@ -118,12 +119,12 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
 });
 
 describe.runIf(onMariadb)('a read of entities that gets no response', () => {
-  it('rejects after 5 s and leaves no connection in use, although the table is still locked', async () => {
+  it('rejects after 1 s and leaves no connection in use, although the table is still locked', async () => {
     const locking = await connectTo(service.database);
     const lock = locking.createQueryRunner();
     await lock.query('LOCK TABLES organization WRITE');
     try {
-      const read = expect(database.read(Organization)).rejects.toThrow('did not respond within 5000 ms');
+      const read = expect(database.manager.find(Organization)).rejects.toThrow('did not respond within 1000 ms');
       const others = Array.from({ length: POOL_CONNECTION_COUNT - 1 }, () =>
         service.admin('GET', '/admin/organizations'),
       );

@@ -9,7 +9,7 @@ import { findMariadb } from '../../../scripts/test-programs.js';
 import { Identities } from '../../../src/identity/identities.js';
 import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
+import { type BoundWrite, insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { requestContext } from '../../../src/platform/request-context/request-context.js';
 import { Ended } from '../../../src/session/ended.entity.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
@@ -76,11 +76,11 @@ describe('parallel requests', () => {
         });
         return insert(visitor);
       });
-      const client = clientOf(service);
-      const executeTogether = client.executeTogether.bind(client);
-      const sent = vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
+      const client = clientOf(service) as unknown as { sendTransaction(writes: BoundWrite[]): Promise<unknown> };
+      const sendTransaction = client.sendTransaction.bind(client);
+      const sent = vi.spyOn(client, 'sendTransaction').mockImplementation(async (writes) => {
         await sleep(600);
-        return executeTogether(writes);
+        return sendTransaction(writes);
       });
       const responses = await visit(all);
       expect(responses.map(({ status }) => status).sort()).toEqual([200, 503]);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { RevocationFeed } from '../../../src/introspection/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
+import type { Statement } from '../../../src/platform/database/statement.js';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/session/feed/feed-state.js';
 import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/session/feed/revocation-publisher.js';
@@ -81,14 +82,16 @@ const newCustomerId = async () => claimsOf((await newCustomer(service)).access_t
 
 const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
 
+const isPublication = (statement: Statement) => statement.writes([])[0]?.statement === RAISE_POSITION;
+
 /** Runs `meanwhile` after the next publication, whose response then does not arrive. */
 function losePublication(meanwhile: () => Promise<unknown>): void {
   const client = clientOf(service);
-  const executeTogether = client.executeTogether.bind(client);
+  const write = client.write.bind(client);
   let isLost = false;
-  vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
-    const results = await executeTogether(writes);
-    if (isLost || writes[0]?.statement !== RAISE_POSITION || results[0] !== 1) return results;
+  vi.spyOn(client, 'write').mockImplementation(async (statement, parameters) => {
+    const matched = await write(statement, parameters);
+    if (isLost || !isPublication(statement) || matched !== 1) return matched;
     isLost = true;
     await meanwhile();
     return lost();
@@ -275,9 +278,9 @@ describe('a page of the feed', () => {
   it('is not complete while revocations wait because no process can publish them', async () => {
     const sub = await newCustomerId();
     const client = clientOf(service);
-    const send = client.executeTogether.bind(client);
-    vi.spyOn(client, 'executeTogether').mockImplementation((writes) =>
-      writes[0]?.statement === RAISE_POSITION ? lost() : send(writes),
+    const write = client.write.bind(client);
+    vi.spyOn(client, 'write').mockImplementation((statement, parameters) =>
+      isPublication(statement) ? lost() : write(statement, parameters),
     );
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
     await untilIncomplete();

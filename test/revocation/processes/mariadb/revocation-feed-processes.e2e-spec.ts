@@ -31,7 +31,7 @@ const inSeconds = (seconds: number) =>
   new Date(one.clock.now() + seconds * 1000).toISOString().replace('T', ' ').slice(0, -1);
 /** Commits a revocation and locks it before a publication. */
 async function lockUnpublished(value: string): Promise<{ release: () => Promise<void> }> {
-  const runner = one.application.get(DataSource).createQueryRunner();
+  const runner = one.application.get(DataSource).driver.createQueryRunner('master');
   await queryOn(one, INSERT, ['client', value, inSeconds(0), inSeconds(90_000)]);
   for (;;) {
     await runner.startTransaction();
@@ -117,7 +117,7 @@ describe('a revocation in the feed', () => {
   it('is not missed if its transaction commits after later ones, which it does not delay', async () => {
     const consumer = new FeedConsumer([one, two]);
     await consumer.catchUp();
-    const runner = one.application.get(DataSource).createQueryRunner();
+    const runner = one.application.get(DataSource).driver.createQueryRunner('master');
     await runner.startTransaction();
     await runner.query(INSERT, ['token', 'late', '9999-12-31 00:00:00.000', inSeconds(90_000)]);
     for (const service of [one, two, one]) await consumer.find({ value: await endNewToken(service) });
