@@ -41,7 +41,7 @@ await withSetup('1G', async ({ connection, environment, start }) => {
     await clearRegistry(connection);
     const [first, again] = [await apply(path), await apply(path)];
     if (!hasFile) await seedRegistry(connection, count);
-    const server = await start(SERVICE, { ADMIN_TOKEN, REGISTRY_FILE: path });
+    const server = await start(SERVICE, { ADMIN_TOKENS: `bench:registry:${ADMIN_TOKEN}`, REGISTRY_FILE: path });
     await sleep(2_000);
     const atRest = memory(server.pid);
     const idle = await idleCpu(server.pid);

@@ -80,7 +80,7 @@ async function promisesOfTheRunningService() {
     LOG_LEVEL: 'fatal',
   });
   Object.assign(process.env, {
-    ADMIN_TOKEN: 'operator-token-of-the-release-list-01',
+    ADMIN_TOKENS: 'release:read:operator-token-of-the-release-list-01',
     DATABASE_URL: '',
     REGISTRY_FILE: '',
   });

@@ -40,7 +40,7 @@ agents:
 export function soakEnvironment(keysFile) {
   const registry = join(dirname(keysFile), 'soak.yaml');
   writeFileSync(registry, REGISTRY);
-  return { REGISTRY_FILE: registry, ADMIN_TOKEN };
+  return { REGISTRY_FILE: registry, ADMIN_TOKENS: `soak:support:${ADMIN_TOKEN}` };
 }
 
 /** The header of HTTP Basic authentication. @param {{ id: string, secret: string }} account */

@@ -9,7 +9,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { type Observable, throwError, timeout } from 'rxjs';
-import { OperatorGuard } from '../operator/operator.guard.js';
+import { OperatorGuard, RequiredRole } from '../operator/operator.guard.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 
 /** The longest wait of the operator for a response, including the wait for the transactions of other operators. */
@@ -28,5 +28,6 @@ export const AdminController = (path: string): ClassDecorator =>
   applyDecorators(
     ManagementController(`admin/${path}`),
     UseGuards(OperatorGuard),
+    RequiredRole('registry'),
     UseInterceptors(AdminTimeoutInterceptor),
   );

@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import { readStrictQuery } from '../oauth/form.js';
 import { IsUuid, Optional, OptionalText } from '../oauth/parameters.js';
 import { readBody } from '../oauth/request-body.js';
+import { RequiredRole } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../platform/http/api-route.js';
@@ -42,6 +43,7 @@ export function entryController(resource: RegistryResource): Type<object> {
     ) {}
 
     @Get()
+    @RequiredRole('read')
     @ApiRoute({
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
       description: `Returns a page of the ${list}. Follow \`next_cursor\` until it is absent.`,
@@ -68,6 +70,7 @@ export function entryController(resource: RegistryResource): Type<object> {
     }
 
     @Get(':key')
+    @RequiredRole('read')
     @ApiRoute({
       summary: `Get one of the ${list}`,
       description: `Returns the ${noun}, without its secret. The header \`ETag\` names its present state.`,
@@ -121,6 +124,7 @@ export function entryController(resource: RegistryResource): Type<object> {
     }
 
     @Delete(':key')
+    @RequiredRole(isReferenced ? 'all' : 'registry')
     @ApiRoute({
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun}${tokensEndWith ? ' and ends its tokens' : ''}.`,

@@ -2,7 +2,7 @@ import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/comm
 import type { Request } from 'express';
 import { readStrictQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { OperatorGuard } from '../operator/operator.guard.js';
+import { OperatorGuard, RequiredRole } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
@@ -18,6 +18,7 @@ import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
+@RequiredRole('support')
 export class IdentityController {
   constructor(
     private readonly records: CustomerRecords,

@@ -113,6 +113,12 @@ export class OAuthError extends Error {
     return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { hint: `scope: ${scope} is required`, headers });
   }
 
+  /** The admin token is valid, but its role does not suffice: 403. @internal */
+  static insufficientRole(role: string): OAuthError {
+    const headers = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' };
+    return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { hint: `role: ${role} is required`, headers });
+  }
+
   /** The client's credentials are wrong or missing: 401. `reason` is only logged. */
   static invalidClient(reason: string): OAuthError {
     const headers = { 'WWW-Authenticate': 'Basic realm="token"' };

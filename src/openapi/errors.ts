@@ -32,6 +32,7 @@ export function errorCodesOf(route: Route, token?: TokenRouteOptions, grants?: R
   const { guards, parameters, path, description } = route;
   const { body, query, security = [], errors, errorStatuses = [] } = description;
   const isOperator = guards.includes(OperatorGuard);
+  const needsRole = isOperator || security.includes('operator');
   const hasBearer = isOperator || guards.some(isBearerGuard) || grants?.some(({ agentScope }) => agentScope);
   const checksOrigin = parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(route));
   const isCalledByAgent = guards.some(isAgentGuard) || grants?.some(({ agentScope }) => agentScope);
@@ -42,7 +43,7 @@ export function errorCodesOf(route: Route, token?: TokenRouteOptions, grants?: R
     ...(token && !token.grantType ? [{ status: 400, code: 'unsupported_grant_type' }] : []),
     ...(hasBearer ? [{ status: 401, code: 'invalid_token' }] : []),
     ...(security.length > 0 ? [{ status: 401, code: 'invalid_client' }] : []),
-    ...(isCalledByAgent ? [INSUFFICIENT_SCOPE] : []),
+    ...(isCalledByAgent || needsRole ? [INSUFFICIENT_SCOPE] : []),
     ...(isOperator ? [{ status: 404, code: 'not_found' }] : []),
     ...(parameters.checksClient || grants ? [RATE_LIMITED] : []),
     ...(errors?.() ?? []),

@@ -27,7 +27,7 @@ import { tagOf } from './tags.js';
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
-  operator: { type: 'http', scheme: 'bearer', description: 'A token of ADMIN_TOKEN or ADMIN_TOKENS' },
+  operator: { type: 'http', scheme: 'bearer', description: 'An admin token with the role that the route needs' },
   client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of a registered client' },
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };

@@ -1,5 +1,6 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Audit, party } from '../audit/audit.js';
+import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { ipOf, networkOf } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -20,6 +21,7 @@ interface Attempt {
   reason: string;
   ip: string;
   route: string;
+  actor: AuditParty;
 }
 
 /**
@@ -46,11 +48,11 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
     for (const network of this.networks.keys()) this.end(network);
   }
 
-  /** `reason` contains nothing of the credentials. */
-  record(reason: string): void {
+  /** `reason` contains nothing of the credentials. `actor` is named only if its credentials are valid. */
+  record(reason: string, actor: AuditParty = party('operator')): void {
     const { ip, matchedRoute } = requestContext.required();
     const network = networkOf(ip);
-    const attempt = { reason, ip: ipOf(ip), route: matchedRoute };
+    const attempt = { reason, ip: ipOf(ip), route: matchedRoute, actor };
     const key = this.networks.has(network) || this.networks.size < MAX_NETWORKS ? network : OTHER_NETWORKS;
     const attempts = this.networks.get(key);
     if (attempts) {
@@ -75,11 +77,11 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
     if (attempts && attempts.unreported > 0) this.report(attempts.last, attempts.unreported);
   }
 
-  private report({ reason, ip, route }: Attempt, attempts: number): void {
+  private report({ reason, ip, route, actor }: Attempt, attempts: number): void {
     this.audit.record({
       event: 'admin.authentication_failed',
       outcome: 'failure',
-      actor: party('operator'),
+      actor,
       reason,
       details: { ip, route, attempts },
     });

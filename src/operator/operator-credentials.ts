@@ -1,8 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
-import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { type AdminRole, isSufficientRole } from '../platform/configuration/admin-role.js';
+import {
+  adminTokensViolation,
+  MAX_ADMIN_TOKENS_BYTES,
+  parseAdminTokens,
+} from '../platform/configuration/admin-tokens.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import type { Authorization } from '../platform/http/authorization.js';
@@ -13,26 +19,17 @@ import { FailedAuthentications } from './failed-authentications.js';
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
-    /** The name of the admin token that authenticated the request; `undefined` for a value of ADMIN_TOKEN. */
-    operatorName?: string | undefined;
+    /** The name of the admin token that authenticated the request. */
+    operatorName?: string;
   }
 }
 
 /** With the time in which a changed file settles, a removed token stops working within 2 s. */
 export const CHECK_INTERVAL_MS = 1_000;
 
-const FORMS = {
-  ADMIN_TOKEN: {
-    violationOf: adminTokenViolation,
-    parse: (text: string) => text.split(',').map((token) => ({ name: undefined, token })),
-  },
-  ADMIN_TOKENS: { violationOf: adminTokensViolation, parse: parseAdminTokens },
-};
-
-type Variable = keyof typeof FORMS;
-
 interface OperatorToken {
-  name: string | undefined;
+  name: string;
+  role: AdminRole;
   hash: string;
 }
 
@@ -40,85 +37,75 @@ export function operatorActor(): AuditParty {
   return party('operator', requestContext.current()?.operatorName);
 }
 
-/** The values of ADMIN_TOKEN and ADMIN_TOKENS. A change of their files takes effect without a restart. */
+/** The values of ADMIN_TOKENS. A change of its file takes effect without a restart. */
 @Injectable()
 export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly areConfigured: boolean;
-  private readonly tokens: Record<Variable, OperatorToken[]> = { ADMIN_TOKENS: [], ADMIN_TOKEN: [] };
-  private readonly files: WatchedFile<string | null>[] = [];
+  private tokens: OperatorToken[];
+  private readonly file: WatchedFile<string> | undefined;
 
   constructor(
-    configuration: Configuration,
+    { ADMIN_TOKENS = '', hasAdminTokens, files }: Configuration,
     private readonly failures: FailedAuthentications,
-    private readonly metrics: MetricsRegistry,
+    metrics: MetricsRegistry,
   ) {
-    this.areConfigured = configuration.hasAdminTokens;
-    for (const variable of Object.keys(this.tokens) as Variable[]) {
-      const text = configuration[variable];
-      if (text !== undefined) this.tokens[variable] = listedIn(variable, text);
-      const path = configuration.files[variable];
-      if (path !== undefined) this.files.push(this.watched(variable, path, text ?? ''));
-    }
+    this.areConfigured = hasAdminTokens;
+    this.tokens = listedIn(ADMIN_TOKENS);
+    const path = files.ADMIN_TOKENS;
+    if (path === undefined) return;
+    const rules = {
+      read: () => textOf(path),
+      isSame: (one: string, other: string) => one === other,
+      current: ADMIN_TOKENS,
+      use: (text: string) => this.replace(text),
+      checkIntervalMs: CHECK_INTERVAL_MS,
+    };
+    this.file = new WatchedFile('ADMIN_TOKENS_FILE', rules, metrics);
   }
 
   onApplicationBootstrap(): void {
-    for (const file of this.files) file.start();
+    this.file?.start();
   }
 
   onApplicationShutdown(): void {
-    for (const file of this.files) file.stop();
+    this.file?.stop();
   }
 
   /**
-   * Names the operator in the request context. Another bearer token is a failed authentication, because no other caller
-   * of these routes sends one.
+   * Whether the bearer token of a request is an admin token. Another bearer token is a failed authentication, because no
+   * other caller of these routes sends one. Names the operator in the request context.
+   *
+   * @throws OAuthError `insufficient_scope` if the role of the token does not suffice
    */
-  match(authorization: Authorization | undefined): boolean {
+  match(authorization: Authorization | undefined, needed: AdminRole): boolean {
     const token = authorization?.bearer;
     if (token === undefined || !this.areConfigured) return false;
     const hash = sha256(token);
     // compared with all tokens, so that the duration does not depend on which one matches
-    const [matching] = Object.values(this.tokens)
-      .flat()
-      .filter((each) => equalInConstantTime(each.hash, hash));
-    if (!matching) this.failures.record('not an admin token');
-    else requestContext.set({ operatorName: matching.name });
-    return matching !== undefined;
+    const [matching] = this.tokens.filter((each) => equalInConstantTime(each.hash, hash));
+    if (!matching) {
+      this.failures.record('not an admin token');
+      return false;
+    }
+    requestContext.set({ operatorName: matching.name });
+    if (isSufficientRole(matching.role, needed)) return true;
+    this.failures.record(`lacks the role ${needed}`, operatorActor());
+    throw OAuthError.insufficientRole(needed);
   }
 
-  private watched(variable: Variable, path: string, current: string): WatchedFile<string | null> {
-    const rules = {
-      read: async () => (await readFile(path, 'utf8').catch(() => null))?.trim() ?? null,
-      isSame: (one: string | null, other: string | null) => one === other,
-      current,
-      use: (text: string | null) => this.change(variable, text),
-      checkIntervalMs: CHECK_INTERVAL_MS,
-      partInUse: 'each earlier token that the file still lists',
-    };
-    return new WatchedFile<string | null>(`${variable}_FILE`, rules, this.metrics);
-  }
-
-  /**
-   * A removed token must not stay valid because another line is malformed. So an invalid file leaves the tokens in use
-   * that it still lists, and adds none. A file that cannot be read lists no token.
-   */
-  private change(variable: Variable, text: string | null): void {
-    const listed = text === null ? [] : listedIn(variable, text);
-    const violation = text === null ? 'the file cannot be read' : this.violationOf(variable, text, listed);
-    const isUsed = (token: OperatorToken) =>
-      this.tokens[variable].some(({ name, hash }) => token.name === name && token.hash === hash);
-    this.tokens[variable] = violation === undefined ? listed : listed.filter(isUsed);
+  /** An empty file is valid and lists no token. @throws Error without values of the file, which then changes nothing */
+  private replace(text: string): void {
+    const violation = text === '' ? undefined : adminTokensViolation(text);
     if (violation !== undefined) throw new Error(violation);
-  }
-
-  /** The start of a process has the same rules. A token of both variables would have no certain name in the audit. */
-  private violationOf(variable: Variable, text: string, listed: OperatorToken[]): string | undefined {
-    const other = variable === 'ADMIN_TOKEN' ? 'ADMIN_TOKENS' : 'ADMIN_TOKEN';
-    const isInBoth = listed.some(({ hash }) => this.tokens[other].some((each) => each.hash === hash));
-    return FORMS[variable].violationOf(text) ?? (isInBoth ? `must not have a token of ${other}` : undefined);
+    this.tokens = listedIn(text);
   }
 }
 
-function listedIn(variable: Variable, text: string): OperatorToken[] {
-  return FORMS[variable].parse(text).map(({ name, token }) => ({ name, hash: sha256(token) }));
+async function textOf(path: string): Promise<string> {
+  if ((await stat(path)).size > MAX_ADMIN_TOKENS_BYTES) throw new Error('the file is too large');
+  return (await readFile(path, 'utf8')).trim();
+}
+
+function listedIn(text: string): OperatorToken[] {
+  return parseAdminTokens(text).map(({ name, role, token }) => ({ name, role, hash: sha256(token) }));
 }

@@ -5,7 +5,7 @@ import { CustomerRecord, CustomerRecords } from '../identity/customer-records.js
 import { parseQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { IsIdText, IsUuid, readParameters, UUID_RULE } from '../oauth/parameters.js';
-import { OperatorGuard } from '../operator/operator.guard.js';
+import { OperatorGuard, RequiredRole } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
@@ -25,6 +25,7 @@ class UserQuery {
 /** Lets the operator find a customer by the organization's own id of the user (protocol §9.2). */
 @ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
+@RequiredRole('support')
 export class OrganizationUserController {
   constructor(
     private readonly users: OrganizationUsers,

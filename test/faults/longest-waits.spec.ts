@@ -30,7 +30,7 @@ let requests: Record<string, Send>;
 
 beforeAll(async () => {
   testEnvironment = await FaultTestEnvironment.build();
-  service = await testEnvironment.start({ ADMIN_TOKEN });
+  service = await testEnvironment.start({ ADMIN_TOKENS: `operator:all:${ADMIN_TOKEN}` });
   requests = await requestsToAllRoutes({ service, environment: testEnvironment.environment, adminToken: ADMIN_TOKEN });
 });
 afterAll(() => testEnvironment?.remove());

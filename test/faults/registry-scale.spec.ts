@@ -25,7 +25,7 @@ beforeAll(async () => {
   const connection = await mysql.createConnection(testEnvironment.environment.DATABASE_URL as string);
   await seedRegistry(connection, CLIENT_COUNT);
   await connection.end();
-  service = await testEnvironment.start({ ADMIN_TOKEN, NODE_OPTIONS });
+  service = await testEnvironment.start({ ADMIN_TOKENS: `operator:all:${ADMIN_TOKEN}`, NODE_OPTIONS });
   other = await testEnvironment.start({ NODE_OPTIONS });
 });
 afterAll(() => testEnvironment?.remove());

@@ -56,7 +56,7 @@ async function startFuzzedService(): Promise<FuzzedService> {
     AUTH_URL: 'https://auth.example',
     TRUST_PROXY: '1',
     LOG_LEVEL: 'error',
-    ADMIN_TOKEN,
+    ADMIN_TOKENS: `fuzz:all:${ADMIN_TOKEN}`,
   };
   const [port, managementPort] = [String(await freePort()), String(await freePort())];
   const process = TestProcess.start('main.js', [], {

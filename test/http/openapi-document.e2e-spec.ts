@@ -12,7 +12,7 @@ import { type OpenApi, violationOf } from '../support/openapi-texts.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { TRANSFER } from '../support/transfers.js';
-import { ADMIN_TOKEN } from '../support/use-service.js';
+import { ADMIN_TOKEN, ADMIN_TOKENS } from '../support/use-service.js';
 
 const JSON_TYPE = 'application/json';
 const MERGE_PATCH = 'application/merge-patch+json';
@@ -45,7 +45,7 @@ const start = () =>
   startTestService({
     registry: exampleRegistry(),
     modules: [tryItModule()],
-    environment: { AUTH_URL, ADMIN_TOKEN, TRY_IT: 'true' },
+    environment: { AUTH_URL, ADMIN_TOKENS, TRY_IT: 'true' },
   });
 
 /** Requests that change entries, which other requests need. Each has a service of its own. */

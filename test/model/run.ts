@@ -17,7 +17,7 @@ import {
   RIVAL_SITE,
   testRegistry,
 } from '../support/test-registry.js';
-import { ADMIN_TOKEN } from '../support/use-service.js';
+import { ADMIN_TOKENS } from '../support/use-service.js';
 import { createAgent } from './agents.js';
 import { checkSessions, checkTokens, Follower } from './checks.js';
 import { DAY_MS, REFRESH_SECONDS } from './model.js';
@@ -73,7 +73,7 @@ export async function runWalks({ steps, seed, progress }: RunOptions): Promise<F
 /** A service for some walks, because its start takes as long as 30 commands. Each walk has customers and agents of its own. */
 async function runOnService(users: SignInSystem, figures: Figures, { steps, seed }: RunOptions): Promise<void> {
   const registry = { ...registryOf(users), resource_servers: FEED_SERVERS };
-  const environment = { ADMIN_TOKEN, REFRESH_TOKEN_TTL: String(REFRESH_SECONDS) };
+  const environment = { ADMIN_TOKENS, REFRESH_TOKEN_TTL: String(REFRESH_SECONDS) };
   const service = await startTestService({ registry, environment });
   const purges = { lastDay: 0 };
   try {

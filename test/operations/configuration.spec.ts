@@ -227,8 +227,7 @@ describe('protocol §9.4: configuration', () => {
   it('rejects an empty file of a variable, except for the tokens of operators, whose files are followed', () => {
     for (const name of ['DATABASE_URL', 'AUTH_URL', 'TOKEN_REGION'])
       expect(violationsOf({ [`${name}_FILE`]: fileOf('empty', ' \n') })).toEqual([`${name}_FILE: the file is empty`]);
-    for (const name of ['ADMIN_TOKEN', 'ADMIN_TOKENS'])
-      expect(loadConfiguration({ [`${name}_FILE`]: fileOf('empty', '') }).hasAdminTokens).toBe(true);
+    expect(loadConfiguration({ ADMIN_TOKENS_FILE: fileOf('empty', '') }).hasAdminTokens).toBe(true);
   });
 
   it.each([
@@ -250,7 +249,6 @@ describe('protocol §9.4: configuration', () => {
   it.each([
     ['a refresh token that expires before the access token', { REFRESH_TOKEN_TTL: '3600' }],
     ['a port of the admin API without a token', { ADMIN_PORT: '3002' }],
-    ['a name in ADMIN_TOKEN', { ADMIN_TOKEN: `alice:${'t'.repeat(32)}` }],
   ])('warns of %s', (_, environment) => {
     const [name] = Object.keys(environment);
     expect(loadConfiguration(environment).warnings).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
@@ -423,11 +421,11 @@ describe('protocol §9.4: configuration', () => {
   });
 
   it('neither reads nor requires a variable that a command does not use', () => {
-    const unused = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', AUTH_URL_FILE: '/MARKED', PORT: 'MARKED' };
+    const unused = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKENS: 'x', AUTH_URL_FILE: '/MARKED', PORT: 'MARKED' };
     const used = { NODE_ENV: 'production', DATABASE_URL: MYSQL, DB_POOL_SIZE: '4' };
     const configuration = loadConfiguration({ ...unused, ...used }, DATABASE_VARIABLES);
     expect(configuration).toMatchObject({ DATABASE_URL: MYSQL, DB_POOL_SIZE: 4, PORT: 3000 });
-    expect(configuration.ADMIN_TOKEN).toBeUndefined();
+    expect(configuration.ADMIN_TOKENS).toBeUndefined();
     expect(() => loadConfiguration({ DATABASE_URL: 'MARKED' }, DATABASE_VARIABLES)).toThrow(/DATABASE_URL/);
   });
 
@@ -489,68 +487,56 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
   const second = 'second-token:with-at-least-32-characters';
 
   it.each([
-    `alice:${first}`,
-    `alice:${first},bob:${second}`,
-    ` alice:${first} , alice-2:${second} `,
-    `alice:${first}\nbob:${second}\n\n`,
-    `alice:${first}\r\nbob:${second},`,
+    `alice:all:${first}`,
+    `alice:read:${first},bob:registry:${second}`,
+    ` alice:support:${first} , alice-2:support:${second} `,
+    `alice:all:${first}\nbob:read:${second}\n\n`,
+    `alice:all:${first}\r\nbob:read:${second},`,
+    `alice:all:${'x'.repeat(1_024)}`,
   ])('may be %j', (ADMIN_TOKENS) => {
     const expected = { ADMIN_TOKENS: ADMIN_TOKENS.trim(), hasAdminTokens: true };
     expect(loadConfiguration({ ADMIN_TOKENS })).toMatchObject(expected);
   });
 
-  it('may be a file with a line for each token', () => {
-    const ADMIN_TOKENS_FILE = fileOf('admin-tokens', `alice:${first}\nbob:${second}\n`);
+  it('may be a file with a line for each token, which may contain colons', () => {
+    const ADMIN_TOKENS_FILE = fileOf('admin-tokens', `alice:all:${first}\nbob:read:${second}:\n`);
     const { ADMIN_TOKENS } = loadConfiguration({ ADMIN_TOKENS_FILE });
     expect(parseAdminTokens(String(ADMIN_TOKENS))).toEqual([
-      { name: 'alice', token: first },
-      { name: 'bob', token: second },
+      { name: 'alice', role: 'all', token: first },
+      { name: 'bob', role: 'read', token: `${second}:` },
     ]);
   });
 
-  const LIST = 'must be 1 to 100 entries of the form name:token';
-  const NAMES = 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -';
-  const TOKENS = 'must have tokens of at least 32 printable ASCII characters without spaces';
+  const LIST = 'must be 1 to 100 entries of the form name:role:token';
+  const NAMES = 'must be name:role:token entries, each with a name of 1 to 64 letters, digits or . _ -';
+  const ROLES = 'must have the role read, registry, support, all in each entry';
+  const TOKENS = 'must have tokens of 32 to 1024 printable ASCII characters without spaces';
 
   it.each([
     [',', LIST],
-    [Array.from({ length: 101 }, (_, at) => `n${at}:${at}${first}`).join(), LIST],
+    [Array.from({ length: 101 }, (_, at) => `n${at}:all:${at}${first}`).join(), LIST],
+    [`alice:all:${first}${',\n'.repeat(65_536)}`, 'must have at most 131072 bytes'],
     ['MARKED-token-without-a-name-of-32-characters', NAMES],
-    [`:${first}`, NAMES],
-    [`al ice:${first}`, NAMES],
-    [`${'a'.repeat(65)}:${first}`, NAMES],
-    ['alice:MARKED-token-of-31-characters--', TOKENS],
-    [`alice:MARKED ${first}`, TOKENS],
-    [`alice:MARKED-é${first}`, TOKENS],
-    [`alice:${first},alice:${second}`, 'must not have a name twice; use two names to rotate a token'],
-    [`alice:${first},bob:${first}`, 'must not have a token twice'],
+    [`alice:${first}`, NAMES],
+    [`:all:${first}`, NAMES],
+    [`al ice:all:${first}`, NAMES],
+    [`${'a'.repeat(65)}:all:${first}`, NAMES],
+    ['alice:all:', NAMES],
+    [`alice:smith:all:${first}`, ROLES],
+    [`alice::${first}`, ROLES],
+    [`alice:All:${first}`, ROLES],
+    [`alice:read :${first}`, ROLES],
+    [`alice:read+support:${first}`, ROLES],
+    [`alice:constructor:${first}`, ROLES],
+    ['alice:all:MARKED-token-of-31-characters--', TOKENS],
+    [`alice:all:${'x'.repeat(1_025)}`, TOKENS],
+    [`alice:all:MARKED ${first}`, TOKENS],
+    [`alice:all:MARKED-é${first}`, TOKENS],
+    [`alice:all:${first},alice:all:${second}`, 'must not have a name twice; use two names to rotate a token'],
+    [`alice:read:${first},alice:all:${second}`, 'must not have a name twice; use two names to rotate a token'],
+    [`alice:read:${first},bob:all:${first}`, 'must not have a token twice'],
   ])('must not be %j', (ADMIN_TOKENS, rule) => {
     expect(violationsOf({ ADMIN_TOKENS })).toEqual([`ADMIN_TOKENS: ${rule}`]);
-  });
-
-  it('of ADMIN_TOKEN have at least 32 characters too', () => {
-    const violation =
-      'ADMIN_TOKEN: must be one or more tokens of at least 32 printable ASCII characters without spaces, separated by commas';
-    for (const ADMIN_TOKEN of [
-      'x'.repeat(31),
-      `${first},${'x'.repeat(31)}`,
-      `${first},`,
-      `${first} ,${second}`,
-      `${first}\n${second}`,
-      `${first}é`,
-    ])
-      expect(violationsOf({ ADMIN_TOKEN })).toEqual([violation]);
-    for (const ADMIN_TOKEN of ['x'.repeat(32), `${first},${second}`])
-      expect(loadConfiguration({ ADMIN_TOKEN }).ADMIN_TOKEN).toBe(ADMIN_TOKEN);
-    expect(violationsOf({ ADMIN_TOKEN: `${first},${first}` })).toEqual(['ADMIN_TOKEN: must not have a token twice']);
-  });
-
-  it('must not have a token of ADMIN_TOKEN, which has no name', () => {
-    const violations = violationsOf({
-      ADMIN_TOKEN: `other-token-of-the-operator-0123456789,${first}`,
-      ADMIN_TOKENS: `alice:${first}`,
-    });
-    expect(violations).toEqual(['ADMIN_TOKENS: must not have a token of ADMIN_TOKEN']);
   });
 });
 

@@ -59,7 +59,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it('set only variables that the service knows, with values that it accepts', () => {
-    const mounted = { DATABASE_URL: 'mysql://u:p@db/auth', ADMIN_TOKENS: `alice:${'x'.repeat(32)}` };
+    const mounted = { DATABASE_URL: 'mysql://u:p@db/auth', ADMIN_TOKENS: `alice:all:${'x'.repeat(32)}` };
     for (const name of Object.keys(mounted)) expect(variables).toHaveProperty(`${name}_FILE`);
     for (const [kind, pod] of pods) {
       const environment = environmentOfContainer(pod.spec.containers[0]);

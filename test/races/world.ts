@@ -56,7 +56,7 @@ export class RaceWorld {
     // TRUST_PROXY lets each request name its own IP address
     const environment = {
       ...PRODUCTION,
-      ...{ REGISTRY_FILE, MIGRATE_ON_START: 'true', TRUST_PROXY: '1', ADMIN_TOKEN: OPERATOR_TOKEN },
+      ...{ REGISTRY_FILE, MIGRATE_ON_START: 'true', TRUST_PROXY: '1', ADMIN_TOKENS: `operator:all:${OPERATOR_TOKEN}` },
     };
     const start = async (url: string): Promise<RacePod> => {
       const database = environmentOf({ url, folder, remove: async () => undefined });

@@ -13,8 +13,8 @@ import { serviceOfTest, useService } from '../support/use-service.js';
 
 const SITE = 'https://new.example';
 
-it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
-  const without = await serviceOfTest({ environment: { ADMIN_TOKEN: '' } });
+it('protocol §9.1: /admin does not exist without an admin token', async () => {
+  const without = await serviceOfTest({ environment: { ADMIN_TOKENS: '' } });
   for (const path of ['clients', 'clients/x', 'customers/x']) {
     for (const method of ['GET', 'POST', 'PATCH', 'DELETE']) {
       const { status, headers } = await without.admin(method, `/admin/${path}`);
@@ -83,7 +83,7 @@ describe('protocol §9.1: /admin on the management port', () => {
     expect(changed.body).toEqual({ ...isPublic, redirect_uris: [`${SITE}/`] });
     await admin('PATCH', 'clients/new-site', { organization_id: organization });
     const changes = service.audit.map(({ actor, subject, details }) => ({ actor, subject, details }));
-    const common = { actor: { kind: 'operator' }, subject: { kind: 'client', id: 'new-site' } };
+    const common = { actor: { kind: 'operator', id: 'operator' }, subject: { kind: 'client', id: 'new-site' } };
     expect(changes).toEqual([
       { ...common, details: { change: 'created', fields: [] } },
       { ...common, details: { change: 'changed', fields: ['redirect_uris', 'organization_id'] } },

@@ -10,23 +10,22 @@ import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { useService } from '../support/use-service.js';
 
-const UNNAMED = 'operator-token-without-a-name-0123456789';
 const ALICE = 'token-of-alice-with-32-characters-or-more';
 const NEXT = 'next-token-of-alice-with-32-characters:or-more';
 const WRONG = 'MARKED-token-that-no-operator-has-1234567890';
-const ADMIN_TOKENS = `alice:${ALICE},\n alice-2:${NEXT}\n`;
+const ADMIN_TOKENS = `alice:all:${ALICE},\n alice-2:all:${NEXT}\n`;
 
-const service = useService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, TRUST_PROXY: '1' } });
+const service = useService({ environment: { ADMIN_TOKENS, TRUST_PROXY: '1' } });
 
 const lastEvent = () => service.audit.at(-1);
 
-it('a named admin token is the actor of each change in the audit, and a token without a name has none', async () => {
-  const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
+it('the name of an admin token is the actor of each change in the audit', async () => {
+  const tokens = { alice: ALICE, 'alice-2': NEXT };
   for (const [name, token] of Object.entries(tokens)) {
-    const actor = { kind: 'operator', ...(name && { id: name }) };
+    const actor = { kind: 'operator', id: name };
     const admin = (method: string, path: string, body?: object) =>
       manage(service, method, `/admin/${path}`, bearer(token), body);
-    const client_id = `of-an-operator${name}`;
+    const client_id = `of-${name}`;
     const client = { client_id, name: 'X', client_type: 'server', organization_id: ACME };
     const expectActor = (event: string) => {
       expect(lastEvent()?.event).toBe(event);
@@ -67,7 +66,7 @@ describe('a failed authentication of the operator', () => {
   it.each([
     ['a wrong token', '192.0.2.11', bearer(WRONG), 'not an admin token'],
     ['no Authorization header', '192.0.2.12', {}, 'no Authorization header'],
-    ['a token in Basic credentials', '192.0.2.13', basic('x', UNNAMED), 'no bearer token'],
+    ['a token in Basic credentials', '192.0.2.13', basic('x', ALICE), 'no bearer token'],
     ['two tokens in one header', '192.0.2.14', bearer(`${ALICE} ${WRONG}`), 'no bearer token'],
   ])('with %s is audited with the IP address, the route and the reason, and no credentials', async (...parameters) => {
     const [, ip, sent, reason] = parameters;

@@ -8,6 +8,7 @@ import { startTestService, type TestResponse, type TestService } from './test-se
 
 /** The operator's token at the services of `useService`. */
 export const ADMIN_TOKEN = 'operator-of-the-test-services-0123456789';
+export const ADMIN_TOKENS = `operator:all:${ADMIN_TOKEN}`;
 export const DAY_SECONDS = 86_400;
 
 /** A service with the requests that many tests send. */
@@ -57,7 +58,7 @@ export async function serviceOfTest(options: TestServiceOptions = {}): Promise<U
 }
 
 async function start({ environment, ...options }: TestServiceOptions): Promise<UsedService> {
-  const started = await startTestService({ ...options, environment: { ADMIN_TOKEN, ...environment } });
+  const started = await startTestService({ ...options, environment: { ADMIN_TOKENS, ...environment } });
   return { ...started, ...requestsTo(started) };
 }
 

@@ -30,7 +30,7 @@ registry.resource_servers.push(
 const service = useService(async () => {
   idp = await TestIssuer.start();
   const logger = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const environment = { ADMIN_TOKEN, TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) };
+  const environment = { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) };
   return { registry, environment, log: { logger, lost: 0, flush: () => undefined } };
 });
 let idp: TestIssuer;

@@ -146,12 +146,12 @@ describe('the token of a new device', () => {
 
 describe('the rows of a customer', () => {
   it('are in the export of the operator without the codes, until the customer is erased', async () => {
-    const environment = { ADMIN_TOKEN: 'admin-token-with-enough-entropy-0123456789' };
+    const token = 'admin-token-with-enough-entropy-0123456789';
     await service.stop();
-    service = await start(environment);
+    service = await start({ ADMIN_TOKENS: `tests:support:${token}` });
     const [customer, { user_code }] = [await newCustomer(), await newDevice()];
     await decide(customer.token, user_code);
-    const headers = { Authorization: `Bearer ${environment.ADMIN_TOKEN}` };
+    const headers = { Authorization: `Bearer ${token}` };
     const url = `${service.managementUrl}/admin/customers/${customer.entityId}`;
     const exported = await (await fetch(`${url}/export`, { headers })).text();
     expect(JSON.parse(exported).tables.device_approval).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
-import { IsAdminToken, IsAdminTokens } from './admin-tokens.js';
+import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
@@ -93,12 +93,10 @@ export class Configuration {
   @Whole(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 
-  /** Bearer tokens of the operator without names, separated by commas. Without any token, `/admin` does not exist. */
-  @IsOptional()
-  @IsAdminToken()
-  ADMIN_TOKEN?: string;
-
-  /** Bearer tokens of the operator as `name:token`, separated by commas or line breaks. The audit has the name. */
+  /**
+   * Bearer tokens of the operators as `name:role:token`, separated by commas or line breaks. The audit has the name.
+   * Without a token, `/admin` does not exist.
+   */
   @IsOptional()
   @IsAdminTokens()
   ADMIN_TOKENS?: string;
@@ -158,8 +156,7 @@ export class Configuration {
 
   /** Whether the operator has a bearer token, or a file that may get one. */
   get hasAdminTokens(): boolean {
-    const { ADMIN_TOKEN, ADMIN_TOKENS, files } = this;
-    return [ADMIN_TOKEN, ADMIN_TOKENS, files.ADMIN_TOKEN, files.ADMIN_TOKENS].some((each) => each !== undefined);
+    return this.ADMIN_TOKENS !== undefined || this.files.ADMIN_TOKENS !== undefined;
   }
 
   /** Whether the database is the embedded SQLite, which is for one process. */

@@ -6,7 +6,6 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../validation.js';
 import { UNKNOWN_FIELD, violationsOf } from '../validation-violations.js';
-import { parseAdminTokens } from './admin-tokens.js';
 import { Configuration } from './configuration.js';
 import { isCookieDomain } from './cookie-domain.js';
 import { hasCertificate, isDatabaseUrl } from './database-url.js';
@@ -25,7 +24,7 @@ export const DATABASE_VARIABLES = [
 ];
 
 /** The variables whose file may be empty at the start, because the process follows it. */
-const FOLLOWED_VARIABLES = ['ADMIN_TOKEN', 'ADMIN_TOKENS'];
+const FOLLOWED_VARIABLES = ['ADMIN_TOKENS'];
 
 /**
  * The configuration of a process with ports. With PORT=0 and without AUTH_URL, it gets a free port before it listens,
@@ -119,12 +118,6 @@ function isLoopback(url: string): boolean {
 /** Whether requests cannot be read on their way. */
 const isConfidential = (url: string) => urlOf(url).protocol === 'https:' || isLoopback(url);
 
-/** Whether a token has a name and no name, so that the audit could not say who used it. */
-function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolean {
-  const unnamed = ADMIN_TOKEN?.split(',') ?? [];
-  return parseAdminTokens(ADMIN_TOKENS).some(({ token }) => unnamed.includes(token));
-}
-
 /** A field that has no effect, for example because its name is misspelled. */
 function unknownIssuerFields(issuers: TrustedIssuer[]): string[] {
   const known = declaredProperties(TrustedIssuer);
@@ -198,7 +191,6 @@ function conflictsIn(configuration: Configuration): string[] {
       TRY_IT === true &&
       !isLoopback(AUTH_URL) &&
       'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback',
-    isUnnamedToo(configuration) && 'ADMIN_TOKENS: must not have a token of ADMIN_TOKEN',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     ...sharedPorts(configuration),
     ...unknownIssuerFields(issuers),
@@ -210,14 +202,11 @@ function conflictsIn(configuration: Configuration): string[] {
 }
 
 function warningsOf(configuration: Configuration): string[] {
-  const { REFRESH_TOKEN_TTL, CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, ADMIN_PORT, ADMIN_TOKEN, hasAdminTokens } =
-    configuration;
+  const { REFRESH_TOKEN_TTL, CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, ADMIN_PORT, hasAdminTokens } = configuration;
   const { REGISTRY_FILE, MIGRATE_ON_START, embedded } = configuration;
   return [
     REFRESH_TOKEN_TTL < Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL) &&
       'REFRESH_TOKEN_TTL: a refresh token expires before the access token that it renews',
-    ADMIN_TOKEN?.includes(':') &&
-      'ADMIN_TOKEN: has no names, so a colon is a part of a token; names belong to ADMIN_TOKENS',
     REGISTRY_FILE !== undefined &&
       !MIGRATE_ON_START &&
       !embedded &&

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { MetricsRegistry } from '../metrics.js';
 
-export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'ADMIN_TOKEN_FILE' | 'ADMIN_TOKENS_FILE' | 'DATABASE_URL_FILE';
+export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'ADMIN_TOKENS_FILE' | 'DATABASE_URL_FILE';
 
 const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
@@ -15,8 +15,6 @@ interface WatchedFileRules<Content> {
   /** Returns `false` for content without effect. Throws an Error without values of the file if it is unusable. */
   use(content: Content): unknown;
   checkIntervalMs?: number;
-  /** Set if `use` applies a part of unusable content: what stays in use, for the log. */
-  partInUse?: string;
 }
 
 /** Compares the content, because a cluster replaces mounted files by swapping symbolic links. */
@@ -24,8 +22,8 @@ export class WatchedFile<Content> {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
   private logged = '';
-  /** The content that was used last; `undefined` if only a part of it was. */
-  private current: Content | undefined;
+  /** The content that was used last. */
+  private current: Content;
 
   constructor(
     private readonly name: WatchedFileName,
@@ -50,7 +48,7 @@ export class WatchedFile<Content> {
   async check(): Promise<void> {
     try {
       const content = await this.read();
-      if (this.current === undefined || !this.rules.isSame(content, this.current)) {
+      if (!this.rules.isSame(content, this.current)) {
         await sleep(SETTLE_TIME_MS);
         if (!this.rules.isSame(await this.read(), content)) return; // it is being written
         if ((await this.rules.use(content)) !== false)
@@ -61,11 +59,9 @@ export class WatchedFile<Content> {
       this.metrics.invalidFiles.set({ file: this.name }, 0);
     } catch (error) {
       this.metrics.invalidFiles.set({ file: this.name }, 1);
-      const { partInUse } = this.rules;
-      if (partInUse !== undefined) this.current = undefined;
       const { message } = error as Error;
       if (message !== this.logged)
-        this.logger.warn(`${this.name}: not applied; ${partInUse ?? 'the previous content'} stays in use: ${message}`);
+        this.logger.warn(`${this.name}: not applied; the previous content stays in use: ${message}`);
       this.logged = message;
     }
   }

@@ -182,7 +182,7 @@ describe('protocol §1.5: a separate port for administration', () => {
 });
 
 it('protocol §1.5: without ADMIN_PORT, the management port serves administration and metrics, and no further port is open', async () => {
-  const service = await serviceOfTest({ environment: { ADMIN_TOKEN } });
+  const service = await serviceOfTest();
   for (const path of ['/admin/clients', '/metrics'])
     expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
   expect(service.adminPort).toBeUndefined();

@@ -31,6 +31,7 @@ import { httpClientOf, request, startTestService, type TestService } from '../..
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
+const ADMIN_TOKENS = `operator:all:${ADMIN_TOKEN}`;
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const FIELDS = [
   ...['level', 'time', 'msg', 'request_id', 'caller_request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
@@ -66,7 +67,7 @@ describe('the log of a process that gets every kind of request', () => {
   let output: string;
 
   beforeAll(async () => {
-    const inProcess = await startTestService({ environment: { ADMIN_TOKEN } });
+    const inProcess = await startTestService({ environment: { ADMIN_TOKENS } });
     routes = routesOf(inProcess);
     await inProcess.stop();
     acme = await SignInSystem.start();
@@ -77,7 +78,7 @@ describe('the log of a process that gets every kind of request', () => {
       ...PRODUCTION,
       LOG_LEVEL: 'trace',
       MIGRATE_ON_START: 'true',
-      ADMIN_TOKEN,
+      ADMIN_TOKENS,
       REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registry),
     });
     await callEverything();

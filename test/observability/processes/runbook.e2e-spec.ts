@@ -106,7 +106,7 @@ describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refu
     service = await startServiceProcess({
       ...environment,
       MIGRATE_ON_START: 'true',
-      ADMIN_TOKEN: OPERATOR,
+      ADMIN_TOKENS: `alice:support:${OPERATOR}`,
       REGISTRY_FILE: writeRegistry(join(cwd, 'registry.yaml'), registry),
     });
     const client = httpClientOf(service.url);
@@ -198,7 +198,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
       TRUST_PROXY: '1',
       MIGRATE_ON_START: 'true',
     };
-    writeFileSync(environment.ADMIN_TOKENS_FILE, `alice:${OPERATOR}`);
+    writeFileSync(environment.ADMIN_TOKENS_FILE, `alice:registry:${OPERATOR}`);
     const start = async () => {
       const service = await startServiceProcess(environment);
       services.push(service);

@@ -10,7 +10,7 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 30
   let environment: Record<string, string>;
   beforeAll(() => {
     // None of these values is usable, so a command that read one of them would fail.
-    const unusable = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x' };
+    const unusable = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKENS: 'x' };
     const alsoUnusable = { AUTH_URL_FILE: '/MARKED', REGISTRY_FILE: '/MARKED', TRUSTED_AGENT_ISSUERS: 'MARKED' };
     const used = { NODE_ENV: 'production', DATABASE_URL: database.url, DATA_DIR: database.folder };
     environment = { ...unusable, ...alsoUnusable, ...used };

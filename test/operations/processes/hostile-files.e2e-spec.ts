@@ -40,7 +40,7 @@ describe('protocol §8.1: a file that would exhaust the parser', { timeout: 300_
   let service: ServiceProcess;
   beforeAll(async () => {
     writeRegistry(REGISTRY_FILE);
-    writeFileSync(ADMIN_TOKENS_FILE, `alice:${'a'.repeat(32)}`);
+    writeFileSync(ADMIN_TOKENS_FILE, `alice:read:${'a'.repeat(32)}`);
     service = await startServiceProcess({ DATA_DIR: join(folder, 'data'), REGISTRY_FILE, ADMIN_TOKENS_FILE });
   });
   afterAll(() => service?.process.signal('SIGKILL'));

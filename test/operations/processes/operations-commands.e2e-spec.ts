@@ -60,7 +60,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
   let outputs: string[];
   beforeAll(async () => {
     environment = { ...environmentOf(database), ...PRODUCTION };
-    const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:${ADMIN_TOKEN}` };
+    const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:all:${ADMIN_TOKEN}` };
     service = await startServiceProcess({ ...environment, ...operator });
     const blocks = shellBlocksOf('docs/operations.md', '## Administration');
     const [functions = ''] = blocks;

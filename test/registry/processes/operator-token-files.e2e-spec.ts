@@ -15,8 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const path = () => join(folder, 'tokens');
 const write = (text: string) => writeFileSync(path(), text);
-const start = (variable: 'ADMIN_TOKEN' | 'ADMIN_TOKENS') =>
-  startServiceProcess({ DATA_DIR: join(folder, 'data'), [`${variable}_FILE`]: path() }, folder);
+const start = () => startServiceProcess({ DATA_DIR: join(folder, 'data'), ADMIN_TOKENS_FILE: path() }, folder);
 const statusOf = async (token: string) =>
   (await request(`${service.managementUrl}/admin/clients`, { headers: bearer(token) })).status;
 
@@ -33,81 +32,72 @@ const invalidFiles = async () =>
   (await request(`${service.managementUrl}/metrics`, {})).text.match(/^cas_file_invalid\{file="ADMIN.* 1$/gm)?.length ??
   0;
 
+const LINES = { alice: `alice:all:${ALICE}\n`, bob: `bob:all:${BOB}\n`, carol: `carol:all:${CAROL}\n` };
+
 describe('a changed file of ADMIN_TOKENS', () => {
   beforeAll(async () => {
-    write(`alice:${ALICE}\nbob:${BOB}\n`);
-    service = await start('ADMIN_TOKENS');
+    write(LINES.alice + LINES.bob);
+    service = await start();
   });
   afterAll(() => service?.terminate());
   beforeEach(async () => {
-    write(`alice:${ALICE}\nbob:${BOB}\n`);
+    write(LINES.alice + LINES.bob);
     await expectValid(ALICE, BOB);
   });
 
   it('ends a removed token and admits an added one without a restart', async () => {
-    write(`bob:${BOB}\ncarol:${CAROL}\n`);
+    write(LINES.bob + LINES.carol);
     await expectValid(BOB, CAROL);
     // a cluster replaces the file
-    writeFileSync(`${path()}.new`, `carol:${CAROL}\n`);
+    writeFileSync(`${path()}.new`, LINES.carol);
     renameSync(`${path()}.new`, path());
     await expectValid(CAROL);
     expect(await invalidFiles()).toBe(0);
     expect(service.process.stdout).not.toContain(BOB);
   });
 
+  it('changes the role of a token without a restart', async () => {
+    write(LINES.alice + LINES.bob.replace(':all:', ':support:'));
+    await expect.poll(() => statusOf(BOB)).toBe(403);
+    expect(await statusOf(ALICE)).toBe(200);
+  });
+
   it.each([
-    ['has a malformed line', () => write(`bob:${BOB}\ncarol:${CAROL}\nMARKED\n`)],
-    ['has a name twice', () => write(`bob:${BOB}\ncarol:${CAROL}\ncarol:MARKED-${CAROL}\n`)],
-  ])('ends a removed token also if the file %s, and then adds none until the file is valid', async (_, damage) => {
+    ['has a malformed line', () => write(`${LINES.bob}${LINES.carol}MARKED\n`)],
+    ['has a token without a role', () => write(`${LINES.carol}bob:${BOB}\n`)],
+    ['has an unknown role', () => write(LINES.carol + LINES.bob.replace(':all:', ':ALL:'))],
+    ['has a name twice', () => write(`${LINES.bob}${LINES.carol}carol:all:MARKED-${CAROL}\n`)],
+    ['has a token twice, with different roles', () => write(`${LINES.carol}dave:read:${CAROL}\n`)],
+    ['is larger than 128 KiB', () => write(LINES.carol + ' '.repeat(131_072))],
+    ['is deleted', () => rmSync(path())],
+  ])('changes nothing if the file %s, and admits no token that was removed before', async (_, damage) => {
+    write(LINES.alice);
+    await expectValid(ALICE);
     damage();
-    await expectValid(BOB);
     await expect.poll(invalidFiles).toBe(1);
-    expect(service.process.stdout).toContain('each earlier token that the file still lists stays in use');
+    await expectValid(ALICE);
+    expect(service.process.stdout).toContain('ADMIN_TOKENS_FILE: not applied; the previous content stays in use');
     expect(service.process.stdout).not.toMatch(/MARKED|token-of-/);
-    write(`bob:${BOB}\ncarol:${CAROL}\n`);
+    write(LINES.bob + LINES.carol);
     await expectValid(BOB, CAROL);
     await expect.poll(invalidFiles).toBe(0);
   });
 
-  it.each([
-    ['is empty', () => write('')],
-    ['is deleted', () => rmSync(path())],
-  ])('leaves no token valid while the file %s', async (_, remove) => {
-    remove();
+  it('leaves no token valid while the file is empty', async () => {
+    write('\n');
     await expectValid();
+    expect(await invalidFiles()).toBe(0);
   });
 });
 
-describe('a changed file of ADMIN_TOKEN', () => {
+describe('a file of ADMIN_TOKENS at the start', () => {
   afterEach(() => service?.terminate());
 
-  it('is in use without a restart, also if the file was empty at the start', async () => {
+  it('may be empty, and is in use without a restart when it has tokens', async () => {
     write('\n');
-    service = await start('ADMIN_TOKEN');
+    service = await start();
     await expectValid();
-    write(`${ALICE},${BOB}`);
-    await expectValid(ALICE, BOB);
-    write(`${BOB},${CAROL},too-short`);
-    await expectValid(BOB);
-  });
-
-  it('never have the same token: the file that gets it second adds none until the other one loses it', async () => {
-    const named = join(folder, 'named');
-    write(CAROL);
-    writeFileSync(named, `alice:${ALICE}\nbob:${BOB}\n`);
-    const environment = { DATA_DIR: join(folder, 'data'), ADMIN_TOKEN_FILE: path(), ADMIN_TOKENS_FILE: named };
-    service = await startServiceProcess(environment, folder);
-    await expectValid(ALICE, BOB, CAROL);
-    writeFileSync(named, `alice:${ALICE}\ncarol:${CAROL}\n`);
-    await expectValid(ALICE, CAROL);
-    await expect.poll(invalidFiles).toBe(1);
-    expect(service.process.stdout).toContain('must not have a token of ADMIN_TOKEN');
-    expect(service.process.stdout).not.toContain('token-of-');
-    write(BOB);
-    await expectValid(ALICE, BOB, CAROL);
-    await expect.poll(invalidFiles).toBe(0);
-    write(ALICE);
-    await expectValid(ALICE, CAROL);
-    await expect.poll(invalidFiles).toBe(1);
+    write(LINES.alice);
+    await expectValid(ALICE);
   });
 });

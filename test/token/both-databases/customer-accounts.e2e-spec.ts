@@ -35,7 +35,7 @@ import {
   transferBody,
   transferToken,
 } from '../../support/transfers.js';
-import { ADMIN_TOKEN, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, ADMIN_TOKENS, useService } from '../../support/use-service.js';
 
 const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';
@@ -57,7 +57,10 @@ registry.resource_servers.push(
   { id: 'deaf-api', secret: SERVER_SECRET, audiences: [] },
 );
 
-const service = useService({ registry, environment: { ADMIN_TOKEN: `${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}` } });
+const service = useService({
+  registry,
+  environment: { ADMIN_TOKENS: `old:support:${OLD_ADMIN_TOKEN},${ADMIN_TOKENS}` },
+});
 /** Another process on the same database. */
 const other = useService(() => ({ registry, database: service.database }));
 let customer: { entity_id: string; access_token: string };
