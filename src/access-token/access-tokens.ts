@@ -1,8 +1,8 @@
 import { randomUUID, sign, verify } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { RecentMap } from '../platform/recent-map.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { InactiveReason } from './inactive-reason.js';
@@ -51,7 +51,9 @@ export class AccessTokens {
    * By the hash of the token. Only the check of the signature is saved: each use checks the key, the times and the
    * denylist again (decision 0032). A change of the key file replaces all keys.
    */
-  private readonly verified = new RecentMap<{ claims: AccessTokenClaims; key: SigningKey }>(MAX_VERIFIED_TOKENS);
+  private readonly verified = new LRUCache<string, { claims: AccessTokenClaims; key: SigningKey }>({
+    max: MAX_VERIFIED_TOKENS,
+  });
 
   constructor(
     configuration: Configuration,

@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { Counter } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
@@ -12,7 +13,6 @@ import {
 } from '../platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { keysOfIp, type LimitKey } from '../platform/network.js';
-import { RecentMap } from '../platform/recent-map.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { SNAKE_CASE_NAME, withoutTrailingSpaces } from '../platform/text-forms.js';
@@ -83,6 +83,9 @@ export interface LimitedKeys {
 /** The most keys of a limit, because a flood of keys must not fill the memory. */
 const MAX_KEYS = 100_000;
 
+/** `maxSize`, because `max` would reserve 2.7 MB for each limit at its first request. */
+const countsOfLimit = () => new LRUCache<string, WindowCount>({ maxSize: MAX_KEYS, sizeCalculation: () => 1 });
+
 /**
  * Limits requests in fixed windows of time. Each process counts alone, in memory (docs/decisions/0014-rate-limits.md).
  *
@@ -92,7 +95,7 @@ const MAX_KEYS = 100_000;
 export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
-  private readonly counts = new Map<string, RecentMap<WindowCount>>();
+  private readonly counts = new Map<string, LRUCache<string, WindowCount>>();
   private readonly limited: Counter<'limit'>;
 
   /** @internal */
@@ -172,7 +175,7 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   }
 
   private add(limit: string, rule: RateLimitRule, key: string): WindowCount {
-    const ofLimit = this.counts.get(limit) ?? new RecentMap<WindowCount>(MAX_KEYS);
+    const ofLimit = this.counts.get(limit) ?? countsOfLimit();
     this.counts.set(limit, ofLimit);
     const count = this.countIn(limit, rule, key);
     count.requests++;

@@ -1,4 +1,4 @@
-import { RecentMap } from '../recent-map.js';
+import { LRUCache } from 'lru-cache';
 import { SQLITE_LOCK } from './retry-policy.js';
 import { type SqlValue, timeOf } from './sql-dialect.js';
 
@@ -29,7 +29,7 @@ interface PreparedStatement {
 }
 
 export class SqliteStatements {
-  private readonly prepared = new RecentMap<PreparedStatement>(MAX_PREPARED_STATEMENTS);
+  private readonly prepared = new LRUCache<string, PreparedStatement>({ max: MAX_PREPARED_STATEMENTS });
 
   constructor(private readonly connection: SqliteConnection) {}
 
