@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rememberIdleLimit, sendTransaction } from '../../src/platform/database/mysql-client.js';
+import { sendTransaction } from '../../src/platform/database/mysql-client.js';
+import { rememberIdleLimit } from '../../src/platform/database/mysql-pool.js';
 import { writeStatement } from '../../src/platform/database/statement.js';
 
 type Done = (error: Error | null, result: unknown) => void;

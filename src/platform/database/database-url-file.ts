@@ -1,15 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolOptions } from 'mysql2';
-import { createConnection } from 'mysql2/promise';
 import { isDatabaseUrl } from '../configuration/database-url.js';
 import { WatchedFile } from '../files/watched-file.js';
 import type { MetricsRegistry } from '../metrics.js';
-import { setPoolServer } from '../private-members.js';
 import { type MysqlServer, serverOf } from './mysql-server.js';
 
 /** An account may be locked after several failed attempts to connect. */
 const MIN_CHECK_INTERVAL_MS = 1_000;
+
+/** The pool whose connections are opened with the content of the file. */
+interface FollowingPool {
+  connectTo(server: MysqlServer): Promise<void>;
+  moveTo(server: MysqlServer): void;
+}
 
 /**
  * The file of DATABASE_URL_FILE, which is read again when a connection cannot be opened, at most once per second. If
@@ -18,8 +21,8 @@ const MIN_CHECK_INTERVAL_MS = 1_000;
  */
 export class DatabaseUrlFile {
   private readonly file: WatchedFile<string>;
-  private server: MysqlServer;
-  private pool: { pool: Pool; options: PoolOptions } | undefined;
+  server: MysqlServer;
+  private pool: FollowingPool | undefined;
   private isChecking = false;
 
   constructor(
@@ -37,20 +40,12 @@ export class DatabaseUrlFile {
     this.file = new WatchedFile('DATABASE_URL_FILE', rules, metrics);
   }
 
-  /** Each attempt of a start to connect has its own pool. */
-  createPool(options: PoolOptions, create: (options: PoolOptions) => Pool): Pool {
-    const pool = create({ ...options, ...this.server });
-    this.pool = { pool, options };
-    const getConnection = pool.getConnection.bind(pool);
-    pool.getConnection = (done) =>
-      getConnection((error, connection) => {
-        if (error) void this.check();
-        done(error, connection);
-      });
-    return pool;
+  /** @param pool the one whose connections are opened from now on */
+  follow(pool: FollowingPool): void {
+    this.pool = pool;
   }
 
-  private async check(): Promise<void> {
+  async check(): Promise<void> {
     if (this.isChecking) return;
     this.isChecking = true;
     await Promise.all([this.file.check(), sleep(MIN_CHECK_INTERVAL_MS, undefined, { ref: false })]);
@@ -63,12 +58,12 @@ export class DatabaseUrlFile {
     const server = serverOf(url);
     await this.tryConnection(server);
     this.server = server;
-    if (this.pool) setPoolServer(this.pool.pool, server);
+    this.pool?.moveTo(server);
   }
 
   private async tryConnection(server: MysqlServer): Promise<void> {
     try {
-      (await createConnection({ ...this.pool?.options, ...server })).destroy();
+      await this.pool?.connectTo(server);
     } catch (error) {
       // the message of the driver may have a part of a wrong URL
       throw new Error(`no connection can be opened with it: ${(error as NodeJS.ErrnoException).code}`);

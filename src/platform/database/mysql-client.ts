@@ -1,7 +1,6 @@
-import mysql, { type Pool, type PoolConnection, type ResultSetHeader, type TypedParameterValue } from 'mysql2';
+import mysql, { type PoolConnection, type ResultSetHeader, type TypedParameterValue } from 'mysql2';
 import type { DataSource, EntityManager, QueryResult } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
-import { mysqlPool, poolState } from '../private-members.js';
 import { STATEMENTS_TIMEOUT_MS } from '../request-context/request-context.js';
 import {
   DeadlineExceededError,
@@ -11,6 +10,7 @@ import {
   withTimeout,
 } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
+import { hasIdleLimit, type MysqlPool, poolOf } from './mysql-pool.js';
 import { type PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT, type SqlValue } from './sql-dialect.js';
 import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
@@ -32,13 +32,13 @@ export class MysqlClient extends SqlClient {
     split: splitInserts,
   });
 
-  private readonly pool: Pool;
+  private readonly pool: MysqlPool;
   private readonly transactions: BoundedQueue;
 
   constructor(private readonly dataSource: DataSource) {
     super();
-    this.pool = mysqlPool(dataSource);
-    const { limit } = poolState(this.pool);
+    this.pool = poolOf(dataSource);
+    const { limit } = this.pool.usage();
     // a transaction may wait for the locks of others; the other half of the pool serves all other requests meanwhile
     this.transactions = new BoundedQueue({ maxRunning: Math.ceil(limit / 2), maxWaiting: Infinity });
   }
@@ -72,7 +72,7 @@ export class MysqlClient extends SqlClient {
   }
 
   override usage(): PoolUsage {
-    return { ...poolState(this.pool), rejected: this.rejected };
+    return { ...this.pool.usage(), rejected: this.rejected };
   }
 
   private async writeAll(writes: BoundWrite[]): Promise<number> {
@@ -129,13 +129,6 @@ export class MysqlClient extends SqlClient {
 
 /** Without this limit, the server would hold the locks of a lost host's transaction for 8 hours. */
 const IDLE_TIMEOUT_SECONDS = 10;
-
-/** Connections with `idle_write_transaction_timeout` of MariaDB. Their transactions need no limit of their own. */
-const withIdleLimit = new WeakSet<object>();
-
-export function rememberIdleLimit(connection: PoolConnection): void {
-  withIdleLimit.add(connection);
-}
 
 /** The time before the deadline that remains to read whether a COMMIT without a response has taken effect. */
 const CHECK_TIME_MS = 500;
@@ -209,12 +202,12 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
 }
 
 async function limitIdleTime(connection: PoolConnection): Promise<void> {
-  if (!withIdleLimit.has(connection)) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
+  if (!hasIdleLimit(connection)) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
 }
 
 /** Not awaited: the connection sends it before the statements of its next user, whose idle time has no such limit. */
 function removeIdleLimit(connection: PoolConnection): void {
-  if (!withIdleLimit.has(connection)) connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
+  if (!hasIdleLimit(connection)) connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
 }
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));

@@ -1,10 +1,10 @@
 import type { EntityManager, QueryResult } from 'typeorm';
-import type { poolState } from '../private-members.js';
+import type { MysqlPool } from './mysql-pool.js';
 import type { SqlDialect, SqlValue } from './sql-dialect.js';
 import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
 /** `rejected`: the number of statements since the start for which too many waited already. */
-export type PoolUsage = ReturnType<typeof poolState> & { rejected: number };
+export type PoolUsage = ReturnType<MysqlPool['usage']> & { rejected: number };
 
 export abstract class SqlClient {
   abstract readonly dialect: SqlDialect;

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DataSource, type EntityManager, type QueryResult } from 'typeorm';
+import { DataSource, type DataSourceOptions, type EntityManager, type QueryResult } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
-import { sqliteConnection } from '../private-members.js';
 import { DeadlineExceededError, isLocked, isUnavailable, remainingMs, withTimeout } from './database-errors.js';
 import { transactionRunner } from './in-transaction.js';
 import { SqlClient } from './sql-client.js';
 import { isSelect, SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
-import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
+import { prepareFile, type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+
+type FileOptions = Extract<DataSourceOptions, { type: 'better-sqlite3' }>;
 
 const LOCK_POLL_MS = 10;
 const PROBE_TIMEOUT_MS = 500;
@@ -27,24 +28,37 @@ export class SqliteClient extends SqlClient {
   readonly dialect = SQLITE_DIALECT;
   private readonly writes = new BoundedQueue({ maxRunning: 1, maxWaiting: Infinity });
   private readonly reads: SqliteStatements;
-  private statements: SqliteStatements;
+  /** Its connection writes. */
+  private readonly dataSource: DataSource;
+  private connection!: SqliteConnection;
+  private statements!: SqliteStatements;
   /** When the first attempt since the last successful write failed to get the lock or failed, by performance.now(). */
   private failingSince: number | undefined;
   private isClosed = false;
 
   private constructor(
     private readonly reading: DataSource,
-    /** Its connection writes. */
-    private readonly dataSource: DataSource,
+    private readonly readConnection: SqliteConnection,
   ) {
     super();
-    this.reads = new SqliteStatements(sqliteConnection(reading));
-    this.statements = new SqliteStatements(this.connection);
+    this.reads = new SqliteStatements(readConnection);
+    const prepareDatabase = async (connection: SqliteConnection) => {
+      await prepareFile(connection);
+      this.connection = connection;
+      this.statements = new SqliteStatements(connection);
+    };
+    const { logger } = reading;
+    const options = { ...reading.options, logger, migrations: [], prepareDatabase };
+    this.dataSource = new DataSource(options as FileOptions);
   }
 
   static async open(reading: DataSource): Promise<SqliteClient> {
-    const writing = new DataSource({ ...reading.options, logger: reading.logger, migrations: [] });
-    return new SqliteClient(reading, await writing.initialize());
+    const { driver: Connection, database } = reading.options as FileOptions;
+    const connection: SqliteConnection = new Connection(database);
+    await prepareFile(connection);
+    const client = new SqliteClient(reading, connection);
+    await client.dataSource.initialize();
+    return client;
   }
 
   async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
@@ -92,13 +106,10 @@ export class SqliteClient extends SqlClient {
 
   /** Waits for the writes under way. Later ones are rejected. */
   override async onApplicationShutdown(): Promise<void> {
+    if (!this.isClosed) this.readConnection.close();
     this.isClosed = true;
     await this.writes.run(async () => undefined);
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
-  }
-
-  private get connection(): SqliteConnection {
-    return sqliteConnection(this.dataSource);
   }
 
   private async inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
@@ -172,7 +183,6 @@ export class SqliteClient extends SqlClient {
       await this.dataSource.destroy();
     }
     await this.dataSource.initialize();
-    this.statements = new SqliteStatements(this.connection);
   }
 }
 

@@ -17,6 +17,7 @@ export interface SqliteConnection {
   };
   exec(sql: string): void;
   pragma(text: string): unknown;
+  close(): void;
 }
 
 /** SQLite keeps a prepared statement in memory until it is closed. */

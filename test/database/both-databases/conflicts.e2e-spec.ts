@@ -4,8 +4,8 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { selectStatement, writeStatement } from '../../../src/platform/database/statement.js';
-import { mysqlPool } from '../../../src/platform/private-members.js';
 import {
   type RequestContext,
   requestContext,
@@ -136,7 +136,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       });
     vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await expect(queryInRequestOfAge(1_850, 2)).rejects.toThrow('did not respond within 950 ms');
-    const getConnection = vi.spyOn(mysqlPool(service.application.get(DataSource)), 'getConnection');
+    const getConnection = vi.spyOn(poolOf(service.application.get(DataSource)), 'getConnection');
     await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is unavailable');
     expect(getConnection).not.toHaveBeenCalled();
   });

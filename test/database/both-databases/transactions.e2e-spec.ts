@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
-import { mysqlPool, poolState } from '../../../src/platform/private-members.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
@@ -101,7 +101,7 @@ describe('a transaction', () => {
 
 describe.runIf(onMariadb)('a statement whose time ends while it waits for a connection', () => {
   it('gives back the connection that comes then', async () => {
-    const pool = mysqlPool(service.application.get(DataSource));
+    const pool = poolOf(service.application.get(DataSource));
     const take = () =>
       new Promise<PoolConnection>((resolve, reject) =>
         pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
@@ -114,7 +114,7 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
     for (const connection of taken) connection.release();
     await setImmediate();
     clock.mockRestore();
-    await expect.poll(() => poolState(pool)).toMatchObject({ inUse: 0, idle: POOL_CONNECTION_COUNT });
+    await expect.poll(() => pool.usage()).toMatchObject({ inUse: 0, idle: POOL_CONNECTION_COUNT });
   });
 });
 
@@ -130,8 +130,8 @@ describe.runIf(onMariadb)('a read of entities that gets no response', () => {
       );
       await read;
       for (const { status } of await Promise.all(others)) expect(status).toBe(503);
-      const pool = mysqlPool(service.application.get(DataSource));
-      await expect.poll(() => poolState(pool).inUse).toBe(0);
+      const pool = poolOf(service.application.get(DataSource));
+      await expect.poll(() => pool.usage().inUse).toBe(0);
       expect(await exists('any')).toBe(false);
     } finally {
       await lock.release();

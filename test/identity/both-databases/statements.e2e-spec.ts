@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Pool } from 'mysql2';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
@@ -9,6 +8,7 @@ import { findMariadb } from '../../../scripts/test-programs.js';
 import { Identities } from '../../../src/identity/identities.js';
 import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { Database } from '../../../src/platform/database/database.js';
+import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { type BoundWrite, insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { requestContext } from '../../../src/platform/request-context/request-context.js';
 import { Ended } from '../../../src/session/ended.entity.js';
@@ -54,8 +54,7 @@ describe('parallel requests', () => {
   it.runIf(onMariadb)('cause fewer database round trips than there are requests', async () => {
     const all = browsers();
     await visit(all);
-    const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
-    const getConnection = vi.spyOn(pool, 'getConnection');
+    const getConnection = vi.spyOn(poolOf(service.application.get(DataSource)), 'getConnection');
     for (let round = 0; round < 5; round++) await visit(all);
     expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUEST_COUNT * 0.75);
     getConnection.mockRestore();
