@@ -6,7 +6,6 @@ import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { authorizationOf } from '../platform/http/authorization.js';
-import { ExecutionContextHost } from '../platform/private-members.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { type ProofCustomer, Proofs } from '../session/proofs.js';
 import { TokenInspection } from '../session/token-validity.js';
@@ -40,6 +39,12 @@ interface PassportRequest {
   user?: Principal;
 }
 
+/** All that passport's guard asks of a context. */
+function contextOf(request: PassportRequest): ExecutionContext {
+  const http = { getRequest: () => request, getResponse: () => undefined };
+  return { switchToHttp: () => http } as unknown as ExecutionContext;
+}
+
 /** Reads the `Authorization` header only (RFC 6750 §2.1), for all routes with a bearer token (protocol §2.6). */
 @Injectable()
 export class BearerAuthGuard extends AuthGuard(STRATEGY) {
@@ -64,7 +69,7 @@ export class BearerAuthGuard extends AuthGuard(STRATEGY) {
     const { bearer, isRepeated } = authorization;
     if (isRepeated) throw OAuthError.invalidToken('more than one Authorization header');
     const passportRequest: PassportRequest = { headers: { authorization: `Bearer ${bearer ?? ''}` } };
-    await super.canActivate(new ExecutionContextHost([passportRequest]));
+    await super.canActivate(contextOf(passportRequest));
     request.user = passportRequest.user;
     return request.user as Principal;
   }

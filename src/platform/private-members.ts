@@ -1,6 +1,6 @@
 /**
  * All private members of Node and other packages that are used. Any version may change them. Then tests of the code
- * that uses them fail, or those of private-members.spec.ts and, for `_host`, database-tls.e2e-spec.ts.
+ * that uses them fail, and for `_host` those of database-tls.e2e-spec.ts.
  */
 import type { Socket } from 'node:net';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
@@ -9,9 +9,6 @@ import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 export function setVerifiedHost(socket: Socket, host: string): Socket {
   return Object.assign(socket, { _host: host });
 }
-
-/** The context that a guard gets, for arguments of one's own. */
-export { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 
 /** The classes of `@Type`. */
 export const transformerMetadata = defaultMetadataStorage;
