@@ -48,9 +48,9 @@ export interface AuditPartyKinds {
 /** The actor or subject of an event. The id is never a person's name, an email or a secret. */
 export interface AuditParty {
   kind: keyof AuditPartyKinds;
-  /** For an operator, the name of the admin token; absent if the authentication failed. */
+  /** For an operator, the name of the admin token or the `sub` of a token; absent if the authentication failed. */
   id?: string | undefined;
-  /** Only for an agent: the trusted issuer that issued its token. The id counts for this issuer alone. */
+  /** The issuer of the token of an agent or operator, if it is another one. The id counts for this issuer alone. */
   issuer?: string | undefined;
 }
 

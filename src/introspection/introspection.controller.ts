@@ -184,7 +184,7 @@ export class IntrospectionController {
   /** `caller` is `undefined` for the operator (protocol §2.7). @throws OAuthError */
   private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
     const authorization = authorizationOf(request);
-    const isOperator = this.operator.match(authorization, 'support');
+    const isOperator = await this.operator.match(authorization, 'support');
     // a caller with wrong credentials in the header gets 401, even if its body is wrong
     if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
     const parameters = await readBody(request, { form: true });

@@ -100,7 +100,7 @@ export class RevocationFeedController {
   })
   async read(@Req() request: Request): Promise<FeedPage> {
     const authorization = authorizationOf(request);
-    const view = this.operator.match(authorization, 'support')
+    const view = (await this.operator.match(authorization, 'support'))
       ? 'all'
       : viewOf(this.clients.resourceServer(readBasicCredentials(authorization) ?? {}).audiences);
     const { after, wait = '0' } = readParameters(FeedQuery, parseQuery(request.originalUrl));

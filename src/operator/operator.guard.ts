@@ -17,12 +17,12 @@ export class OperatorGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  /** @throws OAuthError `not_found` if no admin token is configured, `invalid_token`, or `insufficient_scope` */
-  canActivate(context: ExecutionContext): boolean {
+  /** @throws OAuthError `not_found` if no admin token is configured, `invalid_token`, or `insufficient_scope`; 503 */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
     const authorization = authorizationOf(context.switchToHttp().getRequest());
     const declared = this.reflector.getAllAndOverride(RequiredRole, [context.getHandler(), context.getClass()]);
-    if (this.credentials.match(authorization, declared ?? 'all')) return true;
+    if (await this.credentials.match(authorization, declared ?? 'all')) return true;
     if (!authorization) {
       this.failures.record('no Authorization header');
       throw OAuthError.missingToken();

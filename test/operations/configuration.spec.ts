@@ -365,6 +365,49 @@ describe('protocol §9.4: configuration', () => {
     }
   });
 
+  const ADMIN = {
+    ...{ issuer: 'https://sso.example', jwks_uri: 'https://sso.example/keys', audience: 'admin', typ: 'at+jwt' },
+    ...{ algorithms: ['ES256'] },
+  };
+  const ofAdminIssuer = (entry: object, more: Record<string, string> = {}) =>
+    violationsOf({ AUTH_URL: 'https://auth.example', ADMIN_ISSUER: JSON.stringify(entry), ...more });
+
+  it('accepts ADMIN_ISSUER, with which the admin API exists', () => {
+    expect(ofAdminIssuer(ADMIN)).toEqual([]);
+    const configuration = loadConfiguration({ ADMIN_ISSUER: JSON.stringify(ADMIN) });
+    expect(configuration).toMatchObject({ hasAdminTokens: true, ADMIN_ISSUER: { ...ADMIN, role_claim: 'role' } });
+  });
+
+  it.each(['MARKED', 'null', '7', '[]', '[{}]', '"MARKED"'])('rejects ADMIN_ISSUER as %s', (ADMIN_ISSUER) => {
+    expect(violationsOf({ ADMIN_ISSUER })).toEqual(['ADMIN_ISSUER: must be a JSON object']);
+  });
+
+  it.each([
+    ...[{ issuer: undefined }, { issuer: 'https://user:MARKED@sso.example' }, { jwks_uri: 'file:///MARKED' }],
+    ...[{ audience: '' }, { audience: ['MARKED'] }, { algorithms: ['HS256'] }, { algorithms: ['none'] }],
+    ...[{ algorithms: [] }, { typ: ' ' }, { role_claim: '' }, { organizations: ['MARKED'] }],
+  ])('rejects ADMIN_ISSUER with %j', (field) => {
+    const [name] = Object.keys(field);
+    const violations = ofAdminIssuer({ ...ADMIN, ...field });
+    expect(violations).not.toEqual([]);
+    for (const violation of violations) expect(violation).toMatch(new RegExp(`^ADMIN_ISSUER\\.${name}: `));
+  });
+
+  it('rejects ADMIN_ISSUER with AUTH_URL, without TLS in production, and with the audience of agents', () => {
+    expect(ofAdminIssuer({ ...ADMIN, issuer: 'https://auth.example' })).toEqual([
+      'ADMIN_ISSUER: must not name AUTH_URL',
+    ]);
+    for (const name of ['issuer', 'jwks_uri'])
+      expect(ofAdminIssuer({ ...ADMIN, [name]: 'http://sso.example' }, { NODE_ENV: 'production' })).toEqual([
+        'ADMIN_ISSUER: issuer and jwks_uri must be https in production',
+      ]);
+    const TRUSTED_AGENT_ISSUERS = JSON.stringify([SSO]);
+    expect(ofAdminIssuer(ADMIN, { TRUSTED_AGENT_ISSUERS })).toEqual([]);
+    expect(ofAdminIssuer({ ...ADMIN, audience: SSO.audience }, { TRUSTED_AGENT_ISSUERS })).toEqual([
+      'ADMIN_ISSUER: must have another audience than the same issuer in TRUSTED_AGENT_ISSUERS',
+    ]);
+  });
+
   it('rejects a file of certificate authorities that is missing or has no certificate', () => {
     const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
     const with_ = (path: string) =>

@@ -1,5 +1,6 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
+import { type AdminIssuer, parseAdminIssuer } from './admin-issuer.js';
 import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
@@ -101,6 +102,12 @@ export class Configuration {
   @IsAdminTokens()
   ADMIN_TOKENS?: string;
 
+  /** The authorization server of the operators. Its tokens with a role are admin tokens too (protocol §9.1). */
+  @IsOptional()
+  @Transform(({ value }) => parseAdminIssuer(value))
+  @ValidateNested({ message: 'must be a JSON object' })
+  ADMIN_ISSUER?: AdminIssuer;
+
   /** Other authorization servers whose agent tokens the service accepts (protocol §6.10). */
   @IsOptional()
   @Transform(({ value }) => parseTrustedIssuers(value))
@@ -154,9 +161,9 @@ export class Configuration {
   /** The files of the variables that were given as `NAME_FILE`, by the name of the variable. @internal */
   files: Record<string, string> = {};
 
-  /** Whether the operator has a bearer token, or a file that may get one. */
+  /** Whether an operator has a bearer token, or may get one by a file or an issuer. */
   get hasAdminTokens(): boolean {
-    return this.ADMIN_TOKENS !== undefined || this.files.ADMIN_TOKENS !== undefined;
+    return [this.ADMIN_TOKENS, this.files.ADMIN_TOKENS, this.ADMIN_ISSUER].some((each) => each !== undefined);
   }
 
   /** Whether the database is the embedded SQLite, which is for one process. */

@@ -2,10 +2,12 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../validation.js';
 import { UNKNOWN_FIELD, violationsOf } from '../validation-violations.js';
+import { AdminIssuer } from './admin-issuer.js';
 import { Configuration } from './configuration.js';
 import { isCookieDomain } from './cookie-domain.js';
 import { hasCertificate, isDatabaseUrl } from './database-url.js';
@@ -119,13 +121,25 @@ function isLoopback(url: string): boolean {
 const isConfidential = (url: string) => urlOf(url).protocol === 'https:' || isLoopback(url);
 
 /** A field that has no effect, for example because its name is misspelled. */
-function unknownIssuerFields(issuers: TrustedIssuer[]): string[] {
-  const known = declaredProperties(TrustedIssuer);
-  return issuers.flatMap((issuer, index) =>
-    Object.keys(issuer instanceof TrustedIssuer ? issuer : {})
-      .filter((field) => !known.includes(field))
-      .map((field) => `TRUSTED_AGENT_ISSUERS[${index}].${field}: ${UNKNOWN_FIELD}`),
-  );
+function unknownFields(path: string, value: unknown, type: Type): string[] {
+  const known = declaredProperties(type);
+  return Object.keys(value instanceof type ? value : {})
+    .filter((field) => !known.includes(field))
+    .map((field) => `${path}.${field}: ${UNKNOWN_FIELD}`);
+}
+
+function adminIssuerConflicts({ ADMIN_ISSUER, AUTH_URL, NODE_ENV }: Configuration, agents: TrustedIssuer[]): string[] {
+  if (!(ADMIN_ISSUER instanceof AdminIssuer)) return []; // absent, or the rule of the variable reports it
+  const { issuer, jwks_uri, audience } = ADMIN_ISSUER;
+  return [
+    NODE_ENV === 'production' &&
+      !(isConfidential(jwks_uri) && isConfidential(issuer)) &&
+      'ADMIN_ISSUER: issuer and jwks_uri must be https in production',
+    issuer === AUTH_URL && 'ADMIN_ISSUER: must not name AUTH_URL',
+    agents.some((each) => each?.issuer === issuer && each.audience === audience) &&
+      'ADMIN_ISSUER: must have another audience than the same issuer in TRUSTED_AGENT_ISSUERS',
+    ...unknownFields('ADMIN_ISSUER', ADMIN_ISSUER, AdminIssuer),
+  ].filter((violation) => violation !== false);
 }
 
 function cookieConflicts({ AUTH_URL, COOKIE_PREFIX, COOKIE_DOMAIN }: Configuration): string[] {
@@ -193,7 +207,8 @@ function conflictsIn(configuration: Configuration): string[] {
       'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     ...sharedPorts(configuration),
-    ...unknownIssuerFields(issuers),
+    ...issuers.flatMap((each, at) => unknownFields(`TRUSTED_AGENT_ISSUERS[${at}]`, each, TrustedIssuer)),
+    ...adminIssuerConflicts(configuration, issuers),
     ...cookieConflicts(configuration),
     authority !== null &&
       !hasCertificate(authority) &&

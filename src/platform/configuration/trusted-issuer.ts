@@ -1,34 +1,11 @@
 import { plainToInstance } from 'class-transformer';
-import { ArrayNotEmpty, ArrayUnique, IsArray, IsIn, IsOptional, Matches, MaxLength } from 'class-validator';
-import { IsHttpUrl, IsIssuer } from './url-rules.js';
+import { ArrayNotEmpty, ArrayUnique, IsArray, IsOptional, Matches } from 'class-validator';
+import { ForeignIssuer, TEXT, TEXT_RULE } from './foreign-issuer.js';
 
-const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
-const TEXT = /^\S(.*\S)?$/;
-const TEXT_RULE = { message: 'must be a text without white space around it' };
 const EACH_TEXT_RULE = { ...TEXT_RULE, each: true };
 
 /** An authorization server whose agent tokens the service accepts, and how it validates them (protocol §6.10). */
-export class TrustedIssuer {
-  @IsIssuer()
-  @MaxLength(255)
-  issuer!: string;
-
-  @IsHttpUrl()
-  jwks_uri!: string;
-
-  @Matches(TEXT, TEXT_RULE)
-  audience!: string;
-
-  @IsArray()
-  @ArrayNotEmpty()
-  @ArrayUnique()
-  @IsIn(ALGORITHMS, { each: true })
-  algorithms!: string[];
-
-  /** The `typ` in the header of its tokens: `at+jwt`, or another value that this server writes. */
-  @Matches(TEXT, TEXT_RULE)
-  typ!: string;
-
+export class TrustedIssuer extends ForeignIssuer {
   /** The organizations for whose agents it may issue tokens. */
   @IsArray()
   @ArrayNotEmpty()
