@@ -33,7 +33,7 @@ export const INACTIVE_REASONS = {
   other_organization: 'The trusted issuer may not issue tokens for the organization in the token.',
   rejected_claim: 'A claim or the header of a token of a trusted issuer violates a rule.',
   revoked: 'The token or its session was ended: by its holder, a client, the operator or a replay.',
-  family_revoked: 'The session of a refresh token was ended: by a client, the operator or reuse.',
+  refresh_token_revoked: 'The session of a refresh token was ended: by a client, the operator or reuse.',
   ancestor_revoked: "The token ended with the session, or the agent's token, with which it was made.",
   session_ended:
     'The session of the token is gone or was renewed, and its record, which names the reason, has expired.',

@@ -37,8 +37,8 @@ export class BrowserPage {
 }
 
 /** A refresh token that leads to a customer, in responses to the operator. */
-export class RefreshFamilyRecord {
-  @Text('The id of the session of the refresh token.', EXAMPLE.familyId)
+export class RefreshTokenRecord {
+  @Text('The id of the session of the refresh token.', EXAMPLE.sessionId)
   id!: string;
 
   @Text('The client that uses the refresh token.', EXAMPLE.clientId)
@@ -81,7 +81,7 @@ export class CustomerDevices {
   }
 
   /** The refresh tokens that lead to a customer, the one used last first. */
-  async refreshFamilies(entityId: string): Promise<RefreshFamilyRecord[]> {
+  async refreshTokens(entityId: string): Promise<RefreshTokenRecord[]> {
     const rows = (await this.sessions.devicesOf(entityId)).filter(({ kind }) => kind === 'refresh');
     return rows.map(({ id, client_id, used_at, expires_at }) => ({
       ...{ id, client_id: client_id ?? '' },
@@ -117,12 +117,12 @@ export class CustomerDevices {
   }
 
   /** Ends a refresh token in the same way. @returns whether it led to the customer */
-  async endRefreshFamily(entityId: string, sessionId: string): Promise<boolean> {
+  async endRefreshToken(entityId: string, sessionId: string): Promise<boolean> {
     const session = (await this.sessions.devicesOf(entityId)).find(
       ({ id, kind }) => id === sessionId && kind === 'refresh',
     );
     if (!session) return false;
-    const entries = await this.customerSessions.endOne(entityId, sessionId, 'family_revoked');
+    const entries = await this.customerSessions.endOne(entityId, sessionId, 'refresh_token_revoked');
     if (entries === undefined) return false;
     this.audit.success('token.revoked', operatorActor(), party('token', sessionId));
     return true;

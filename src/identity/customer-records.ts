@@ -11,7 +11,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { Sessions } from '../session/sessions.js';
 import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
-import { BrowserRecord, CustomerDevices, RefreshFamilyRecord } from './customer-devices.js';
+import { BrowserRecord, CustomerDevices, RefreshTokenRecord } from './customer-devices.js';
 
 /** The parameter of the operator's routes about a customer, for the OpenAPI document. */
 export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
@@ -43,9 +43,9 @@ export class CustomerRecord {
 
   @IsArray()
   @ValidateNested({ each: true })
-  @Type(() => RefreshFamilyRecord)
-  @ApiProperty('The refresh families that lead to the customer, the one used last first.')
-  refresh_families!: RefreshFamilyRecord[];
+  @Type(() => RefreshTokenRecord)
+  @ApiProperty('The refresh tokens that lead to the customer, the one used last first.')
+  refresh_tokens!: RefreshTokenRecord[];
 
   @Optional()
   @IsString({ each: true })
@@ -111,7 +111,7 @@ export class CustomerRecords {
       browser: creator === 'browser',
       created_at: new Date(timeOf(created_at)).toISOString(),
       browsers: await this.devices.lastSeenBrowsers(entityId),
-      refresh_families: await this.devices.refreshFamilies(entityId),
+      refresh_tokens: await this.devices.refreshTokens(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }

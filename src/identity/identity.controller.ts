@@ -115,21 +115,21 @@ export class IdentityController {
     return {};
   }
 
-  @Delete(':entity_id/refresh-families/:family_id')
+  @Delete(':entity_id/refresh-tokens/:session_id')
   @ApiRoute({
     summary: 'End a refresh token of a customer, with its tokens',
     description: 'Ends one refresh token of a customer, its access tokens, and all that was made with them.',
     pathParameters: {
       ...CUSTOMER_PATH,
-      family_id: {
-        description: 'The id of the refresh token, from the data of the customer.',
-        example: EXAMPLE.familyId,
+      session_id: {
+        description: 'The id of the session of the refresh token, from the data of the customer.',
+        example: EXAMPLE.sessionId,
       },
     },
   })
-  async endRefreshFamily(@Param('entity_id') entityId: string, @Param('family_id') familyId: string): Promise<object> {
-    const areIds = UUID.test(entityId) && UUID.test(familyId);
-    if (!areIds || !(await this.devices.endRefreshFamily(entityId, familyId))) throw OAuthError.notFound();
+  async endRefreshToken(@Param('entity_id') entityId: string, @Param('session_id') sessionId: string): Promise<object> {
+    const areIds = UUID.test(entityId) && UUID.test(sessionId);
+    if (!areIds || !(await this.devices.endRefreshToken(entityId, sessionId))) throw OAuthError.notFound();
     return {};
   }
 

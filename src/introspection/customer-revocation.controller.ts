@@ -14,7 +14,7 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */
 class CustomerRevocationBody {
-  @Text('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
+  @Text('A customer access token, or any refresh token of the session to end.', EXAMPLE.refreshToken)
   @MaxLength(8192)
   token!: string;
 

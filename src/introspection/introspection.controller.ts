@@ -82,7 +82,7 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
   act?: Actor;
 
-  @OptionalText('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.familyId)
+  @OptionalText('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.sessionId)
   sid?: string;
 
   @OptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
@@ -167,7 +167,7 @@ export class IntrospectionController {
   @ApiRoute({
     summary: 'Revoke an access token or a refresh token (RFC 7009)',
     description:
-      'Ends an access token with its descendants, or a refresh token with its family. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
+      'Ends an access token with its descendants, or a refresh token with its session. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
     body: TokenBody,
     bodyFormats: ['form', 'json'],
     bodyExamples: tokenExamples(EXAMPLE.serverClientId),

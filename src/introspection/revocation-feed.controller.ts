@@ -18,7 +18,7 @@ import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
 const EXAMPLE_ENTRIES = [
-  { kind: 'session', value: EXAMPLE.familyId, epoch: 2, expires_at: EXAMPLE.laterTime },
+  { kind: 'session', value: EXAMPLE.sessionId, epoch: 2, expires_at: EXAMPLE.laterTime },
   { kind: 'subject', value: EXAMPLE.entityId, generation: 1_795_000_000_000, expires_at: EXAMPLE.laterTime },
   { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
 ];

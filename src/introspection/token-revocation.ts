@@ -72,9 +72,9 @@ export class TokenRevocation {
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     const counted = count?.();
     if (ofCustomer) {
-      const entries = await this.sessions.endOne(ofCustomer.customer_id, id, 'family_revoked');
+      const entries = await this.sessions.endOne(ofCustomer.customer_id, id, 'refresh_token_revoked');
       counted?.setEntries(entries ?? 0);
-    } else await this.agentSessions.end(id, 'family_revoked');
+    } else await this.agentSessions.end(id, 'refresh_token_revoked');
     this.auditRevocation(id, clientId);
   }
 

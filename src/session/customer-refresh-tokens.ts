@@ -134,7 +134,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   protected override async end({ id, customer_id: entityId }: CustomerRefreshRow): Promise<void> {
     const counted = this.revocationLimit.admit();
     const entries = await this.customers.change({ entityId }, (manager) =>
-      this.sessions.endOneIn(manager, entityId, id, 'family_revoked', { isInFeed: counted !== undefined }),
+      this.sessions.endOneIn(manager, entityId, id, 'refresh_token_revoked', { isInFeed: counted !== undefined }),
     );
     counted?.setEntries(entries ?? 0);
   }

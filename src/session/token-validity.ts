@@ -94,7 +94,7 @@ const FIND_REASONS = selectStatement<SqlValue[], ReasonRow>(
 /** In the order in which they are reported, the one that says the most about the event first. */
 export const ENDED_REASONS = [
   'revoked',
-  'family_revoked',
+  'refresh_token_revoked',
   'ancestor_revoked',
   'client_revoked',
   'client_suspended',

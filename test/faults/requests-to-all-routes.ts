@@ -98,9 +98,9 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
     'DELETE /admin/customers/{entity_id}/browsers/{browser_id}': admin('DELETE', `${customer}/browsers/${ACME}`),
     'GET /admin/customers/{entity_id}/export': admin('GET', `${customer}/export`),
     'POST /admin/customers/{entity_id}/end_sessions': admin('POST', `${customer}/end_sessions`, {}),
-    'DELETE /admin/customers/{entity_id}/refresh-families/{family_id}': admin(
+    'DELETE /admin/customers/{entity_id}/refresh-tokens/{session_id}': admin(
       'DELETE',
-      `${customer}/refresh-families/${ACME}`,
+      `${customer}/refresh-tokens/${ACME}`,
     ),
     'POST /admin/clients/{client_id}/secret': admin('POST', `clients/${ACME_BACKEND}/secret`, {}),
   };

@@ -26,7 +26,7 @@ const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
   { requests: /^POST \/try\//, status: 400, reason: 'the Host of a loopback' },
   { requests: /^POST \/admin\/[a-z-]+ /, status: 409, reason: 'entries that do not exist yet' },
   { requests: /^DELETE \/admin\/organizations\//, status: 409, reason: 'an organization without clients and agents' },
-  { requests: /^DELETE .*\/(browsers|refresh-families)\//, status: 404, reason: 'a linked browser or app' },
+  { requests: /^DELETE .*\/(browsers|refresh-tokens)\//, status: 404, reason: 'a linked browser or app' },
 ];
 
 const AUTH_URL = 'https://auth.example';

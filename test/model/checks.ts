@@ -76,7 +76,7 @@ async function checkDevices(walk: Walk, customer: Customer): Promise<void> {
   const browsers = usable.flatMap(({ browser }) => browser?.id ?? []);
   const families = usable.flatMap(({ kind, sid }) => (kind === 'refresh' ? sid : []));
   const idsOf = (list: { id: string }[]) => list.map(({ id }) => id).sort();
-  const listed = `${idsOf(body.browsers)} and ${idsOf(body.refresh_families)}`;
+  const listed = `${idsOf(body.browsers)} and ${idsOf(body.refresh_tokens)}`;
   const expected = `${browsers.sort()} and ${families.sort()}`;
   if (listed !== expected)
     throw walk.failure(`${customer.name} has the devices ${listed}, and should have ${expected}`);

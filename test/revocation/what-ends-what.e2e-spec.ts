@@ -327,7 +327,7 @@ const EVENTS: Record<string, Event> = {
       const [session] = (await refreshSessionsOf(service, entity_id))
         .filter(({ clientId }) => clientId === client_id)
         .sort((one, other) => one.depth - other.depth);
-      return service.admin('DELETE', `/admin/customers/${entity_id}/refresh-families/${session?.id}`);
+      return service.admin('DELETE', `/admin/customers/${entity_id}/refresh-tokens/${session?.id}`);
     },
     ends: withWhatTheyMade(['refresh token']),
   },

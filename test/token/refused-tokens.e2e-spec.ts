@@ -83,7 +83,7 @@ const SIGNED: Partial<Record<InactiveReason, () => Promise<string>>> = {
     await service.send('DELETE', TOKEN, bearer(token));
     return token;
   },
-  family_revoked: async () => {
+  refresh_token_revoked: async () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     await service.admin('POST', '/oauth2/revoke', { token: refresh_token });
     return access_token;

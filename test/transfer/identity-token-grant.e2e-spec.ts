@@ -236,7 +236,7 @@ describe('a clock that is set back and forward again', () => {
     expectInvalidGrant(await redeem(service, code));
   });
 
-  it('does not let a refresh family get a second valid successor, and reuse still revokes the family', async () => {
+  it('does not give a refresh token a second valid successor, and reuse still ends the session', async () => {
     const first = (await agentTokenPair(service)).refresh_token;
     const next = (await refresh(service, first)).body.refresh_token;
     service.clock.advance({ seconds: -HOUR_SECONDS });

@@ -17,7 +17,7 @@ export const EXAMPLE = {
   externalId: 'user-4711',
   browserId: '0192f0a1-6a5b-7c4d-8e3f-2a1b0c9d8e7f',
   tokenId: '0192f0a2-3d4e-7f50-a161-b2c3d4e5f607',
-  familyId: '0192f0a2-4e5f-7061-b272-c3d4e5f60718',
+  sessionId: '0192f0a2-4e5f-7061-b272-c3d4e5f60718',
   requestId: '0192f0a2-5f60-7172-8383-d4e5f6071829',
   accessToken: 'dev:HEADER.CLAIMS.SIGNATURE',
   transferToken: 'dev:EXAMPLE-TRANSFER-TOKEN',

@@ -90,7 +90,7 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
   }
 
   protected override end({ id }: AgentRefreshRow): Promise<void> {
-    return this.sessions.end(id, 'family_revoked');
+    return this.sessions.end(id, 'refresh_token_revoked');
   }
 
   protected override ownerOf(row: AgentRefreshRow): Pick<StoredToken, 'subject' | 'organizationId'> {

@@ -124,7 +124,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       organization_id,
       browser: false,
       browsers: [{ last_seen_day: expect.any(String) }],
-      refresh_families: [{ client_id: 'example-site' }],
+      refresh_tokens: [{ client_id: 'example-site' }],
     });
     expect(JSON.parse(byExternalId)).toEqual(JSON.parse(byToken));
   });

@@ -69,7 +69,7 @@ describe('protocol §4.12: an expired customer token', () => {
 });
 
 describe('protocol §4.15: revocation by a client', () => {
-  it('ends the session of a refresh token by any token of its family, with its access tokens and what was made with them', async () => {
+  it('ends the session of a refresh token by any of its tokens, with its access tokens and what was made with them', async () => {
     const first = await stayOf(service);
     const { body: next } = await refreshCustomer(service, first.refresh_token);
     const further = await stayOf(service, next.access_token);

@@ -345,7 +345,7 @@ it('/admin/customers/:entity_id shows the operator a customer', async () => {
     [byAgent.body, { browser: false, browsers: [] }],
   ]) {
     const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    const common = { entity_id, organization_id: ACME, created_at, refresh_families: [] };
+    const common = { entity_id, organization_id: ACME, created_at, refresh_tokens: [] };
     expect((await service.admin('GET', `/admin/customers/${entity_id}`)).body).toEqual({ ...common, ...more });
   }
 });

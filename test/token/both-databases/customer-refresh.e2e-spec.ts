@@ -214,7 +214,7 @@ it('protocol §9.2: the refresh tokens of a customer are listed for the operator
   const second = await stayOf(service, first.access_token);
   service.clock.advance({ seconds: 60 });
   await use(second.refresh_token);
-  const listed = async () => (await asOperator('GET', first.entity_id)).body.refresh_families;
+  const listed = async () => (await asOperator('GET', first.entity_id)).body.refresh_tokens;
   const [one, other] = [sidOf(first.access_token), sidOf(second.access_token)];
   const families: { id: string }[] = await listed();
   expect(families.map(({ id }) => id).sort()).toEqual([one, other].sort());
@@ -225,7 +225,7 @@ it('protocol §9.2: the refresh tokens of a customer are listed for the operator
     last_used_at: time,
     expires_at: time,
   });
-  const path = `${first.entity_id}/refresh-families/${other}`;
+  const path = `${first.entity_id}/refresh-tokens/${other}`;
   expect((await asOperator('DELETE', path)).status).toBe(200);
   expect(await listed()).toMatchObject([{ id: one }]);
   expect(await infoStatus(service, second.access_token)).toBe(401);
@@ -233,7 +233,7 @@ it('protocol §9.2: the refresh tokens of a customer are listed for the operator
   expect((await asOperator('DELETE', path)).status).toBe(404);
   const ofOther = sidOf((await stayOf(service)).access_token);
   for (const id of [ofOther, 'x'])
-    expect((await asOperator('DELETE', `${first.entity_id}/refresh-families/${id}`)).status).toBe(404);
+    expect((await asOperator('DELETE', `${first.entity_id}/refresh-tokens/${id}`)).status).toBe(404);
   const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked').slice(-1);
   expect(event).toMatchObject({ actor: { kind: 'operator' }, subject: { kind: 'token', id: other } });
 });
@@ -299,7 +299,7 @@ describe('protocol §3.10: the devices by transfer of a customer', () => {
     expectTooMany(await stay(service, move));
     for (const { refresh_token } of others) expect((await use(refresh_token)).status).toBe(200);
     const last = others.at(-1) as Stay;
-    await asOperator('DELETE', `${last.entity_id}/refresh-families/${sidOf(last.access_token)}`);
+    await asOperator('DELETE', `${last.entity_id}/refresh-tokens/${sidOf(last.access_token)}`);
     expect((await stay(service, move)).status).toBe(200);
     expectTooMany(await stay(service, await moveOf(service, first.access_token)));
   });
