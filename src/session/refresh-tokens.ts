@@ -91,9 +91,11 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   ): Promise<{ row: Row; access: Access; refreshToken: string }> {
     const token = this.partsOf(refreshToken);
     if (!token) throw OAuthError.invalidGrant('refresh token: malformed');
-    const row = await this.usableRow(token, clientId);
+    const row = await this.storedRow(token, clientId);
     const used = sha256(token.secret);
+    // also of an expired session, which may have made sessions that live on
     if (row.current_hash !== used && row.previous_hash !== used) return this.rejectReuse(row);
+    this.assertUsable(row);
     const access = await decide(row);
     const successor =
       row.current_hash === used ? await this.successor(row, token) : await this.retriedSuccessor(row, token);
@@ -132,13 +134,16 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     return row.current_hash === hash || row.previous_hash === hash ? undefined : 'already_used';
   }
 
-  private async usableRow({ family }: TokenParts, clientId: string): Promise<Row> {
+  private async storedRow({ family }: TokenParts, clientId: string): Promise<Row> {
     const row = await this.find(sha256(family));
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
+    return row;
+  }
+
+  private assertUsable(row: Row): void {
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     if (this.endedReason(row)) throw OAuthError.invalidGrant('refresh token: its session has ended');
-    return row;
   }
 
   /** A parallel use of the same token gets the same successor. */
@@ -147,13 +152,13 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     const next = derivedSecret(token.secret, nonce);
     const rotation = { nextHash: sha256(next), usedHash, nonce, expiresAt: this.expiry() };
     if (await this.rotate(row, rotation)) return next;
-    const current = await this.usableRow(token, row.client_id);
+    const current = await this.storedRow(token, row.client_id);
     return current.previous_hash === usedHash ? successorOf(current, token) : this.rejectReuse(current);
   }
 
   private async retriedSuccessor(row: Row, token: TokenParts): Promise<string> {
     if (await this.noteRetry(row, sha256(token.secret))) return successorOf(row, token);
-    return this.rejectReuse(await this.usableRow(token, row.client_id));
+    return this.rejectReuse(await this.storedRow(token, row.client_id));
   }
 
   /** Ends the session, because the service cannot distinguish the client from a thief that has one of its tokens. */

@@ -143,6 +143,20 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
     expectInvalidGrant(await refreshCustomer(limited, `${successor}`));
   });
 
+  it('ends the session with what was made in it, also after the session has expired', async () => {
+    const first = await stayOf(service);
+    const [, last] = [await use(first.refresh_token), await use(await rotate(first.refresh_token, 1))];
+    let made = await stayOf(service, last.body.access_token);
+    service.passDays(20);
+    made = (await use(made.refresh_token)).body;
+    service.passDays(11);
+    expectInvalidGrant(await use(last.body.refresh_token));
+    made = (await use(made.refresh_token)).body;
+    expectInvalidGrant(await use(first.refresh_token));
+    expect(await infoStatus(service, made.access_token)).toBe(401);
+    expectInvalidGrant(await use(made.refresh_token));
+  });
+
   it('cannot be computed from the row of the session, even with the constant part', async () => {
     for (const column of ['familyHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
       const { entity_id, refresh_token } = await stayOf(service);
