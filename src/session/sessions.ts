@@ -172,8 +172,9 @@ export class Sessions {
     const all = await selectIn(manager, LOCK_ALL, [customerId]);
     const session = all.find(({ id }) => id === (sid ?? jti));
     const isExpired = exp <= this.clock.seconds();
-    // a request that began before it expired may still make something with it, and looks for this entry
-    const hasOwnEntry = sid === undefined || isExpired;
+    // a request that began before it expired may still make something with it, and looks for this entry; and the entry of
+    // a session that is gone may be missing in the feed, because the limit of revocations was reached
+    const hasOwnEntry = sid === undefined || isExpired || !session;
     if (hasOwnEntry) await this.endings.recordToken(manager, jti);
     const ownCount = Number(hasOwnEntry);
     if (!session) return ownCount;

@@ -185,6 +185,18 @@ describe('a second use beyond the limit of revocations', () => {
     expectInvalidGrant(await redeem(service, code, {}, HOME));
   });
 
+  it('of a transfer token leaves an ending that the operator can still give to the feed', async () => {
+    const service = await usedUp();
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await redeem(service, code, {}, HOME)).body;
+    expectInvalidGrant(await redeem(service, code, {}, ELSEWHERE));
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const headers = { ...bearer(ADMIN_TOKEN), ...form };
+    const revoked = await manage(service, 'POST', '/oauth2/revoke', headers, `token=${access_token}`);
+    expect(revoked.status).toBe(200);
+    expect(await isInFeed(service, claimsOf(access_token).jti as string)).toBe(true);
+  });
+
   it('of a transfer token ends the browser and the refresh token that the first use gave', async () => {
     const service = await usedUp();
     const { entity_id, access_token } = await newCustomer(service);
