@@ -60,7 +60,7 @@ export class NewBrowsers {
   }
 
   /**
-   * Inserts the new browser with copies of sessions of the earlier one. Each copy is a session of its own. A session that
+   * Inserts the new browser with copies of sessions of the earlier one. Each copy is a session of its own, as old as the first. A session that
    * has ended meanwhile is not copied: the transaction has written the row of its customer.
    */
   async insertIn(manager: EntityManager, browser: NewBrowser, copies: Copies | undefined): Promise<void> {
@@ -89,6 +89,7 @@ export class NewBrowsers {
       agentEpoch: session.agent_epoch,
       seenDay: session.seen_day,
       signedInDay: session.signed_in_day,
+      createdAt: new Date(timeOf(session.created_at)),
       expiresAt: new Date(timeOf(session.expires_at)),
     });
   }

@@ -29,6 +29,7 @@ const SESSION_COLUMNS = [
   'client_id',
   'seen_day',
   'signed_in_day',
+  'created_at',
   'expires_at',
 ] as const;
 

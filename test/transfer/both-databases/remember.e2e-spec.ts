@@ -339,6 +339,18 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     for (const index of [0, 19, 22]) expect(await at(browser.cookie, index)).toBe(ids[index]);
   });
 
+  it('takes a session as old as it is: the end of a later token does not end the copy', async () => {
+    const first = await service.visit();
+    const { entity_id } = first.body;
+    const earlier = await rememberedPair(service, first.body.access_token);
+    service.clock.advance({ seconds: 3_600 });
+    const later = (await service.visit(cookieHeader(first))).body.access_token;
+    service.clock.advance({ seconds: 3_600 });
+    const pair = await pairOfRival(earlier);
+    expect((await service.send('DELETE', TOKEN, bearer(later))).status).toBe(200);
+    expect([await service.idOf(earlier), await service.idOf(pair)]).toEqual([entity_id, entity_id]);
+  });
+
   it('takes the customer of another organization, although groups of its own organization were seen later', async () => {
     const browser = new TestBrowser(service);
     const clock = vi.spyOn(service.clock, 'now');
