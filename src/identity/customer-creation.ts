@@ -23,6 +23,11 @@ export class CustomerCreation {
     if (request) this.limits.takeKeys('identities', keysOfIp(request.ip));
   }
 
+  /** The same without taking from it. */
+  assertWithinLimit(): void {
+    this.takeReturnableLimit().giveBack();
+  }
+
   /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
   takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();

@@ -5,8 +5,7 @@ import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { actOf } from '../session/agent/agent-columns.js';
-import { Browsers, isIn, type RecognizedBrowser, type SessionRow } from '../session/browsers.js';
+import { Browsers, isIn, type RecognizedBrowser } from '../session/browsers.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -40,12 +39,15 @@ export class Identities {
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<Customer & BrowserCredentials> {
-    const browser = candidates && (await this.browsers.recognize(candidates.pairs, scope));
-    if (browser) {
-      const customer = (await this.customerOf(browser, scope)) ?? (await this.createFor(browser, scope));
-      if (customer) return { ...customer, secret: browser.secret };
-    }
-    return this.createWithBrowser(scope);
+    let found = await this.recognize(candidates, scope);
+    // a parallel request has noted the visit, or the session has ended
+    if (found?.browser.session && !found.customer) found = await this.recognize(candidates, scope);
+    if (!found) return this.createWithBrowser(scope);
+    const { browser } = found;
+    const known = found.customer ?? (await this.createFor(browser, scope));
+    // a parallel request may have created the customer
+    const customer = known ?? (await this.recognize(candidates, scope))?.customer;
+    return customer ? { ...customer, secret: browser.secret } : this.createWithBrowser(scope);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
@@ -124,6 +126,15 @@ export class Identities {
     return (await this.customers.noteDay(row)) ? { entityId, organizationId, groupId, generation } : undefined;
   }
 
+  /** The browser of one of the pairs, and the customer that it leads to. */
+  private async recognize(
+    candidates: CandidateCredentials | undefined,
+    scope: IdentityScope,
+  ): Promise<{ browser: RecognizedBrowser; customer: Customer | undefined } | undefined> {
+    const browser = candidates && (await this.browsers.recognize(candidates.pairs, scope));
+    return browser && { browser, customer: await this.customerOf(browser, scope) };
+  }
+
   /** The customer that a recognized browser leads to; `undefined` if there is none. */
   private async customerOf(
     { browserId, session }: RecognizedBrowser,
@@ -148,19 +159,18 @@ export class Identities {
    * Creates a customer for a known browser. Parallel first calls create only one customer, because each call first
    * changes the row of the browser.
    *
-   * @returns `undefined` if the browser is gone, or leads to too many customers
+   * @returns `undefined` if the browser is gone, leads to the customer of a parallel call, or to too many customers
    */
   private async createFor({ browserId }: RecognizedBrowser, scope: IdentityScope): Promise<Customer | undefined> {
     const now = this.clock.now();
     const [entityId, sessionId] = [uuidv7(now), uuidv7(now)];
+    this.creation.assertWithinLimit(); // a request beyond the limit costs no transaction
     const takeLimit = this.creation.limitOnce();
     const create = async (manager: EntityManager): Promise<Customer | undefined> => {
       if (!(await this.browsers.writeIn(manager, browserId))) return undefined;
       const leading = await this.browsers.leadingSessionsIn(manager, browserId);
-      const ofScope = leading.find((session) => isIn(session, scope));
-      // a parallel request has created the customer, or has noted its visit
-      if (ofScope) return this.customerOfSession(manager, ofScope, scope);
-      if (leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
+      const isKnown = leading.some((session) => isIn(session, scope));
+      if (isKnown || leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
       const ofOrganization = leading.filter(({ organization_id }) => organization_id === scope.organizationId);
       const oldest = ofOrganization[MAX_CUSTOMERS_OF_ORGANIZATION_COUNT - 1];
       if (oldest) await this.browsers.detachOneIn(manager, browserId, oldest.id);
@@ -174,21 +184,8 @@ export class Identities {
       return customerOf(entityId, scope, generation, sessionId);
     };
     const customer = await this.database.transaction(create);
-    if (customer?.entityId === entityId) this.creation.auditCreated('browser', entityId, scope.organizationId);
+    if (customer) this.creation.auditCreated('browser', entityId, scope.organizationId);
     return customer;
-  }
-
-  private async customerOfSession(
-    manager: EntityManager,
-    row: SessionRow,
-    scope: IdentityScope,
-  ): Promise<Customer | undefined> {
-    const { id, customer_id: entityId, epoch } = row;
-    const customer = await this.customers.findIn(manager, entityId);
-    if (!customer) return undefined;
-    const { generation } = customer;
-    const session = { gen: generation, sid: id, ep: epoch, ...actOf(row) };
-    return { entityId, ...scope, generation, session };
   }
 
   private expiryOf({ organizationId }: IdentityScope): Date {

@@ -8,7 +8,7 @@ import { identitiesOf, sessionsOfBrowser } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { metricOf } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { delaySelects } from '../support/statements.js';
+import { delaySelects, statementsOf } from '../support/statements.js';
 import { ACME, PUBLIC_SITE, UNKNOWN_CUSTOMER } from '../support/test-registry.js';
 import type { TestService } from '../support/test-service.js';
 import { newCustomer as madeCustomer, redeem, sessionsIn, TRANSFER, transferBody } from '../support/transfers.js';
@@ -66,6 +66,15 @@ describe('protocol §2.14: the limit of new identities by network', () => {
     const support = `/v2/customer/${ACME}/support/token`;
     expectLimited(await newCustomer(service, { cookie: cookieHeader(first) }, support));
     expect(await Promise.all([identitiesOf(service).count(), sessionsOfBrowser(service, first)])).toEqual(before);
+  });
+
+  it('makes a request of a known browser beyond it cost one SELECT and no transaction', async () => {
+    const service = await limited('identities=1/60');
+    const cookie = cookieHeader(await newCustomer(service));
+    const sent = await statementsOf(service, async () =>
+      expectLimited(await newCustomer(service, { cookie }, `/v2/customer/${ACME}/support/token`)),
+    );
+    expect(sent).toEqual(['SELECT']);
   });
 
   it.each([
