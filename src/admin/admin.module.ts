@@ -1,12 +1,20 @@
 import { Module } from '@nestjs/common';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { REGISTRY_RESOURCES } from '../registry/resources/registry-resources.js';
+import { AgentController } from './agent.controller.js';
+import { ClientController } from './client.controller.js';
 import { ClientSecretController } from './client-secret.controller.js';
-import { entryController } from './entry.controller.js';
+import { OrganizationController } from './organization.controller.js';
+import { ResourceServerController } from './resource-server.controller.js';
 
 @Module({
   imports: [RegistryModule, OperatorModule],
-  controllers: [...REGISTRY_RESOURCES.map(entryController), ClientSecretController],
+  controllers: [
+    OrganizationController,
+    ClientController,
+    ResourceServerController,
+    AgentController,
+    ClientSecretController,
+  ],
 })
 export class AdminModule {}

@@ -31,7 +31,7 @@ export const AUDIT_EVENT_NAMES = [
 
 export type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
 
-/** The kinds of actors and subjects. A new registry resource adds its kind by declaration merging, in its own file. */
+/** The kinds of actors and subjects. */
 export interface AuditPartyKinds {
   customer: true;
   agent: true;

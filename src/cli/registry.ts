@@ -11,9 +11,9 @@ import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { PendingMigrationsError } from '../platform/database/database-errors.js';
 import { hasPendingMigrations } from '../platform/database/migrate.js';
 import { commandLog, serviceLogger } from '../platform/logging/log.js';
+import { ENTRY_KINDS } from '../registry/entries/entry-kinds.js';
 import { exportRegistry } from '../registry/file/registry-export.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
-import { REGISTRY_RESOURCES } from '../registry/resources/registry-resources.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `registry apply [--dry-run] [--prune] FILE`, `registry check FILE` and `registry export`. */
@@ -34,7 +34,7 @@ async function exported({ migrations }: Extension): Promise<string> {
   const { logger } = commandLog(configuration);
   Logger.overrideLogger(serviceLogger(logger)); // NestJS's own logger writes to stdout
   for (const warning of configuration.warnings) logger.warn(warning);
-  const entities = REGISTRY_RESOURCES.map(({ entity }) => entity);
+  const entities = ENTRY_KINDS.map(({ entity }) => entity);
   const dataSource = await connectWithRetry({ ...dataSourceOptions(configuration, migrations), entities }, 0);
   try {
     if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();

@@ -3,7 +3,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { IDENTIFIER } from './resources/entry-rules.js';
+import { IDENTIFIER } from './entries/entry-rules.js';
 
 export const MAX_PAGE_ENTRIES = 200;
 

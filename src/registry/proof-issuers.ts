@@ -1,7 +1,8 @@
 import { type EntityManager, type ObjectLiteral, Raw } from 'typeorm';
-import { type EntriesOf, isMapping } from './entry.js';
+import { type EntriesOf, isMapping } from './entries/entry.js';
+import { ORGANIZATIONS } from './entries/organization.entry.js';
 import type { GrantSettingsClasses } from './grant-settings-classes.js';
-import { organizationResource } from './resources/organization.resource.js';
+import { Organization } from './organization.entity.js';
 import { pagesOf } from './row-pages.js';
 
 /** The settings of an organization that say which proofs it accepts. */
@@ -23,7 +24,7 @@ export class ProofIssuers {
 
   static of(entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): ProofIssuers {
     const issuers = new ProofIssuers(settingsClasses);
-    for (const [, entry] of entriesOf(organizationResource)) issuers.add(entry);
+    for (const [, entry] of entriesOf(ORGANIZATIONS)) issuers.add(entry);
     return issuers;
   }
 
@@ -34,12 +35,12 @@ export class ProofIssuers {
     settingsClasses: GrantSettingsClasses,
   ): Promise<ProofIssuers> {
     const issuers = ProofIssuers.of(entriesOf, settingsClasses);
-    const entries = entriesOf(organizationResource).map(([, entry]) => entry);
+    const entries = entriesOf(ORGANIZATIONS).map(([, entry]) => entry);
     const listedIds = new Set(entries.map(({ id }) => id));
     for (const grant of new Set(entries.flatMap((entry) => issuers.settingsOf(entry)).map(({ grant }) => grant))) {
       const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON
       const filter = { grants: Raw((column) => `${column} LIKE :pattern`, { pattern }) };
-      for await (const rows of pagesOf(manager, organizationResource.entity, organizationResource.key.column, filter))
+      for await (const rows of pagesOf(manager, Organization, 'id', filter))
         for (const row of rows) if (!listedIds.has(row.id)) issuers.add(row);
     }
     return issuers;

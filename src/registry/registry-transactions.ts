@@ -1,37 +1,25 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { Audit, party } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { portionsOf } from '../platform/database/value-list.js';
+import { Agent } from './agent.entity.js';
+import { AGENTS, COLUMNS_OF_SESSIONS } from './entries/agent.entry.js';
+import { CLIENTS } from './entries/client.entry.js';
+import type { EntryKind } from './entries/entry-kind.js';
+import { ENTRY_KINDS } from './entries/entry-kinds.js';
+import type { EntryChange } from './entry-change.js';
 import { Registry } from './registry.js';
 import { lockRevision, raiseRevision } from './registry-revision.js';
-import type { RegistryResource } from './resources/registry-resource.js';
-import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { ResourceServer } from './resource-server.entity.js';
 
 /** A client has at most 5 lists of 64 KB, so that a statement is below `max_allowed_packet`, 16 MB in MariaDB. */
 const ENTRIES_PER_INSERT = 40;
 
-export interface EntryChange {
-  resource: RegistryResource;
-  /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
-  key: string;
-  change: 'created' | 'changed' | 'deleted';
-  columns?: ObjectLiteral;
-  fields?: string[];
-  endsTokens?: boolean;
-}
-
-/** What ends with the tokens of an entry. */
-export interface EntryEnding {
-  resource: RegistryResource;
-  /** `manager`: the transaction, in which the generations are raised already; `undefined` after it. */
-  end?(keys: string[], manager?: EntityManager): Promise<void>;
-  /** For entries that are suspended, or whose suspension is taken back, in the transaction. */
-  endIssued?(issued: IssuedUpTo[], manager: EntityManager): Promise<void>;
-}
+/** Other processes issue tokens for a suspended entry until they have read the suspension. */
+const SUSPENSION_MARGIN_MS = 5_000;
 
 /** The tokens of an entry with an `iat` up to a time have ended. */
 export interface IssuedUpTo {
@@ -39,11 +27,25 @@ export interface IssuedUpTo {
   issuedBefore: Date;
 }
 
-/** Other processes issue tokens for a suspended entry until they have read the suspension. */
-const SUSPENSION_MARGIN_MS = 5_000;
+/** The entries whose sessions and tokens have ended. */
+export interface EndedEntries {
+  /** Deleted, or with a new password, organization or scopes. */
+  agentIds: string[];
+  /** Deleted. */
+  clientIds: string[];
+}
 
-/** The token of the list of `EntryEnding` (entry-endings.module.ts). */
-export const ENTRY_ENDINGS = Symbol('ENTRY_ENDINGS');
+/** What ends with entries. The registry may not depend on the modules that end it (entry-endings.module.ts). */
+export abstract class EntryEndings {
+  /** In the transaction of the change, which has raised the generations of the agents. */
+  abstract endIn(manager: EntityManager, ended: EndedEntries): Promise<void>;
+
+  /** In the transaction that suspends entries, or takes their suspension back. */
+  abstract endIssuedIn(manager: EntityManager, kind: 'organization' | 'client', issued: IssuedUpTo[]): Promise<void>;
+
+  /** After the commit, for what other requests have issued or stored meanwhile. */
+  abstract endAgain(ended: EndedEntries): Promise<void>;
+}
 
 /**
  * Each transaction begins with the lock on the revision, which admits one writer at a time, on all processes. A
@@ -56,10 +58,9 @@ export class RegistryTransactions {
     private readonly registry: Registry,
     private readonly audit: Audit,
     private readonly clock: Clock,
-    @Inject(ENTRY_ENDINGS) private readonly endings: EntryEnding[],
+    private readonly endings: EntryEndings,
   ) {}
 
-  /** The tokens end before the commit, so that a crash leaves none, and after it, as others were issued meanwhile. */
   async run(
     actor: AuditParty,
     decide: (manager: EntityManager) => Promise<EntryChange[]>,
@@ -71,36 +72,40 @@ export class RegistryTransactions {
       if (decided.length > 0) await this.write(manager, decided);
       return decided;
     }, timeoutMs);
-    for (const change of changes) this.recordAudit(actor, change);
+    for (const { kind, key, change, fields = [] } of changes)
+      this.audit.success('registry.changed', actor, party(kind.name, key), { details: { change, fields } });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
-    await this.endTokens(changes);
+    await this.endings.endAgain(endedBy(changes));
   }
 
   private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
     const revision = await raiseRevision(manager);
-    const ofResource = (resource: RegistryResource) => changes.filter((each) => each.resource === resource);
     const now = this.clock.now();
-    for (const resource of REGISTRY_RESOURCES) {
-      const issued = await writeRows(manager, resource, ofResource(resource), { revision, now });
-      for (const ending of this.endings)
-        if (ending.resource === resource && issued.length > 0) await ending.endIssued?.(issued, manager);
+    const keysOf = (kind: EntryKind, change: EntryChange['change']) =>
+      changes.filter((each) => each.kind === kind && each.change === change).map(({ key }) => key);
+    for (const kind of ENTRY_KINDS) {
+      const ofKind = changes.filter((each) => each.kind === kind);
+      await insertRows(manager, kind, ofKind, revision);
+      const issued = await updateRows(manager, kind, ofKind, { revision, now });
+      if (issued.length > 0 && (kind.name === 'organization' || kind.name === 'client'))
+        await this.endings.endIssuedIn(manager, kind.name, issued);
     }
-    await this.endTokens(changes, manager);
-    const deletedAt = new Date(now);
-    for (const resource of REGISTRY_RESOURCES)
-      await deleteRows(manager, resource, ofResource(resource), { revision, deletedAt });
+    const ended = endedBy(changes);
+    // also of a deleted agent: no session of the agent begins from now on
+    for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
+    await this.endings.endIn(manager, ended);
+    for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, keysOf(kind, 'deleted'), { revision, now });
   }
+}
 
-  private async endTokens(changes: EntryChange[], manager?: EntityManager): Promise<void> {
-    for (const { resource, end } of this.endings) {
-      const ended = changes.filter((each) => each.endsTokens && each.resource === resource).map(({ key }) => key);
-      if (ended.length > 0) await end?.(ended, manager);
-    }
-  }
-
-  private recordAudit(actor: AuditParty, { resource, key, change, fields = [] }: EntryChange): void {
-    this.audit.success('registry.changed', actor, party(resource.auditKind, key), { details: { change, fields } });
-  }
+function endedBy(changes: EntryChange[]): EndedEntries {
+  const isEnded = ({ change, columns = {} }: EntryChange) =>
+    change === 'deleted' || (change === 'changed' && COLUMNS_OF_SESSIONS.some((column) => column in columns));
+  const keys = (some: EntryChange[]) => some.map(({ key }) => key);
+  return {
+    agentIds: keys(changes.filter((each) => each.kind === AGENTS && isEnded(each))),
+    clientIds: keys(changes.filter(({ kind, change }) => kind === CLIENTS && change === 'deleted')),
+  };
 }
 
 interface Written {
@@ -108,46 +113,49 @@ interface Written {
   now: number;
 }
 
-async function writeRows(
+async function insertRows(
   manager: EntityManager,
-  resource: RegistryResource,
+  { entity, key: { column } }: EntryKind,
+  changes: EntryChange[],
+  revision: number,
+): Promise<void> {
+  const created = changes.filter(({ change }) => change === 'created');
+  // the id of a deleted client or organization cannot be used again yet (entry-checks.ts)
+  if (entity === ResourceServer)
+    for (const keys of portionsOf(created.map(({ key }) => key)))
+      await manager.delete(entity, { [column]: In(keys), deletedAt: Not(IsNull()) });
+  const rows = created.map(({ columns }) => ({ ...columns, revision }));
+  for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
+    await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
+}
+
+/** @returns the entries that were suspended, or whose suspension was taken back */
+async function updateRows(
+  manager: EntityManager,
+  kind: EntryKind,
   changes: EntryChange[],
   written: Written,
 ): Promise<IssuedUpTo[]> {
-  const { revision } = written;
   const issued: IssuedUpTo[] = [];
-  const { entity, columnsOnTokenEnd, retainedFields = {} } = resource;
-  const { column } = resource.key;
-  const created = changes.filter(({ change }) => change === 'created');
-  await releaseKeys(manager, resource, created);
-  const rows = created.map(({ columns }) =>
-    Object.assign({ revision }, ...Object.values(retainedFields), given(columns)),
-  );
-  for (const values of portionsOf(rows, ENTRIES_PER_INSERT))
-    await manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false).execute();
   const changed = changes.filter(({ change }) => change === 'changed');
   for (const some of portionsOf(changed, ENTRIES_PER_INSERT))
-    issued.push(...(await updateRows(manager, resource, some, written)));
-  // also of an entry that is deleted: no session of an agent begins from now on
-  const ended = columnsOnTokenEnd ? changes.filter(({ endsTokens }) => endsTokens).map(({ key }) => key) : [];
-  for (const keys of portionsOf(ended))
-    await manager.update(entity, { [column]: In(keys) }, columnsOnTokenEnd as ObjectLiteral);
+    issued.push(...(await updatePortion(manager, kind, some, written)));
   return issued;
 }
 
 /** Writes the columns that change in any of the rows. The others keep what another transaction may write meanwhile. */
-async function updateRows(
+async function updatePortion(
   manager: EntityManager,
-  { entity, key: { column } }: RegistryResource,
+  { entity, key: { column } }: EntryKind,
   changes: EntryChange[],
   { revision, now }: Written,
 ): Promise<IssuedUpTo[]> {
-  const changed = new Map(changes.map(({ key, columns }) => [key, { ...given(columns), revision }]));
+  const changed = new Map(changes.map(({ key, columns }) => [key, { ...columns, revision }]));
   const rows = await manager.findBy(entity, { [column]: In([...changed.keys()]) });
   const issued: IssuedUpTo[] = [];
   for (const row of rows) {
     const columns: ObjectLiteral = changed.get(row[column]) ?? {};
-    if (columns.suspended !== undefined && columns.suspended !== row.suspended) {
+    if (columns.suspended !== undefined) {
       const before = now + (columns.suspended ? SUSPENSION_MARGIN_MS : 0);
       columns.issuedBefore = new Date(Math.max(before, row.issuedBefore?.getTime() ?? 0));
       issued.push({ key: row[column], issuedBefore: columns.issuedBefore });
@@ -163,40 +171,15 @@ async function updateRows(
   return issued;
 }
 
-function given(columns: ObjectLiteral = {}): ObjectLiteral {
-  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
-}
-
-/** @throws OAuthError `conflict` for the key of a deleted entry of which something may be left */
-async function releaseKeys(
-  manager: EntityManager,
-  { entity, key: { column, field }, retainsKey }: RegistryResource,
-  created: EntryChange[],
-): Promise<void> {
-  if (!isRetained(manager, entity)) return;
-  for (const keys of portionsOf(created.map(({ key }) => key))) {
-    const where = { [column]: In(keys), deletedAt: Not(IsNull()) };
-    const [deleted] = await manager.find(entity, { where, withDeleted: true, take: 1 });
-    if (!deleted) continue;
-    if (retainsKey) throw OAuthError.conflict(`${field}: ${deleted[column]} was deleted, and ${retainsKey}`);
-    await manager.delete(entity, where);
-  }
-}
-
 /** The row of an entry that a process has in memory stays, so that each process learns of the deletion. */
 async function deleteRows(
   manager: EntityManager,
-  { entity, key: { column } }: RegistryResource,
-  changes: EntryChange[],
-  columns: { revision: number; deletedAt: Date },
+  { entity, key: { column } }: EntryKind,
+  deleted: string[],
+  { revision, now }: Written,
 ): Promise<void> {
-  const deleted = changes.filter(({ change }) => change === 'deleted').map(({ key }) => key);
   for (const keys of portionsOf(deleted)) {
-    if (isRetained(manager, entity)) await manager.update(entity, { [column]: In(keys) }, columns);
-    else await manager.delete(entity, { [column]: In(keys) });
+    if (entity === Agent) await manager.delete(entity, { [column]: In(keys) });
+    else await manager.update(entity, { [column]: In(keys) }, { revision, deletedAt: new Date(now) });
   }
-}
-
-function isRetained(manager: EntityManager, entity: RegistryResource['entity']): boolean {
-  return manager.dataSource.getMetadata(entity).deleteDateColumn !== undefined;
 }

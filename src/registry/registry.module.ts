@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agents } from './agents.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { DeletedEntries } from './deleted-entries.js';
+import { ENTRY_KINDS } from './entries/entry-kinds.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
@@ -10,9 +11,8 @@ import { RegistryEditor } from './registry-editor.js';
 import { RegistryLists } from './registry-lists.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { RegistryTransactions } from './registry-transactions.js';
-import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
-const ENTITIES = REGISTRY_RESOURCES.map(({ entity }) => entity);
+const ENTITIES = ENTRY_KINDS.map(({ entity }) => entity);
 
 const EXPORTED = [
   Agents,

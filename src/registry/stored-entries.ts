@@ -1,42 +1,40 @@
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import type { EntriesOf, Entry } from './entry.js';
-import { fileKeyOf, type RegistryResource } from './resources/registry-resource.js';
-import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { AGENTS } from './entries/agent.entry.js';
+import { CLIENTS } from './entries/client.entry.js';
+import { type EntriesOf, type Entry, keyInFile } from './entries/entry.js';
+import { type EntryKind, fileKeyOf } from './entries/entry-kind.js';
+import { ENTRY_KINDS } from './entries/entry-kinds.js';
+import { ORGANIZATIONS } from './entries/organization.entry.js';
 import { rowsWithKeys } from './row-pages.js';
 
+/** The rows of some entries, and of the organizations that the entries belong to. */
 export class StoredEntries {
-  private constructor(private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>) {}
+  private constructor(private readonly rows: Map<EntryKind, Map<string, ObjectLiteral>>) {}
 
-  /** Also reads the rows that the entries refer to. */
   static async read(manager: EntityManager, entriesOf: EntriesOf): Promise<StoredEntries> {
-    const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
-    for (const resource of REGISTRY_RESOURCES) {
-      const { entity } = resource;
-      const { column } = resource.fileKey;
+    const rows = new Map<EntryKind, Map<string, ObjectLiteral>>();
+    for (const kind of ENTRY_KINDS) {
+      const { column } = fileKeyOf(kind);
       const found = new Map<string, ObjectLiteral>();
-      rows.set(resource, found);
-      for await (const page of rowsWithKeys(manager, entity, column, concernedKeys(resource, entriesOf)))
+      rows.set(kind, found);
+      for await (const page of rowsWithKeys(manager, kind.entity, column, keysOf(kind, entriesOf)))
         for (const row of page) found.set(row[column], row);
     }
     return new StoredEntries(rows);
   }
 
-  rowOf(resource: RegistryResource, entry: Entry): ObjectLiteral | undefined {
-    return this.rowWithKey(resource, fileKeyOf(resource, entry) ?? '');
+  rowOf(kind: EntryKind, entry: Entry): ObjectLiteral | undefined {
+    return this.rows.get(kind)?.get(keyInFile(kind, entry) ?? '');
   }
 
-  rowWithKey(resource: RegistryResource, key: string): ObjectLiteral | undefined {
-    return this.rows.get(resource)?.get(key);
+  hasOrganization(id: string): boolean {
+    return this.rows.get(ORGANIZATIONS)?.has(id) ?? false;
   }
 }
 
-/** The keys of the entries, and of the entries of a resource that they refer to. */
-function concernedKeys(resource: RegistryResource, entriesOf: EntriesOf): Set<string> {
-  const keys: unknown[] = entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry));
-  for (const other of REGISTRY_RESOURCES) {
-    for (const { field, resource: target } of other.references) {
-      if (target === resource) keys.push(...entriesOf(other).map(([, entry]) => entry[field]));
-    }
-  }
+function keysOf(kind: EntryKind, entriesOf: EntriesOf): Set<string> {
+  const keys: unknown[] = entriesOf(kind).map(([, entry]) => keyInFile(kind, entry));
+  if (kind === ORGANIZATIONS)
+    keys.push(...[CLIENTS, AGENTS].flatMap(entriesOf).map(([, entry]) => entry.organization_id));
   return new Set(keys.filter((key): key is string => typeof key === 'string' && key !== ''));
 }

@@ -1,12 +1,18 @@
 import { RequestMethod, type Type } from '@nestjs/common';
 import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
-import { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
+import { ApiInheritedRoutes, ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
 import { type RouteParameters, routeParametersOf } from '../platform/http/route-parameters.js';
 import { type Surface, surfacesOf } from '../platform/http/surfaces.js';
 
+interface Handler {
+  handler: () => unknown;
+  controller: Type;
+  handlerName: string;
+}
+
 /** A route as its decorators declare it. */
-export interface Route {
+export interface Route extends Handler {
   surface: Surface;
   /** The path without the surface, with parameters as `{name}`: `/v2/customer/token`. */
   path: string;
@@ -16,9 +22,6 @@ export interface Route {
   guards: Type[];
   description: ApiRouteDescription;
   parameters: RouteParameters;
-  handler: () => unknown;
-  controller: Type;
-  handlerName: string;
 }
 
 const reflector = new Reflector();
@@ -31,8 +34,8 @@ export function controllersOf(discovery: DiscoveryService): Type[] {
   return discovery.getControllers().map(({ metatype }) => metatype as Type);
 }
 
-export function descriptionOf(handler: () => unknown): ApiRouteDescription | undefined {
-  const declared = reflector.get(ApiRoute, handler);
+export function descriptionOf({ controller, handler, handlerName }: Handler): ApiRouteDescription | undefined {
+  const declared = reflector.get(ApiRoute, handler) ?? reflector.get(ApiInheritedRoutes, controller)?.[handlerName];
   if (!declared) return undefined;
   const { body, form, query } = routeParametersOf(handler);
   return {
@@ -52,7 +55,10 @@ function routesOfController(controller: Type): Route[] {
     const defaultStatus = method === RequestMethod.POST ? 201 : 200;
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? defaultStatus;
     return pathsOf(controller, handler).map(({ surface, path }) => {
-      const description = descriptionOf(handler) ?? { summary: handlerName, response: '*/*' };
+      const description = descriptionOf({ controller, handler, handlerName }) ?? {
+        summary: handlerName,
+        response: '*/*',
+      };
       return {
         surface,
         path: description.path ?? (path.replace(/:(\w+)/g, '{$1}') || '/'),

@@ -51,7 +51,7 @@ const nameOf = ({ controller, handlerName }: Route): string => `${controller.nam
 
 function violationOf(route: Route): string | undefined {
   const { surface, path, method, guards, status } = route;
-  if (!descriptionOf(route.handler)) return "has no description; add @ApiRoute({ summary: '…' })";
+  if (!descriptionOf(route)) return "has no description; add @ApiRoute({ summary: '…' })";
   if (isCustomerRoute(route) && !CUSTOMER_METHODS.includes(method)) {
     const name = method.toUpperCase();
     return `${name} is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
-import { bearer } from '../support/authorization-headers.js';
+import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
@@ -135,6 +135,24 @@ describe('protocol §9.1: /admin on the management port', () => {
     const created = await admin('POST', 'agents', { ...agent, email: 'lasting@new.example' });
     for (const password of [null, 'MARK-7!'])
       expect((await admin('PATCH', `agents/${created.body.id}`, { password })).status).toBe(400);
+  });
+
+  it('changes the secret of a resource server, which no response and no audit event shows', async () => {
+    const server = { id: randomUUID(), secret: 'MARKED-1'.repeat(4), audiences: ['customer-api'] };
+    const path = `resource-servers/${server.id}`;
+    const shown = { id: server.id, audiences: server.audiences, has_secret: true, from_file: false };
+    expect((await admin('POST', 'resource-servers', server)).body).toEqual(shown);
+    const secret = 'MARKED-2'.repeat(4);
+    expect((await admin('PATCH', path, { secret })).body).toEqual(shown);
+    const feed = async (of: string) =>
+      (await manage(service, 'GET', '/oauth2/revocations', basic(server.id, of))).status;
+    expect([await feed(server.secret), await feed(secret)]).toEqual([401, 200]);
+    expectInvalidRequest(await admin('PATCH', path, { secret: null }), 'secret: cannot be removed');
+    const { body: put } = await admin('PUT', path, { audiences: ['agent-api'], secret: server.secret });
+    expect(put).toEqual({ ...shown, audiences: ['agent-api'] });
+    const events = service.audit.filter(({ subject }) => subject?.id === server.id);
+    expect(events.map(({ details }) => details?.fields)).toEqual([[], ['secret'], ['audiences', 'secret']]);
+    expect(JSON.stringify(events)).not.toContain('MARKED');
   });
 
   it('loses none of the parallel writes, and none of them fails because of another', async () => {

@@ -51,17 +51,15 @@ export class Consents {
   ) {}
 
   /** @param manager the transaction of the change; another one if omitted */
-  endOfAgents(agentIds: string[], manager?: EntityManager): Promise<void> {
-    return this.inTransaction(manager, async (each) => {
-      for (const some of portionsOf(agentIds)) await each.delete(Consent, { agentId: In(some) });
-    });
+  async endOfAgents(agentIds: string[], manager?: EntityManager): Promise<void> {
+    for (const some of portionsOf(agentIds))
+      await this.inTransaction(manager, (each) => each.delete(Consent, { agentId: In(some) }));
   }
 
   /** The same for deleted clients, because a new client may get the id of one, and must not inherit its consents. */
-  endOfClients(clientIds: string[], manager?: EntityManager): Promise<void> {
-    return this.inTransaction(manager, async (each) => {
-      for (const some of portionsOf(clientIds)) await each.delete(Consent, { clientId: In(some) });
-    });
+  async endOfClients(clientIds: string[], manager?: EntityManager): Promise<void> {
+    for (const some of portionsOf(clientIds))
+      await this.inTransaction(manager, (each) => each.delete(Consent, { clientId: In(some) }));
   }
 
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
@@ -87,7 +85,7 @@ export class Consents {
     this.audit.success('consent.given', agent, agent, { clientId, details: { scope } });
   }
 
-  private inTransaction(manager: EntityManager | undefined, work: (manager: EntityManager) => Promise<void>) {
+  private inTransaction(manager: EntityManager | undefined, work: (manager: EntityManager) => Promise<unknown>) {
     return manager ? work(manager) : this.database.transaction(work);
   }
 

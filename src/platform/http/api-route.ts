@@ -61,6 +61,9 @@ export interface ApiRouteDescription {
 /** Describes a route for the OpenAPI document. */
 export const ApiRoute = Reflector.createDecorator<ApiRouteDescription>();
 
+/** Describes the routes that a controller inherits, by the names of their methods. */
+export const ApiInheritedRoutes = Reflector.createDecorator<Record<string, ApiRouteDescription>>();
+
 /** The text of a parameter or field in the OpenAPI document. */
 export interface ApiPropertyText {
   /** One or two sentences for a caller who has not read the protocol. */

@@ -2,17 +2,28 @@ import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { IsArray, IsOptional } from 'class-validator';
-import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entry.js';
-import type { RegistryResource } from '../resources/registry-resource.js';
-import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entries/entry.js';
+import { type EntryKind, listOf } from '../entries/entry-kind.js';
+import { ENTRY_KINDS } from '../entries/entry-kinds.js';
 import { parseYaml, RegistryFileError } from './yaml-document.js';
 
-/** The fields of a registry file (protocol §8.1): a list for each resource. */
-class Lists {}
+/** The fields of a registry file (protocol §8.1). */
+class RegistryFileFields {
+  @IsOptional()
+  @IsArray()
+  organizations?: unknown[];
 
-for (const { list } of REGISTRY_RESOURCES) {
-  IsArray()(Lists.prototype, list);
-  IsOptional()(Lists.prototype, list);
+  @IsOptional()
+  @IsArray()
+  clients?: unknown[];
+
+  @IsOptional()
+  @IsArray()
+  resource_servers?: unknown[];
+
+  @IsOptional()
+  @IsArray()
+  agents?: unknown[];
 }
 
 /** The entries have the secrets of their files. Items that are no mappings are left out. */
@@ -31,27 +42,26 @@ export async function readRegistryDocument(path: string): Promise<RegistryDocume
   });
   if (text === undefined) throw new RegistryFileError(['must be UTF-8']);
   const plain = parseYaml(text);
-  const lists = REGISTRY_RESOURCES.filter(({ list }) => Array.isArray(plain[list]));
-  const empty = Object.fromEntries(lists.map(({ list }) => [list, []]));
-  const [, violations] = validated(Lists, { ...plain, ...empty });
+  const lists = ENTRY_KINDS.filter((kind) => Array.isArray(plain[listOf(kind)]));
+  const empty = Object.fromEntries(lists.map((kind) => [listOf(kind), []]));
+  const [, violations] = validated(RegistryFileFields, { ...plain, ...empty });
   const secrets: SecretFiles = { folder: dirname(path), violations: [], unreadable: [] };
-  const entries = new Map<RegistryResource, PathAndEntry[]>();
-  for (const resource of lists) {
-    const { list, entry: type } = resource;
+  const entries = new Map<EntryKind, PathAndEntry[]>();
+  for (const kind of lists) {
     const valid: PathAndEntry[] = [];
-    entries.set(resource, valid);
-    for (const [index, value] of (plain[list] as unknown[]).entries()) {
-      const path = `${list}[${index}]`;
+    entries.set(kind, valid);
+    for (const [index, value] of (plain[listOf(kind)] as unknown[]).entries()) {
+      const path = `${listOf(kind)}[${index}]`;
       if (!isMapping(value)) {
         violations.push(`${path}: must be a mapping`);
         continue;
       }
-      const [entry, found] = validated(type, await withSecret(resource, value, path, secrets), path);
+      const [entry, found] = validated(kind.entry, await withSecret(kind, value, path, secrets), path);
       valid.push([path, entry as Entry]);
       violations.push(...found);
     }
   }
-  const entriesOf: EntriesOf = (resource) => entries.get(resource) ?? [];
+  const entriesOf: EntriesOf = (kind) => entries.get(kind) ?? [];
   return { entriesOf, violations: [...secrets.violations, ...violations], unreadable: secrets.unreadable };
 }
 
@@ -63,7 +73,7 @@ interface SecretFiles extends Pick<RegistryDocument, 'violations' | 'unreadable'
 const PLACEHOLDER = '-'.repeat(32);
 
 /** An entry may name a file in place of its secret: `client_secret_file`. */
-async function withSecret({ secret }: RegistryResource, entry: Entry, path: string, files: SecretFiles) {
+async function withSecret({ secret }: EntryKind, entry: Entry, path: string, files: SecretFiles) {
   const name = secret && entry[`${secret.field}_file`];
   if (!secret || typeof name !== 'string') return entry;
   const { [`${secret.field}_file`]: _, ...copy } = entry;

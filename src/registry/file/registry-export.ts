@@ -1,15 +1,16 @@
 import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
-import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { listOf } from '../entries/entry-kind.js';
+import { ENTRY_KINDS } from '../entries/entry-kinds.js';
 import { pagesOf } from '../row-pages.js';
 
 /** The registry as YAML (protocol §8.1), without secrets: only their hashes are stored. */
 export async function exportRegistry(manager: EntityManager): Promise<string> {
   const lists: Record<string, object[]> = {};
-  for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
+  for (const kind of ENTRY_KINDS) {
     const entries: object[] = [];
-    lists[list] = entries;
-    for await (const rows of pagesOf(manager, entity, key.column)) for (const row of rows) entries.push(toEntry(row));
+    lists[listOf(kind)] = entries;
+    for await (const rows of pagesOf(manager, kind.entity, kind.key.column)) entries.push(...rows.map(kind.toEntry));
   }
   return stringify(lists, { aliasDuplicateObjects: false });
 }

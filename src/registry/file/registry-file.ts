@@ -1,17 +1,18 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type EntityManager, IsNull, Not, type ObjectLiteral } from 'typeorm';
+import type { EntityManager, ObjectLiteral } from 'typeorm';
 import { party } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
-import { type EntriesOf, type Entry, fieldPath } from '../entry.js';
-import { changeOf } from '../entry-change.js';
-import { entryViolations, pathsOf } from '../entry-checks.js';
+import { AGENTS } from '../entries/agent.entry.js';
+import { type EntriesOf, type Entry, fieldPath, keyInFile } from '../entries/entry.js';
+import { type EntryKind, fileKeyOf, nounOf } from '../entries/entry-kind.js';
+import { ENTRY_KINDS } from '../entries/entry-kinds.js';
+import { ORGANIZATIONS } from '../entries/organization.entry.js';
+import { changeOf, type EntryChange } from '../entry-change.js';
+import { type CheckedEntries, deletedKeys, entryViolations, whenFree } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { ProofIssuers } from '../proof-issuers.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
-import { type EntryChange, RegistryTransactions } from '../registry-transactions.js';
-import { organizationResource } from '../resources/organization.resource.js';
-import { fileKeyOf, type RegistryResource } from '../resources/registry-resource.js';
-import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { RegistryTransactions } from '../registry-transactions.js';
 import { pagesOf } from '../row-pages.js';
 import { StoredEntries } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
@@ -80,10 +81,11 @@ export class RegistryFile {
   async check(path: string): Promise<string[]> {
     const document = await readRegistryDocument(path);
     const proofIssuers = ProofIssuers.of(document.entriesOf, this.settingsClasses);
-    const violations = await this.violationsOf(document, proofIssuers, () => true);
+    const violationsIf = (isStored: boolean) =>
+      this.violationsOf(document, { proofIssuers, isStored: () => isStored, hasOrganization: () => isStored });
+    const violations = violationsIf(true);
     if (violations.length > 0) throw new RegistryFileError(violations);
-    const missing = await this.violationsOf(document, proofIssuers, () => false);
-    return [...document.unreadable.map((field) => `${field}: the file cannot be read here`), ...missing];
+    return [...document.unreadable.map((field) => `${field}: the file cannot be read here`), ...violationsIf(false)];
   }
 
   private async planOf(
@@ -97,113 +99,112 @@ export class RegistryFile {
     await this.assertValid(document, stored, manager);
     const [revision] = await manager.find(RegistryRevision, { where: { id: 1 } });
     const storedHash = revision?.passwordsHash;
-    const areUnchanged = storedHash === (await passwordsHash(entriesOf, (...entry) => stored.rowOf(...entry)));
+    const storedPassword = (agent: Entry) => stored.rowOf(AGENTS, agent)?.passwordHash;
+    const arePasswordsUnchanged = storedHash === (await passwordsHash(entriesOf, storedPassword));
     const rows = new Map<Entry, ObjectLiteral>();
-    const addRow = async (resource: RegistryResource, entry: Entry) => {
-      const columns = await secrets.columnsOf(resource, entry, stored.rowOf(resource, entry), areUnchanged);
-      rows.set(entry, { ...resource.toRow(entry, columns), fromFile: true });
+    const addRow = async (kind: EntryKind, entry: Entry) => {
+      const row = stored.rowOf(kind, entry);
+      const isKnown = arePasswordsUnchanged && kind === AGENTS;
+      const secret = isKnown ? {} : await secrets.columnsOf(kind, entry, row);
+      rows.set(entry, { ...kind.toColumns(entry, row), ...secret, fromFile: true });
     };
     const entries: AppliedEntry[] = [];
     const changes: EntryChange[] = [];
-    for (const resource of REGISTRY_RESOURCES) {
-      const listed = entriesOf(resource).map(([, entry]) => entry);
-      await Promise.all(listed.map((entry) => addRow(resource, entry)));
+    for (const kind of ENTRY_KINDS) {
+      const listed = entriesOf(kind).map(([, entry]) => entry);
+      await Promise.all(listed.map((entry) => addRow(kind, entry)));
       for (const entry of listed) {
-        const row = rows.get(entry) ?? {};
-        const change = changeOf(resource, row, stored.rowOf(resource, entry));
-        const id = String(row[resource.fileKey.column]);
-        entries.push({ kind: resource.noun, id, outcome: change?.change ?? 'unchanged' });
+        const change = changeOf(kind, rows.get(entry) ?? {}, stored.rowOf(kind, entry));
+        entries.push({ kind: nounOf(kind), id: String(keyInFile(kind, entry)), outcome: outcomeOf(change) });
         if (change) changes.push(change);
       }
     }
     const remaining: string[] = [];
-    for (const [resource, row] of await unlistedRows(manager, entriesOf)) {
-      const { noun, fileKey } = resource;
-      const key = String(row[resource.key.column]);
+    for (const [kind, row] of await unlistedRows(manager, entriesOf)) {
+      const [noun, key] = [nounOf(kind), String(row[kind.key.column])];
       // an organization has customers, whom only an operator may erase
-      const isSuspended = resource === organizationResource;
+      const isSuspended = kind === ORGANIZATIONS;
       if (isSuspended && row.suspended) continue;
       if (!prunes) {
         remaining.push(`${noun} ${key}`);
         continue;
       }
-      changes.push(isSuspended ? suspensionOf(key) : { resource, key, change: 'deleted', endsTokens: true });
-      entries.push({ kind: noun, id: String(row[fileKey.column]), outcome: isSuspended ? 'suspended' : 'deleted' });
+      changes.push(isSuspended ? suspensionOf(key) : { kind, key, change: 'deleted' });
+      const outcome = isSuspended ? 'suspended' : 'deleted';
+      entries.push({ kind: noun, id: String(row[fileKeyOf(kind).column]), outcome });
     }
     const warnings = warningsOf(entriesOf, stored);
     if (remaining.length > 0)
       warnings.push(`these entries of an earlier file are no longer in it, and were not removed: ${named(remaining)}`);
-    const newHash = await passwordsHash(entriesOf, (_, entry) => rows.get(entry));
-    return { entries, changes, warnings, storedHash, newHash };
+    const newPassword = (agent: Entry) => rows.get(agent)?.passwordHash ?? storedPassword(agent);
+    return { entries, changes, warnings, storedHash, newHash: await passwordsHash(entriesOf, newPassword) };
   }
 
   /** @throws RegistryFileError */
   private async assertValid(document: RegistryDocument, stored: StoredEntries, manager: EntityManager): Promise<void> {
     const { entriesOf, unreadable } = document;
-    const proofIssuers = await ProofIssuers.read(manager, entriesOf, this.settingsClasses);
-    const isStored = (resource: RegistryResource, key: string) => stored.rowWithKey(resource, key) !== undefined;
-    const found = await this.violationsOf(document, proofIssuers, isStored);
-    const ofFiles = unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`);
-    const all = [...ofFiles, ...(await deletedViolations(manager, entriesOf)), ...found];
-    if (all.length > 0) throw new RegistryFileError(all);
+    const violations = [
+      ...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`),
+      ...(await deletedViolations(manager, entriesOf)),
+      ...this.violationsOf(document, {
+        proofIssuers: await ProofIssuers.read(manager, entriesOf, this.settingsClasses),
+        isStored: (kind, entry) => stored.rowOf(kind, entry) !== undefined,
+        hasOrganization: (id) => stored.hasOrganization(id),
+      }),
+    ];
+    if (violations.length > 0) throw new RegistryFileError(violations);
   }
 
-  private async violationsOf(
+  private violationsOf(
     { entriesOf, violations }: RegistryDocument,
-    proofIssuers: ProofIssuers,
-    isStored: (resource: RegistryResource, key: string) => boolean,
-  ): Promise<string[]> {
-    const { settingsClasses } = this;
-    const invalidPaths = pathsOf(violations);
-    const found = entryViolations({ entriesOf, settingsClasses, proofIssuers, isStored, invalidPaths });
-    return [...violations, ...(await found)];
+    known: Pick<CheckedEntries, 'proofIssuers' | 'isStored' | 'hasOrganization'>,
+  ): string[] {
+    return entryViolations({ ...known, entriesOf, violations, settingsClasses: this.settingsClasses });
   }
 }
 
+function outcomeOf(change: EntryChange | undefined): AppliedEntry['outcome'] {
+  return change?.change ?? 'unchanged';
+}
+
 function suspensionOf(key: string): EntryChange {
-  const columns = { suspended: true };
-  return { resource: organizationResource, key, change: 'changed', columns, fields: ['suspended'] };
+  return { kind: ORGANIZATIONS, key, change: 'changed', columns: { suspended: true }, fields: ['suspended'] };
 }
 
 /** Entries with the id of a deleted one of which something is left. */
 async function deletedViolations(manager: EntityManager, entriesOf: EntriesOf): Promise<string[]> {
   const violations: string[] = [];
-  for (const resource of REGISTRY_RESOURCES) {
-    const { entity, key, retainsKey } = resource;
-    if (retainsKey === undefined) continue;
-    const where: object = { deletedAt: Not(IsNull()) };
-    const rows = await manager.find(entity, { where, withDeleted: true });
-    const deleted = new Set(rows.map((row) => row[key.column]));
-    for (const [path, entry] of entriesOf(resource))
-      if (deleted.has(entry[key.field]))
-        violations.push(`${fieldPath(path, key.field)}: was deleted, and ${retainsKey}`);
+  for (const kind of ENTRY_KINDS) {
+    const deleted = await deletedKeys(manager, kind);
+    const { field } = kind.key;
+    for (const [path, entry] of entriesOf(kind))
+      if (deleted.has(entry[field])) violations.push(`${fieldPath(path, field)}: was deleted, and ${whenFree(kind)}`);
   }
   return violations;
 }
 
 /** The rows that an earlier file brought and this one does not have. */
-async function unlistedRows(
-  manager: EntityManager,
-  entriesOf: EntriesOf,
-): Promise<[RegistryResource, ObjectLiteral][]> {
-  const unlisted: [RegistryResource, ObjectLiteral][] = [];
-  for (const resource of REGISTRY_RESOURCES) {
-    const { column } = resource.fileKey;
-    const listed = new Set(entriesOf(resource).map(([, entry]) => fileKeyOf(resource, entry)));
-    for await (const rows of pagesOf(manager, resource.entity, column, { fromFile: true }))
-      for (const row of rows) if (!listed.has(row[column])) unlisted.push([resource, row]);
+async function unlistedRows(manager: EntityManager, entriesOf: EntriesOf): Promise<[EntryKind, ObjectLiteral][]> {
+  const unlisted: [EntryKind, ObjectLiteral][] = [];
+  for (const kind of ENTRY_KINDS) {
+    const { column } = fileKeyOf(kind);
+    const listed = new Set(entriesOf(kind).map(([, entry]) => keyInFile(kind, entry)));
+    for await (const rows of pagesOf(manager, kind.entity, column, { fromFile: true }))
+      for (const row of rows) if (!listed.has(row[column])) unlisted.push([kind, row]);
   }
   return unlisted;
 }
 
 /** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
 function warningsOf(entriesOf: EntriesOf, stored: StoredEntries): string[] {
-  return REGISTRY_RESOURCES.flatMap((resource) => {
-    const { warning } = resource;
-    const causes = entriesOf(resource).filter(([, entry]) => warning?.appliesTo(entry, stored.rowOf(resource, entry)));
-    if (!warning || causes.length === 0) return [];
-    return [`${named(causes.map(([path]) => path))}: ${warning.text}`];
-  });
+  const admitting = entriesOf(ORGANIZATIONS).filter(
+    ([, entry]) => entry.public_clients === undefined && stored.rowOf(ORGANIZATIONS, entry)?.publicClients === 'all',
+  );
+  if (admitting.length === 0) return [];
+  const paths = named(admitting.map(([path]) => path));
+  return [
+    `${paths}: without public_clients, which admits all public clients; set it to all or to a list of client ids`,
+  ];
 }
 
 function named(names: string[]): string {

@@ -151,10 +151,9 @@ export class AgentSessions {
   /**
    * Ends all sessions of agents of this service.
    *
-   * @param manager the transaction that has changed the rows of the agents; after it, no session is left
+   * @param manager the transaction that has changed the rows of the agents
    */
-  async endAllOf(agentIds: string[], manager: EntityManager | undefined): Promise<void> {
-    if (!manager) return;
+  async endAllOf(agentIds: string[], manager: EntityManager): Promise<void> {
     for (const portion of portionsOf(agentIds)) {
       const ids = valueList(portion);
       // locked, so that no code among them is redeemed before the transaction ends

@@ -4,8 +4,8 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { Nested } from '../../platform/validation.js';
 import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
+import type { EntryKind } from './entry-kind.js';
 import { IsName, IsPublicClients } from './entry-rules.js';
-import { defineResource } from './registry-resource.js';
 
 class License {
   @IsOptional()
@@ -14,7 +14,7 @@ class License {
   chat_between_groups = true;
 }
 
-class OrganizationEntry {
+export class OrganizationEntry {
   @IsUuid()
   @ApiProperty('The id of the organization: a UUID in lower case that you choose.', EXAMPLE.organizationId)
   id!: string;
@@ -63,36 +63,35 @@ class OrganizationEntry {
   suspended?: boolean;
 }
 
-export const organizationResource = defineResource<OrganizationEntry, Organization>({
-  noun: 'organization',
-  entry: OrganizationEntry,
-  entity: Organization,
-  key: { field: 'id', column: 'id' },
-  grantSettings: 'grants',
-  exampleFields: ['license', 'public_clients'],
-  retainsKey: 'its id cannot be used again',
-  exampleChange: 'name',
-  retainedFields: { public_clients: { publicClients: [] }, suspended: { suspended: false } },
-  warning: {
-    appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',
-    text: 'without public_clients, which admits all public clients; set it to all or to a list of client ids',
-  },
-  toRow: ({ id, name, license, grants, public_clients: publicClients, idle_days, suspended }) => ({
-    id,
-    name,
-    chatBetweenGroups: license.chat_between_groups,
-    grants,
-    publicClients,
-    idleDays: idle_days ?? null,
-    suspended,
-  }),
-  toEntry: ({ id, name, chatBetweenGroups, grants, publicClients, idleDays, suspended }) => ({
-    id,
-    name,
-    license: { chat_between_groups: chatBetweenGroups },
-    public_clients: publicClients ?? [],
-    ...(idleDays !== null && { idle_days: idleDays }),
-    grants,
-    suspended,
-  }),
-});
+class OrganizationKind implements EntryKind<OrganizationEntry, Organization> {
+  readonly name = 'organization';
+  readonly entry = OrganizationEntry;
+  readonly entity = Organization;
+  readonly key = { field: 'id', column: 'id' };
+
+  toColumns(entry: OrganizationEntry, stored?: Organization): Partial<Organization> {
+    return {
+      id: entry.id,
+      name: entry.name,
+      chatBetweenGroups: entry.license.chat_between_groups,
+      publicClients: entry.public_clients ?? stored?.publicClients ?? [],
+      idleDays: entry.idle_days ?? null,
+      grants: entry.grants,
+      suspended: entry.suspended ?? stored?.suspended ?? false,
+    };
+  }
+
+  toEntry(row: Organization): object {
+    return {
+      id: row.id,
+      name: row.name,
+      license: { chat_between_groups: row.chatBetweenGroups },
+      public_clients: row.publicClients ?? [],
+      idle_days: row.idleDays ?? undefined,
+      grants: row.grants,
+      suspended: row.suspended,
+    };
+  }
+}
+
+export const ORGANIZATIONS = new OrganizationKind();

@@ -2,10 +2,12 @@ import type { Type } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import type { ObjectLiteral } from 'typeorm';
-import { isWellFormed, WELL_FORMED_RULE } from '../platform/text-forms.js';
-import { declaredProperties } from '../platform/validation.js';
-import { violationsOf } from '../platform/validation-violations.js';
-import type { Columns, RegistryResource } from './resources/registry-resource.js';
+import { isWellFormed, WELL_FORMED_RULE } from '../../platform/text-forms.js';
+import { declaredProperties } from '../../platform/validation.js';
+import { violationsOf } from '../../platform/validation-violations.js';
+import { comparableEmail } from '../agent-email.js';
+import { AGENTS } from './agent.entry.js';
+import { type EntryKind, fileKeyOf } from './entry-kind.js';
 
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;
@@ -13,7 +15,7 @@ export type Entry = Record<string, unknown>;
 /** The path in messages is `clients[0]`, or an empty string for the entry of an admin request. */
 export type PathAndEntry = [path: string, entry: Entry];
 
-export type EntriesOf = (resource: RegistryResource) => PathAndEntry[];
+export type EntriesOf = (kind: EntryKind) => PathAndEntry[];
 
 export function isMapping(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -34,23 +36,15 @@ export function validated<Value extends object>(type: Type<Value>, value: unknow
   return [instance, [...violations, ...malformed.map((field) => `${fieldPath(path, field)}: ${WELL_FORMED_RULE}`)]];
 }
 
-export function toResponse(resource: RegistryResource, row: ObjectLiteral, now: number): Entry {
-  const { key, responseFields } = resource;
-  const generated = key.isGenerated && { [key.field]: row[key.column] };
-  return { ...generated, ...resource.toEntry(row), ...responseFields?.of(row, now), from_file: row.fromFile };
+/** The key by which the registry file identifies an entry; `undefined` if it is no string. */
+export function keyInFile(kind: EntryKind, entry: Entry): string | undefined {
+  const key = entry[fileKeyOf(kind).field];
+  if (typeof key !== 'string') return undefined;
+  return kind === AGENTS ? comparableEmail(key) : key;
 }
 
-/** A secret that matches the stored hash keeps it. `isKnown`: it is known to match. */
-export async function secretColumns(
-  { secret }: RegistryResource,
-  entry: Entry,
-  stored?: ObjectLiteral,
-  isKnown = false,
-): Promise<Columns<ObjectLiteral>> {
+/** The columns of the secret of an entry; none if the entry has no secret. */
+export async function secretColumns({ secret }: EntryKind, entry: Entry, stored?: ObjectLiteral) {
   const text = secret && entry[secret.field];
-  if (!secret || typeof text !== 'string') return {};
-  const hash: unknown = stored?.[secret.column];
-  if (typeof hash === 'string' && (isKnown || (await secret.kind.matches(hash, text))))
-    return { [secret.column]: hash };
-  return { [secret.column]: await secret.kind.hash(text), ...secret.alsoSets };
+  return typeof text === 'string' && secret ? secret.columnsOf(text, stored) : {};
 }

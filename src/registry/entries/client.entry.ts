@@ -1,17 +1,15 @@
-import { applyDecorators } from '@nestjs/common';
-import { IsArray, IsBoolean, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsArray, IsBoolean, IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import { IsUuid, OneOf } from '../../oauth/parameters.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
+import { sha256 } from '../../platform/secret.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { secretEnds } from '../previous-secrets.js';
+import type { EntryKind } from './entry-kind.js';
 import { AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName, Secret } from './entry-rules.js';
-import { organizationResource } from './organization.resource.js';
-import { defineResource, RANDOM_SECRET } from './registry-resource.js';
 
-class ClientEntry {
+export class ClientEntry {
   @IsIdentifier()
   @ApiProperty(
     'The id of the client. It has 1 to 128 characters: letters, digits, `.`, `_`, `~` and `-`.',
@@ -89,39 +87,55 @@ class ClientEntry {
   suspended?: boolean;
 }
 
-export const clientResource = defineResource<ClientEntry, ClientApplication>({
-  noun: 'client',
-  entry: ClientEntry,
-  entity: ClientApplication,
-  key: { field: 'client_id', column: 'clientId' },
-  grantSettings: 'grants',
-  grantTypes: 'grant_types',
-  references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
-  exampleFields: ['organization_id', 'client_secret', 'redirect_uris', 'scopes'],
-  exampleChange: 'name',
-  secret: {
+class ClientKind implements EntryKind<ClientEntry, ClientApplication> {
+  readonly name = 'client';
+  readonly entry = ClientEntry;
+  readonly entity = ClientApplication;
+  readonly key = { field: 'client_id', column: 'clientId' };
+  readonly secret = {
     field: 'client_secret',
     column: 'secretHash',
-    kind: RANDOM_SECRET,
-    // the operator chose the secret: the secret in use and all earlier secrets end immediately
-    alsoSets: { previousSecrets: null },
     isRequired: false,
-  },
-  responseFields: {
-    rules: {
-      has_secret: applyDecorators(IsBoolean(), ApiProperty('Whether the client has a secret.', true)),
-      previous_secret_expires_at: applyDecorators(
-        IsOptional(),
-        IsISO8601(),
-        ApiProperty('When the last replaced secret stops working; absent if none is valid.', EXAMPLE.laterTime),
-      ),
+    /** Another secret, which the operator chose, ends the secret in use and all earlier ones at once. */
+    async columnsOf(secret: string, stored?: ClientApplication): Promise<Partial<ClientApplication>> {
+      const secretHash = sha256(secret);
+      return secretHash === stored?.secretHash ? { secretHash } : { secretHash, previousSecrets: null };
     },
-    of(client, now) {
-      const end = secretEnds(client.previousSecrets, now).at(-1);
-      return { has_secret: client.secretHash !== null, ...(end !== undefined && { previous_secret_expires_at: end }) };
-    },
-  },
-  tokensEndWith: {},
-  retainsKey: 'its id is free when the purge has deleted its codes and refresh tokens, a day later at the earliest',
-  retainedFields: { client_secret: { secretHash: null, previousSecrets: null }, suspended: { suspended: false } },
-});
+  };
+
+  toColumns(entry: ClientEntry, stored?: ClientApplication): Partial<ClientApplication> {
+    return {
+      clientId: entry.client_id,
+      name: entry.name,
+      clientType: entry.client_type,
+      organizationId: entry.organization_id ?? null,
+      redirectUris: entry.redirect_uris,
+      redirectUriMatch: entry.redirect_uri_match,
+      origins: entry.origins,
+      grantTypes: entry.grant_types ?? null,
+      scopes: entry.scopes,
+      grants: entry.grants,
+      customerTokenTtl: entry.customer_token_ttl ?? null,
+      suspended: entry.suspended ?? stored?.suspended ?? false,
+    };
+  }
+
+  toEntry(row: ClientApplication): object {
+    return {
+      client_id: row.clientId,
+      name: row.name,
+      client_type: row.clientType,
+      organization_id: row.organizationId ?? undefined,
+      redirect_uris: row.redirectUris,
+      redirect_uri_match: row.redirectUriMatch,
+      origins: row.origins,
+      grant_types: row.grantTypes ?? undefined,
+      scopes: row.scopes,
+      grants: row.grants,
+      customer_token_ttl: row.customerTokenTtl ?? undefined,
+      suspended: row.suspended,
+    };
+  }
+}
+
+export const CLIENTS = new ClientKind();

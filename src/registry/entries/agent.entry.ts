@@ -1,0 +1,66 @@
+import { IsOptional } from 'class-validator';
+import { IsUuid } from '../../oauth/parameters.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
+import { Agent } from '../agent.entity.js';
+import { comparableEmail } from '../agent-email.js';
+import { hashPassword, isPasswordOf } from '../agent-password.js';
+import type { EntryKind } from './entry-kind.js';
+import { AreScopes, IsEmailAddress, IsName, Password } from './entry-rules.js';
+
+export class AgentEntry {
+  @IsEmailAddress()
+  @ApiProperty('The email with which the agent signs in.', EXAMPLE.agentEmail)
+  email!: string;
+
+  @IsName()
+  @ApiProperty('The name of the agent, for people.', 'Agent One')
+  name!: string;
+
+  @Password()
+  password?: string;
+
+  @IsUuid()
+  @ApiProperty('The organization of the agent. A change ends its tokens.', EXAMPLE.organizationId)
+  organization_id!: string;
+
+  @IsOptional()
+  @AreScopes()
+  @ApiProperty('The scopes that the agent can grant to clients. A change ends its tokens.', [EXAMPLE.scope])
+  scopes: string[] = [];
+}
+
+class AgentKind implements EntryKind<AgentEntry, Agent> {
+  readonly name = 'agent';
+  readonly entry = AgentEntry;
+  readonly entity = Agent;
+  readonly key = { field: 'id', column: 'id' };
+  readonly fileKey = { field: 'email', column: 'email' };
+  readonly secret = {
+    field: 'password',
+    column: 'passwordHash',
+    isRequired: true,
+    async columnsOf(password: string, stored?: Agent): Promise<Partial<Agent>> {
+      const isStored = stored && (await isPasswordOf(stored.passwordHash, password));
+      return { passwordHash: isStored ? stored.passwordHash : await hashPassword(password) };
+    },
+  };
+
+  toColumns(entry: AgentEntry): Partial<Agent> {
+    return {
+      email: comparableEmail(entry.email),
+      name: entry.name,
+      organizationId: entry.organization_id,
+      scopes: entry.scopes,
+    };
+  }
+
+  toEntry({ email, name, organizationId, scopes }: Agent): object {
+    return { email, name, organization_id: organizationId, scopes };
+  }
+}
+
+export const AGENTS = new AgentKind();
+
+/** The sessions of an agent end when one of these columns changes. */
+export const COLUMNS_OF_SESSIONS: (keyof Agent)[] = ['passwordHash', 'organizationId', 'scopes'];

@@ -1,0 +1,47 @@
+import { IsArray, IsString } from 'class-validator';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
+import { sha256 } from '../../platform/secret.js';
+import { ResourceServer } from '../resource-server.entity.js';
+import type { EntryKind } from './entry-kind.js';
+import { IsIdentifier, Secret } from './entry-rules.js';
+
+export class ResourceServerEntry {
+  @IsIdentifier()
+  @ApiProperty(
+    'The id with which the resource server authenticates. It has the form of a client id.',
+    EXAMPLE.resourceServerId,
+  )
+  id!: string;
+
+  @Secret()
+  secret?: string;
+
+  @IsArray()
+  @IsString({ each: true })
+  @ApiProperty('The audiences whose tokens it may introspect: `customer-api`, `agent-api`.', ['customer-api'])
+  audiences!: string[];
+}
+
+class ResourceServerKind implements EntryKind<ResourceServerEntry, ResourceServer> {
+  readonly name = 'resource_server';
+  readonly entry = ResourceServerEntry;
+  readonly entity = ResourceServer;
+  readonly key = { field: 'id', column: 'id' };
+  readonly secret = {
+    field: 'secret',
+    column: 'secretHash',
+    isRequired: true,
+    columnsOf: async (secret: string): Promise<Partial<ResourceServer>> => ({ secretHash: sha256(secret) }),
+  };
+
+  toColumns({ id, audiences }: ResourceServerEntry): Partial<ResourceServer> {
+    return { id, audiences };
+  }
+
+  toEntry({ id, audiences }: ResourceServer): object {
+    return { id, audiences };
+  }
+}
+
+export const RESOURCE_SERVERS = new ResourceServerKind();
