@@ -9,12 +9,15 @@ import { pagesOf, pagesSince, type RetainedRow } from './row-pages.js';
 const MAX_SHARED_CHARACTERS = 200;
 const MAX_SHARED_TEXTS = 1_000;
 
+/** What has ended with a suspension. */
+export type Suspension = Pick<Organization, 'suspended' | 'issuedBefore'>;
+
 /** The registry in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistryMemory {
   readonly organizations = new Entries(Organization, 'id');
   readonly origins = new ClientOrigins();
   readonly clients = new Entries(ClientApplication, 'clientId', (id, client) =>
-    this.origins.set(id, client?.deletedAt === null ? client.allOrigins : undefined),
+    this.origins.set(id, client?.allOrigins),
   );
   readonly resourceServers = new Entries(ResourceServer, 'id');
 
@@ -31,9 +34,11 @@ export class RegistryMemory {
   }
 }
 
-/** The entries of one table. */
-class Entries<Row extends RetainedRow> {
+/** The entries of one table that exist. */
+class Entries<Row extends RetainedRow & Partial<Suspension>> {
   private readonly rows = new Map<string, Row>();
+  /** Of deleted entries only what the checks of tokens need. Tokens do not name resource servers. */
+  private readonly deleted = new Map<string, Suspension>();
 
   constructor(
     private readonly entity: Type<Row>,
@@ -49,10 +54,14 @@ class Entries<Row extends RetainedRow> {
     return this.rows.get(key);
   }
 
+  deletedEntry(key: string): Suspension | undefined {
+    return this.deleted.get(key);
+  }
+
   /** Page by page, so that a second copy of the registry never exists. */
   async read(manager: EntityManager, after: number | undefined): Promise<void> {
     const { entity, column } = this;
-    const gone = new Set(after === undefined ? this.rows.keys() : []);
+    const gone = new Set(after === undefined ? [...this.rows.keys(), ...this.deleted.keys()] : []);
     const shared = new Map<string, unknown>();
     const pages =
       after === undefined
@@ -63,14 +72,18 @@ class Entries<Row extends RetainedRow> {
         const key = String(row[column]);
         freezeValues(row, shared);
         gone.delete(key);
-        this.rows.set(key, row);
-        this.onChange?.(key, row);
+        this.set(key, row);
       }
     }
-    for (const key of gone) {
-      this.rows.delete(key);
-      this.onChange?.(key, undefined);
-    }
+    for (const key of gone) this.set(key, undefined);
+  }
+
+  private set(key: string, row: Row | undefined): void {
+    const isDeleted = row !== undefined && row.deletedAt !== null;
+    const { suspended, issuedBefore = null } = row ?? {};
+    setOrDelete(this.deleted, key, isDeleted && suspended !== undefined ? { suspended, issuedBefore } : undefined);
+    setOrDelete(this.rows, key, isDeleted ? undefined : row);
+    this.onChange?.(key, this.rows.get(key));
   }
 }
 

@@ -9,15 +9,12 @@ import { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from './client-application.entity.js';
 import type { Organization } from './organization.entity.js';
-import { RegistryMemory } from './registry-memory.js';
+import { RegistryMemory, type Suspension } from './registry-memory.js';
 import { readRevision } from './registry-revision.js';
 import type { ResourceServer } from './resource-server.entity.js';
-import type { RetainedRow } from './row-pages.js';
 
 /** With the time to read the changes, a change of another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
-
-type Suspension = Pick<Organization, 'suspended' | 'issuedBefore'>;
 
 /** Why tokens have ended with an entry of the registry. */
 export type RegistryEndedReason = 'client_revoked' | 'client_suspended' | 'organization_suspended';
@@ -59,7 +56,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       () => (performance.now() - this.renewedAt) / 1000,
     );
     metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.revision);
-    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => this.memory.clients.size);
+    metrics.gauge('cas_registry_clients', 'Clients that exist.', () => this.memory.clients.size);
     this.reads = metrics.counted(
       'cas_registry_reads_total',
       'Reads of the registry after its revision had changed: only the changes, or the full registry.',
@@ -86,7 +83,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** Also of a suspended organization, whose browsers go on when the suspension is taken back. */
   organizationSettings(id: string): Organization | undefined {
-    return existing(this.memory.organizations.get(id));
+    return this.memory.organizations.get(id);
   }
 
   isSuspendedOrganization(id: string): boolean {
@@ -95,7 +92,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** `undefined` if it is suspended too. */
   client(clientId: string): ClientApplication | undefined {
-    const client = existing(this.memory.clients.get(clientId));
+    const client = this.memory.clients.get(clientId);
     return client && this.isSuspended(client) ? undefined : client;
   }
 
@@ -104,10 +101,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
    * omitted for codes and refresh tokens, which a suspension does not end.
    */
   endedReason({ client_id, organization_id = '', iat }: IssuedClaims): RegistryEndedReason | undefined {
-    const client = this.memory.clients.get(client_id);
-    if (client && client.deletedAt !== null) return 'client_revoked';
+    const { clients, organizations } = this.memory;
+    if (clients.deletedEntry(client_id)) return 'client_revoked';
+    const client = clients.get(client_id);
     if (client && this.isSuspended(client, iat)) return 'client_suspended';
-    const organization = this.memory.organizations.get(organization_id);
+    const organization = organizations.get(organization_id) ?? organizations.deletedEntry(organization_id);
     return organization && this.isSuspended(organization, iat) ? 'organization_suspended' : undefined;
   }
 
@@ -132,7 +130,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   resourceServer(id: string): ResourceServer | undefined {
-    return existing(this.memory.resourceServers.get(id));
+    return this.memory.resourceServers.get(id);
   }
 
   /** Whether an origin belongs to any client. CORS uses it, because a preflight request does not name the client. */
@@ -181,8 +179,4 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       );
     });
   }
-}
-
-function existing<Row extends RetainedRow>(row: Row | undefined): Row | undefined {
-  return row?.deletedAt === null ? row : undefined;
 }

@@ -6,10 +6,12 @@ import { Session } from '../../../src/session/session.entity.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { refreshCustomer, stay, WITH_REFRESH } from '../../support/customer-refresh.js';
 import { expectError } from '../../support/expect-error.js';
+import { metricOf } from '../../support/management-api.js';
 import { purge } from '../../support/operator-commands.js';
 import { moveOf } from '../../support/remember.js';
 import { readFeed } from '../../support/revocation-feed.js';
 import { ACME, ACME_ORIGIN } from '../../support/test-registry.js';
+import type { TestService } from '../../support/test-service.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const service = useService();
@@ -47,6 +49,17 @@ describe('the id of a deleted client', () => {
     const token = (await service.visit(undefined, ofClient)).body.access_token;
     expect((await service.send('GET', '/v2/customer/info', bearer(token))).status, 'a new token').toBe(200);
   });
+});
+
+it('a deleted client is not in the number of clients of any process, also not of one that starts later', async () => {
+  const [client_id, base] = [randomUUID(), { name: 'Counted', client_type: 'web', organization_id: ACME }];
+  const countOf = (at: Pick<TestService, 'managementUrl'>) => metricOf(at, 'cas_registry_clients');
+  const before = await countOf(service);
+  expect((await admin('POST', 'clients', { ...base, client_id })).status).toBe(201);
+  expect(await countOf(service)).toBe(before + 1);
+  expect((await admin('DELETE', `clients/${client_id}`)).status).toBe(200);
+  const later = await serviceOfTest({ database: service.database });
+  expect([await countOf(service), await countOf(later)]).toEqual([before, before]);
 });
 
 it('the id of a deleted organization cannot be used again', async () => {

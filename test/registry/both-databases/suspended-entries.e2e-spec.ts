@@ -10,7 +10,7 @@ import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf } from '../../support/remember.js';
 import { FeedConsumer } from '../../support/revocation-feed.js';
-import { ADMIN_TOKEN, type UsedService, useService } from '../../support/use-service.js';
+import { ADMIN_TOKEN, serviceOfTest, type UsedService, useService } from '../../support/use-service.js';
 
 const service = useService();
 /** Another process, with a clock of its own. */
@@ -109,6 +109,30 @@ describe.each(['client', 'organization'])('a suspended %s', (kind) => {
     passSuspension();
     const { access_token } = (await visit(service)).body;
     expect(await info(service, access_token)).toBe(200);
+  });
+});
+
+describe('the reason of a token from before a suspension', () => {
+  it('is the deletion of the client after a deletion, also for a process that starts later', async () => {
+    const token = (await visit(service)).body.access_token;
+    await set(pathOf('client'), true);
+    expect((await admin('DELETE', pathOf('client'))).status).toBe(200);
+    const later = await serviceOfTest({ database: service.database });
+    for (const at of [service, later]) expect(await reasonOf(at, token)).toBe('client_revoked');
+  });
+
+  it('stays the suspension of the organization after its deletion, also for a process that starts later', async () => {
+    const client_id = randomUUID();
+    const isPublic = { client_id, name: 'Public', client_type: 'web', redirect_uris: [SITE] };
+    expect((await admin('POST', 'clients', isPublic)).status).toBe(201);
+    await admin('PATCH', pathOf('organization'), { public_clients: [client_id] });
+    const token = (await service.visit(undefined, { ...ofClient, client_id })).body.access_token;
+    await set(pathOf('organization'), true);
+    const { agents } = (await admin('GET', `agents?organization_id=${ofClient.organization_id}`)).body;
+    for (const path of [`agents/${agents[0].id}`, pathOf('client'), pathOf('organization')])
+      expect((await admin('DELETE', path)).status).toBe(200);
+    const later = await serviceOfTest({ database: service.database });
+    for (const at of [service, later]) expect(await reasonOf(at, token)).toBe('organization_suspended');
   });
 });
 
