@@ -47,6 +47,31 @@ describe('the command registry apply', () => {
     expect(await state()).toBe(before);
   });
 
+  it('with --prune removes the entries of an earlier file only, and with --dry-run too only prints them', async () => {
+    const { service, run, fileOf, sql } = await serviceWith('Pruned');
+    const byOperator = { client_id: 'by-operator', name: 'By operator', client_type: 'web' };
+    expect((await service.admin('POST', '/admin/clients', byOperator)).status).toBe(201);
+    const rows = async () => [
+      await sql('SELECT id, suspended FROM organization'),
+      await sql('SELECT client_id FROM client_application WHERE deleted_at IS NULL ORDER BY client_id'),
+      await sql('SELECT revision FROM registry_revision'),
+    ];
+    const before = await rows();
+    const output = `deleted: client backend\nsuspended: organization ${ACME}\n`;
+    const sorted = (text: string) => text.split('\n').sort();
+    const dryRun = await run('apply', '--prune', '--dry-run', fileOf('clients:\n'));
+    expect([dryRun.code, sorted(dryRun.output)]).toEqual([2, sorted(output)]);
+    expect(await run('apply', '--dry-run', fileOf('clients:\n'))).toMatchObject({ code: 0, output: '' });
+    expect(await rows()).toEqual(before);
+    const pruned = await run('apply', '--prune', fileOf('clients:\n'));
+    expect([pruned.code, sorted(pruned.output)]).toEqual([0, sorted(output)]);
+    const [organizations, clients] = await rows();
+    expect({ organizations, clients }).toEqual({
+      organizations: [{ id: ACME, suspended: 1 }],
+      clients: [{ client_id: 'by-operator' }],
+    });
+  });
+
   it('fails for an unknown option, for no file and for a file that cannot be read', async () => {
     const { run, fileOf } = await serviceWith('Options');
     const file = fileOf(registry('Options'));
