@@ -6,6 +6,14 @@ import { EDITOR_ERRORS } from '../registry/registry-editor.js';
 
 const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
 
+const responseHeaders = { ETag: { description: 'Names the state of the entry, for `If-Match`.', example: '"42"' } };
+const requestHeaders = {
+  'If-Match': {
+    description: 'The `ETag` of the state that the request changes. If omitted, any state.',
+    example: '"42"',
+  },
+};
+
 interface EntryTexts {
   query: Type<object>;
   page: Type<object>;
@@ -45,6 +53,7 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       body,
       bodyExamples,
       response,
+      responseHeaders,
       errors: () => [EDITOR_ERRORS.exists(kind)],
     },
     read: {
@@ -52,14 +61,17 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       description: `Returns the ${noun}, without its secret. The header \`ETag\` names its present state.`,
       pathParameters,
       response,
+      responseHeaders,
     },
     put: {
       summary: `Create or replace one of the ${list}`,
       description: `Gives the entry the fields of the body, and creates it if there is none. ${IF_MATCH}`,
       pathParameters,
+      requestHeaders,
       body,
       bodyExamples,
       response,
+      responseHeaders,
       mayCreate: true,
       errors: () => [...changeErrors(), EDITOR_ERRORS.exists(kind)],
     },
@@ -67,15 +79,18 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
       description: `Changes the fields that the body has. \`null\` removes a field. Other fields keep their value. ${IF_MATCH}`,
       pathParameters,
+      requestHeaders,
       body,
       bodyExamples: { '': [exampleChange] },
       response,
+      responseHeaders,
       errors: changeErrors,
     },
     delete: {
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun}${deletion}.`,
       pathParameters,
+      requestHeaders,
       errors: () => [EDITOR_ERRORS.changedSince(), ...deletionErrors()],
     },
   } satisfies Record<string, ApiRouteDescription>;

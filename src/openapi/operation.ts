@@ -2,7 +2,7 @@ import { Reflector } from '@nestjs/core';
 import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import type { ApiExamples } from '../platform/http/api-route.js';
+import type { ApiExamples, ApiRouteDescription } from '../platform/http/api-route.js';
 import { hasNoContent } from '../platform/http/service-http-adapter.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
@@ -73,7 +73,11 @@ export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
     description: [description, errorSentence(errors)].join('\n\n').trim(),
     tags: [tagOf(path)],
     security: securityOf(route, routeGrants),
-    parameters: [...pathParameters(route), ...(query ? queryParameters(schemaOf(query)) : [])],
+    parameters: [
+      ...pathParameters(route),
+      ...(query ? queryParameters(schemaOf(query)) : []),
+      ...headersOf(texts.requestHeaders, { in: 'header', required: false }),
+    ],
     ...(token && routeGrants
       ? { requestBody: grantRequestBody(token, routeGrants) }
       : texts.body && { requestBody: requestBody(route) }),
@@ -146,7 +150,10 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
 }
 
 function successResponses(
-  { status, description: { response, responseExamples, redirects, withGrantClaims, mayCreate } }: Route,
+  {
+    status,
+    description: { response, responseExamples, responseHeaders, redirects, withGrantClaims, mayCreate },
+  }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
 ): Schema {
@@ -155,9 +162,11 @@ function successResponses(
     headers: { Location: { description: 'The URL to open.', schema: { type: 'string' }, example: REDIRECT } },
   };
   const redirection = redirects && { 302: redirect };
+  const headers = Object.fromEntries(headersOf(responseHeaders).map(({ name, ...header }) => [name, header]));
+  const withHeaders = responseHeaders && { headers };
   const success = (type: string, description: string, media: Schema) => ({
-    [status]: { description, content: { [type]: media } },
-    ...(mayCreate && { 201: { description: 'Created.', content: { [type]: media } } }),
+    [status]: { description, ...withHeaders, content: { [type]: media } },
+    ...(mayCreate && { 201: { description: 'Created.', ...withHeaders, content: { [type]: media } } }),
     ...redirection,
   });
   if (hasNoContent(status))
@@ -189,6 +198,10 @@ function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]):
 function pathParameters({ path, description: { pathParameters: texts = {} } }: Route): Schema[] {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
   return names.map((name) => ({ name, in: 'path', required: true, ...texts[name], schema: { type: 'string' } }));
+}
+
+function headersOf(texts: ApiRouteDescription['requestHeaders'] = {}, more: Schema = {}): Schema[] {
+  return Object.entries(texts).map(([name, text]) => ({ name, ...more, ...text, schema: { type: 'string' } }));
 }
 
 function queryParameters({ properties, required = [] }: ReturnType<typeof schemaOf>): Schema[] {

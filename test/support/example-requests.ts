@@ -16,8 +16,8 @@ export interface ExampleRequest {
   schemes: string[];
 }
 
-/** Query parameters that continue an earlier response. */
-const FROM_EARLIER_RESPONSES = ['after', 'cursor'];
+/** Parameters that continue an earlier response. */
+const FROM_EARLIER_RESPONSES = ['after', 'cursor', 'If-Match'];
 
 const asForm = (body: object) => new URLSearchParams(body as Record<string, string>).toString();
 

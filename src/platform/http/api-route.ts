@@ -44,6 +44,10 @@ export interface ApiRouteDescription {
   withGrantClaims?: boolean;
   /** Whether the response is a file that a page loads. The document omits such a route. */
   isPageFile?: boolean;
+  /** The texts of the headers of a request that the route reads, by their names. @internal */
+  requestHeaders?: Record<string, ApiPropertyText>;
+  /** The texts of the headers of a successful response, by their names. @internal */
+  responseHeaders?: Record<string, ApiPropertyText>;
   /** Whether a response with the status 201 says that something was created. @internal */
   mayCreate?: boolean;
   /** Whether the response may redirect the browser. */

@@ -99,6 +99,27 @@ describe('If-Match', () => {
   });
 });
 
+it('the OpenAPI document has ETag and If-Match at the routes that have them', async () => {
+  const { paths } = (await admin('GET', '../openapi.json')).body;
+  type Operation = { parameters: { name: string; in: string }[]; responses: Record<string, { headers?: object }> };
+  const described = (path: string, method: string) => {
+    const { parameters, responses }: Operation = paths[path][method];
+    const isSuccess = ([status]: [string, unknown]) => status.startsWith('2');
+    const returned = Object.entries(responses).filter(isSuccess);
+    return [
+      parameters.filter((each) => each.in === 'header').map(({ name }) => name),
+      new Set(returned.flatMap(([, { headers = {} }]) => Object.keys(headers))),
+    ];
+  };
+  for (const list of ['organizations', 'clients', 'agents', 'resource-servers']) {
+    const path = `/admin/${list}/{key}`;
+    expect(described(`/admin/${list}`, 'post')).toEqual([[], new Set(['ETag'])]);
+    expect(described(path, 'get')).toEqual([[], new Set(['ETag'])]);
+    for (const method of ['put', 'patch']) expect(described(path, method)).toEqual([['If-Match'], new Set(['ETag'])]);
+    expect(described(path, 'delete')).toEqual([['If-Match'], new Set()]);
+  }
+});
+
 it('a response 400 names all violations of the fields, of the references and of the settings', async () => {
   const entry = { client_type: 'toaster', organization_id: randomUUID(), grants: { unknown: {} }, scopes: [' '] };
   for (const [method, path] of [
