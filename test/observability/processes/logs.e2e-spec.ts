@@ -286,7 +286,7 @@ describe('the log on stdout', () => {
   }
 
   it.each(['a full disk', 'a full disk, like stderr', 'a reader that hangs'])(
-    'does not stop the responses when stdout leads to %s',
+    'stops neither the responses nor the end of the process when stdout leads to %s',
     async (destination) => {
       const database = await emptyDatabaseOfTest();
       const full = destination === 'a reader that hangs' ? undefined : openSync('/dev/full', 'w');
@@ -304,6 +304,8 @@ describe('the log on stdout', () => {
           );
         }
         expect(child.exitCode).toBe(null);
+        child.kill('SIGINT');
+        await expect.poll(() => child.exitCode).toBe(0);
       } finally {
         child.kill('SIGKILL');
         if (full !== undefined) closeSync(full);
