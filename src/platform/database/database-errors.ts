@@ -83,6 +83,18 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+const STATEMENT_BINLOG_ERRNO = 1665;
+const SUPPORTED_PLUGINS = 'mysql_native_password, caching_sha2_password and sha256_password';
+
+/** Gives an error whose cause is a setting of the server or of the account a message that says what to change. */
+export function explain(error: Error): void {
+  const [, plugin] = /unknown plugin ([\w-]+)/.exec(error.message) ?? [];
+  if (plugin !== undefined)
+    error.message = `the database account has the authentication plugin ${plugin}; the service supports ${SUPPORTED_PLUGINS}`;
+  if ((error as DriverError).errno === STATEMENT_BINLOG_ERRNO)
+    error.message = 'the database server has binlog_format=STATEMENT; the service needs ROW or MIXED';
+}
+
 /** Only after such an error does a connection go back to the pool. After any other, its session may be unusable. */
 export function leavesSessionIntact(error: unknown): boolean {
   return isDuplicate(error) || isRolledBack(error);

@@ -1,6 +1,6 @@
 import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
 import type { DataSource } from 'typeorm';
-import { leavesSessionIntact, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
+import { explain, leavesSessionIntact, STATEMENT_TIMEOUT_MS, withTimeout } from './database-errors.js';
 import type { DatabaseUrlFile } from './database-url-file.js';
 import type { MysqlServer } from './mysql-server.js';
 
@@ -20,6 +20,8 @@ const SETTINGS = [
   IDLE_LIMIT,
   'innodb_lock_wait_timeout = 2',
   "time_zone = '+00:00'",
+  // a server may override the character set that its client names, and would then damage texts
+  'character_set_client = utf8mb4, character_set_connection = utf8mb4, character_set_results = utf8mb4',
 ];
 
 const UNKNOWN_VARIABLE_ERRNO = 1193;
@@ -61,6 +63,7 @@ export class MysqlPool {
     this.pool.getConnection((error, connection) => {
       this.waiting--;
       if (error) {
+        explain(error);
         void this.file?.check();
         return done(error, connection);
       }
@@ -133,6 +136,7 @@ export class MysqlPool {
     connection.on('error', forget);
     connection.on('end', forget);
     onStatementError(connection, (error) => {
+      explain(error);
       isIntact &&= leavesSessionIntact(error);
     });
     connection.destroy = () => {

@@ -105,7 +105,7 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
     await dataSource.destroy();
   });
 
-  it.each(['sql_mode', 'wsrep_sync_wait', 'time_zone'])(
+  it.each(['sql_mode', 'wsrep_sync_wait', 'time_zone', 'character_set_client'])(
     'is unavailable, with the setting in the error, if it rejects %s',
     async (variable) => {
       const error = { errno: 1231, message: "variable can't be set to the value", outcome: 'lost' } as const;

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { expect, it, onTestFinished } from 'vitest';
+import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-file.js';
+import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
+import { startMariadb } from '../../../../scripts/mariadb.js';
+import { findMariadb } from '../../../../scripts/test-programs.js';
+import { runCli } from '../../../support/processes.js';
+import { temporaryFolder } from '../../../support/project-files.js';
+import { testRegistry, writeRegistry } from '../../../support/test-registry.js';
+
+const itOnMariadb = it.skipIf(!onMariadb || !findMariadb());
+const folder = temporaryFolder('server-settings');
+
+async function startServer(...extra: string[]) {
+  const server = await startMariadb({ extra });
+  onTestFinished(() => server.stop());
+  const url = await server.createDatabase('service');
+  const administrator = await mysql.createConnection(url.replace(/^\w+/, 'mysql'));
+  onTestFinished(() => administrator.destroy());
+  const SIGNING_KEYS_FILE = join(folder, 'keys.json');
+  writeKeySet(SIGNING_KEYS_FILE);
+  return { administrator, environment: { DATABASE_URL: url, DATA_DIR: folder, SIGNING_KEYS_FILE } };
+}
+
+itOnMariadb('names are stored as they are by a server that overrides the character set of its clients', async () => {
+  const { administrator, environment } = await startServer(
+    '--skip-character-set-client-handshake',
+    '--character-set-server=latin1',
+    '--collation-server=latin1_swedish_ci',
+  );
+  const registry = testRegistry();
+  const name = 'Zürich 漢字 😀';
+  Object.assign(registry.organizations[0] as object, { name });
+  expect(await runCli(['migrate'], environment)).toMatchObject({ code: 0 });
+  const file = writeRegistry(join(folder, 'registry.yaml'), registry);
+  expect(await runCli(['registry', 'apply', file], environment)).toMatchObject({ code: 0 });
+  await administrator.query('SET NAMES utf8mb4');
+  const [rows] = await administrator.query('SELECT name FROM organization WHERE name = ?', [name]);
+  expect(rows).toEqual([{ name }]);
+});
+
+itOnMariadb('a server with binlog_format=STATEMENT is refused with the setting that it needs', async () => {
+  const { environment } = await startServer('--log-bin', '--binlog-format=STATEMENT', '--server-id=1');
+  const { code, stderr } = await runCli(['migrate'], environment);
+  expect(code).toBe(1);
+  expect(stderr).toContain('the database server has binlog_format=STATEMENT; the service needs ROW or MIXED');
+});
+
+itOnMariadb(
+  'an account with another authentication plugin is refused with the plugins that are supported',
+  async () => {
+    const { administrator, environment } = await startServer();
+    await administrator.query("INSTALL SONAME 'auth_ed25519'");
+    await administrator.query("CREATE USER 'modern'@'%' IDENTIFIED VIA ed25519 USING PASSWORD('a-password')");
+    const DATABASE_URL = Object.assign(new URL(environment.DATABASE_URL), {
+      username: 'modern',
+      password: 'a-password',
+    });
+    const { code, stderr } = await runCli(['migrate'], { ...environment, DATABASE_URL: DATABASE_URL.href });
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      'the database account has the authentication plugin client_ed25519; the service supports mysql_native_password,',
+    );
+  },
+);
