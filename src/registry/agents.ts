@@ -1,31 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, FindOptionsWhere } from 'typeorm';
 import { Database } from '../platform/database/database.js';
-import { writeIn } from '../platform/database/in-transaction.js';
-import {
-  type ColumnOf,
-  type EntityRow,
-  type SelectStatement,
-  selectStatement,
-  writeStatement,
-} from '../platform/database/statement.js';
 import { Agent } from './agent.entity.js';
 import { comparableEmail } from './agent-email.js';
 import { Registry } from './registry.js';
-
-const COLUMNS = 'id email name password_hash organization_id scopes from_file revision generation version'.split(' ');
-
-type AgentRow = EntityRow<Agent, ColumnOf<Agent>>;
-
-/** Declared statements, because they have the time limit of a request. */
-const findBy = (column: 'id' | 'email') =>
-  selectStatement<[key: string], AgentRow>({ columns: COLUMNS, from: `agent WHERE ${column} = ?`, batch: true });
-const FIND_BY_ID = findBy('id');
-const FIND_BY_EMAIL = findBy('email');
-
-const WRITE = writeStatement<[id: string, generation: number]>(
-  'UPDATE agent SET version = version + 1 WHERE id = ? AND generation = ?',
-);
 
 /**
  * Each use reads the database, so that a new password is valid immediately. An agent of a suspended organization is not
@@ -39,11 +17,11 @@ export class Agents {
   ) {}
 
   byEmail(email: string): Promise<Agent | undefined> {
-    return this.find(FIND_BY_EMAIL, comparableEmail(email));
+    return this.find({ email: comparableEmail(email) });
   }
 
   byId(id: string): Promise<Agent | undefined> {
-    return this.find(FIND_BY_ID, id);
+    return this.find({ id });
   }
 
   /**
@@ -53,13 +31,11 @@ export class Agents {
    * @returns false if the agent has changed, or was deleted
    */
   async writeIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
-    return (await writeIn(manager, WRITE, [id, generation])) > 0;
+    return (await manager.increment(Agent, { id, generation }, 'version', 1)).affected !== 0;
   }
 
-  private async find(statement: SelectStatement<[key: string], AgentRow>, key: string): Promise<Agent | undefined> {
-    const [row] = await this.database.select(statement, [key]);
-    if (!row || this.registry.isSuspendedOrganization(row.organization_id)) return undefined;
-    const { password_hash: passwordHash, organization_id: organizationId, from_file, scopes, ...same } = row;
-    return { ...same, passwordHash, organizationId, scopes: JSON.parse(scopes), fromFile: Boolean(from_file) };
+  private async find(key: FindOptionsWhere<Agent>): Promise<Agent | undefined> {
+    const agent = await this.database.manager.findOneBy(Agent, key);
+    return agent && !this.registry.isSuspendedOrganization(agent.organizationId) ? agent : undefined;
   }
 }

@@ -3,7 +3,6 @@ import { Column, Entity, type EntityManager, In, PrimaryColumn } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
@@ -31,16 +30,6 @@ export class Consent {
   @Column('datetime', { name: 'given_at', precision: 3 })
   givenAt!: Date;
 }
-
-/** A declared statement, because it has the time limit of a request. */
-const FIND_SCOPE = selectStatement<
-  [agentId: string, clientId: string, generation: number],
-  EntityRow<Consent, 'scope'>
->({
-  columns: ['scope'],
-  from: 'consent WHERE agent_id = ? AND client_id = ? AND generation = ?',
-  batch: true,
-});
 
 @Injectable()
 export class Consents {
@@ -89,8 +78,8 @@ export class Consents {
     return manager ? work(manager) : this.database.transaction(work);
   }
 
-  private async given(agent: Agent, clientId: string): Promise<string[]> {
-    const [row] = await this.database.select(FIND_SCOPE, [agent.id, clientId, agent.generation]);
-    return row?.scope.split(' ') ?? [];
+  private async given({ id: agentId, generation }: Agent, clientId: string): Promise<string[]> {
+    const consent = await this.database.manager.findOneBy(Consent, { agentId, clientId, generation });
+    return consent?.scope.split(' ') ?? [];
   }
 }

@@ -1,16 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Column, Entity, In, Index, LessThan, MoreThan, PrimaryColumn } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { Clock } from '../../platform/clock.js';
 import type { RateLimitRule } from '../../platform/configuration/rate-limit-rule.js';
 import { Database } from '../../platform/database/database.js';
 import { Expires } from '../../platform/database/entity-checks.js';
-import {
-  type EntityRow,
-  insertIgnoreStatement,
-  selectStatement,
-  writeStatement,
-} from '../../platform/database/statement.js';
 import { keysOfIp, type LimitKey } from '../../platform/network.js';
 import { derivedSecret } from '../../platform/secret.js';
 import { Limits, SIGN_IN } from '../../rate-limit/limits.js';
@@ -36,19 +30,6 @@ const OF_NETWORK: RateLimitRule = { count: 60, seconds: 900 };
 const OF_ACCOUNT: RateLimitRule = { count: 100, seconds: 3_600 };
 /** The clock of another process may be behind. */
 const RETENTION_MARGIN_MS = 30_000;
-
-const FIND = selectStatement<[hash: string], EntityRow<SignInFailure, 'failures'>>({
-  columns: ['failures'],
-  from: 'sign_in_failure WHERE hash = ?',
-  batch: true,
-});
-const INSERT = insertIgnoreStatement({ into: SignInFailure, columns: ['hash', 'failures', 'expires_at'] });
-const COUNT = writeStatement<[hash: string, max: number]>(
-  'UPDATE sign_in_failure SET failures = failures + 1 WHERE hash = ? AND failures < ?',
-);
-const GIVE_BACK = writeStatement<[hash: string]>(
-  'UPDATE sign_in_failure SET failures = failures - 1 WHERE hash = ? AND failures > 0',
-);
 
 /** One count towards which an attempt counts. */
 interface Count {
@@ -83,8 +64,10 @@ export class SignInFailures {
     const counts = this.countsOf(email, ip, isKnownBrowser);
     await this.prepare(counts);
     const counted: string[] = [];
+    const { manager } = this.database;
     for (const { hash, max, rule } of counts) {
-      if ((await this.database.execute(COUNT, [hash, max])) === 0) {
+      const { affected } = await manager.increment(SignInFailure, { hash, failures: LessThan(max) }, 'failures', 1);
+      if (affected === 0) {
         await this.giveBack(counted);
         throw this.limits.rejected(SIGN_IN, rule);
       }
@@ -94,17 +77,22 @@ export class SignInFailures {
   }
 
   private async giveBack(hashes: string[]): Promise<void> {
-    for (const hash of hashes) await this.database.execute(GIVE_BACK, [hash]);
+    const { manager } = this.database;
+    for (const hash of hashes) await manager.decrement(SignInFailure, { hash, failures: MoreThan(0) }, 'failures', 1);
   }
 
   /** Rejects most attempts without a write, and inserts missing rows. */
   private async prepare(counts: Count[]): Promise<void> {
-    const rows = await Promise.all(counts.map(({ hash }) => this.database.select(FIND, [hash])));
-    for (const [index, { max, rule }] of counts.entries())
-      if ((rows[index]?.[0]?.failures ?? 0) >= max) throw this.limits.rejected(SIGN_IN, rule);
-    for (const [index, { hash, endMs }] of counts.entries())
-      if (rows[index]?.length === 0)
-        await this.database.execute(INSERT, [hash, 0, new Date(endMs + RETENTION_MARGIN_MS)]);
+    const { manager } = this.database;
+    const rows = await manager.findBy(SignInFailure, { hash: In(counts.map(({ hash }) => hash)) });
+    const failures = new Map(rows.map((row) => [row.hash, row.failures]));
+    for (const { hash, max, rule } of counts)
+      if ((failures.get(hash) ?? 0) >= max) throw this.limits.rejected(SIGN_IN, rule);
+    const missing = counts
+      .filter(({ hash }) => !failures.has(hash))
+      .map(({ hash, endMs }) => ({ hash, failures: 0, expiresAt: new Date(endMs + RETENTION_MARGIN_MS) }));
+    if (missing.length > 0)
+      await manager.createQueryBuilder().insert().into(SignInFailure).values(missing).orIgnore().execute();
   }
 
   private countsOf(email: string, ip: string, isKnownBrowser: boolean): Count[] {

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
+import { type EntityManager, In, IsNull, MoreThan } from 'typeorm';
 import type { InactiveReason } from '../../access-token/inactive-reason.js';
 import type { Actor, RevocableClaims } from '../../access-token/token-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { selectIn, writeIn } from '../../platform/database/in-transaction.js';
-import { type SqlValue, timeOf } from '../../platform/database/sql-dialect.js';
+import type { SqlValue } from '../../platform/database/sql-dialect.js';
 import {
   type EntityRow,
   insertIgnoreStatement,
@@ -35,10 +35,6 @@ const MAX_SESSIONS_COUNT = 1_000;
 /** When a client may try again beyond this bound. */
 const RETRY_AFTER_SECONDS = 60;
 
-const COUNT = selectStatement<[agentId: string, now: Date], { sessions: number }>(
-  'SELECT COUNT(*) AS sessions FROM agent_session WHERE agent_id = ? AND issuer IS NULL AND expires_at > ?',
-);
-
 type AgentAtPage = EntityRow<AgentSession, 'agent_id'> & EntityRow<Agent, 'generation'>;
 
 /** The agent may change after this SELECT. Then its generation is higher, and no session begins. */
@@ -59,10 +55,6 @@ const INSERT_OF_ISSUER = insertIgnoreStatement({
   into: AgentSession,
   columns: ['id', 'kind', 'agent_id', 'organization_id', 'client_id', 'issuer', 'epoch', 'created_at', 'expires_at'],
 });
-
-const RAISE_EPOCH = writeStatement<[id: string, epoch: number]>(
-  'UPDATE agent_session SET epoch = epoch + 1 WHERE id = ? AND epoch = ?',
-);
 
 type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
 
@@ -104,10 +96,11 @@ export class AgentSessions {
   async begin(session: NewAgentSession, generation: number): Promise<void> {
     await this.database.transaction(async (manager) => {
       if (!(await this.agents.writeIn(manager, session.agentId, generation))) throw new AgentChangedError();
-      const [row] = await selectIn(manager, COUNT, [session.agentId, new Date(this.clock.now())]);
-      if (Number(row?.sessions) >= MAX_SESSIONS_COUNT)
+      const now = new Date(this.clock.now());
+      const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
+      if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
         throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
-      await manager.insert(AgentSession, { epoch: 0, createdAt: new Date(this.clock.now()), ...session });
+      await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
     });
   }
 
@@ -134,7 +127,8 @@ export class AgentSessions {
     const { sid = '', ep = 0, aud } = caller.claims;
     await this.database.transaction(async (manager) => {
       if (aud === undefined) await writeIn(manager, INSERT_OF_ISSUER, this.rowOf(caller));
-      if ((await writeIn(manager, RAISE_EPOCH, [sid, ep])) === 0) return;
+      const { affected } = await manager.increment(AgentSession, { id: sid, epoch: ep }, 'epoch', 1);
+      if (affected === 0) return;
       const ended = [{ id: sid, reason: 'revoked' as const }];
       await this.endings.recordSessions(manager, ended, { epoch: ep + 1, audience: null });
     });
@@ -169,11 +163,8 @@ export class AgentSessions {
   async epochsOf(manager: EntityManager, sessionIds: string[]): Promise<Map<string, number>> {
     const epochs = new Map<string, number>();
     for (const portion of portionsOf([...new Set(sessionIds)])) {
-      const ids = valueList(portion);
-      const find = selectStatement<string[], EntityRow<AgentSession, 'id' | 'epoch'>>(
-        `SELECT id, epoch FROM agent_session WHERE id IN (${placeholdersFor(ids)})`,
-      );
-      for (const { id, epoch } of await selectIn(manager, find, ids)) epochs.set(id, epoch);
+      const rows = await manager.find(AgentSession, { select: { id: true, epoch: true }, where: { id: In(portion) } });
+      for (const { id, epoch } of rows) epochs.set(id, epoch);
     }
     return epochs;
   }
@@ -185,13 +176,12 @@ export class AgentSessions {
    * @returns the number of sessions that each step deleted
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
-    const find = selectStatement<[after: string], EntityRow<AgentSession, 'id' | 'kind' | 'expires_at'>>(
-      `SELECT id, kind, expires_at FROM agent_session WHERE id > ? ORDER BY id LIMIT ${size}`,
-    );
+    const page = { select: { id: true, kind: true, expiresAt: true }, order: { id: 'ASC' }, take: size } as const;
     let after: string | undefined = '';
     while (after !== undefined) {
-      const rows: EntityRow<AgentSession, 'id' | 'kind' | 'expires_at'>[] = await this.database.select(find, [after]);
-      const over = rows.filter(({ kind, expires_at }) => timeOf(expires_at) + retentionMsOf(kind) < now.getTime());
+      const where = { id: MoreThan(after) };
+      const rows: AgentSession[] = await this.database.manager.find(AgentSession, { ...page, where });
+      const over = rows.filter(({ kind, expiresAt }) => expiresAt.getTime() + retentionMsOf(kind) < now.getTime());
       yield 0;
       for (const portion of portionsOf(over)) yield await this.deleteUnused(portion);
       after = rows.length < size ? undefined : rows.at(-1)?.id;
