@@ -26,18 +26,16 @@ export function isSamePosition(one: FeedPosition, other: FeedPosition | undefine
 /** The column is a signed integer of 32 bits. */
 const MAX_HISTORY_IDS = 2 ** 31 - 1;
 
-const RENEW = writeStatement<[renewed: number, known: number | null]>(
-  'UPDATE revocation_feed SET history = ? WHERE id = 1 AND history = COALESCE(?, history)',
-);
-
 /** The random id of the feed's history (protocol §7.6). A process or the operator renews it after a restore. */
 @Injectable()
 export class FeedHistory {
   constructor(private readonly database: Database) {}
 
   /** Of several processes that know an id, one replaces it. Without a known id, it is replaced in any case. */
-  async renew(known: number | null = null): Promise<void> {
-    await this.database.execute(RENEW, [randomInt(1, MAX_HISTORY_IDS), known]);
+  async renew(known?: number): Promise<void> {
+    const ofKnown = known !== undefined && { history: known };
+    const history = randomInt(1, MAX_HISTORY_IDS);
+    await this.database.manager.update(RevocationFeedState, { id: 1, ...ofKnown }, { history });
   }
 }
 
