@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In, IsNull, Not } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -86,19 +86,9 @@ const LINK = writeStatement<[now: number, now: number, userId: string, visitorId
   `UPDATE customer SET version = version + 1, generation = ${RAISED}, linked_to = ?
     WHERE entity_id = ? AND linked_to IS NULL AND has_user = 0 AND erased_at IS NULL`,
 );
-const BECOME_USER = writeStatement<[entityId: string]>(
-  'UPDATE customer SET has_user = 1 WHERE entity_id = ? AND linked_to IS NULL AND has_user = 0 AND erased_at IS NULL',
-);
 const ERASE = writeStatement<[now: number, now: number, erasedAt: Date, entityId: string]>(
   `UPDATE customer SET version = version + 1, generation = ${RAISED}, erased_at = ?
     WHERE entity_id = ? AND erased_at IS NULL`,
-);
-/** The customers that were linked to an erased one stay linked, and do not name it any more. */
-const CLEAR_LINKS = writeStatement<[entityId: string]>("UPDATE customer SET linked_to = '' WHERE linked_to = ?");
-/** No foreign key deletes them, because a MySQL group with several primaries refuses one with CASCADE. */
-const DELETE_KEYS = writeStatement<[entityId: string]>('DELETE FROM customer_key WHERE entity_id = ?');
-const DELETE_ERASED = writeStatement<[entityId: string]>(
-  'DELETE FROM customer WHERE entity_id = ? AND erased_at IS NOT NULL',
 );
 const NOTE_DAY = writeStatement<[today: number, today: number, entityId: string]>(
   `UPDATE customer SET seen_day = ${LATEST_DAY} WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
@@ -242,7 +232,8 @@ export class Customers {
 
   /** Makes a visitor's customer that of a user. @returns false if it is one already, or is linked */
   async becomeUserIn(manager: EntityManager, entityId: string): Promise<boolean> {
-    return (await writeIn(manager, BECOME_USER, [entityId])) > 0;
+    const visitor = { entityId, linkedTo: IsNull(), hasUser: false, erasedAt: IsNull() };
+    return (await manager.update(CustomerIdentity, visitor, { hasUser: true })).affected !== 0;
   }
 
   /** Marks a customer as being erased. @returns the new generation; `undefined` if it is gone or marked already */
@@ -254,9 +245,12 @@ export class Customers {
 
   /** Deletes the row of a customer that is being erased, with its keys. */
   async deleteErased(entityId: string): Promise<void> {
-    await this.database.execute(CLEAR_LINKS, [entityId]);
-    await this.database.execute(DELETE_KEYS, [entityId]);
-    await this.database.execute(DELETE_ERASED, [entityId]);
+    const { manager } = this.database;
+    // the customers that were linked to it stay linked, and do not name it any more
+    await manager.update(CustomerIdentity, { linkedTo: entityId }, { linkedTo: '' });
+    // no foreign key deletes them, because a MySQL group with several primaries refuses one with CASCADE
+    await manager.delete(CustomerKey, { entityId });
+    await manager.delete(CustomerIdentity, { entityId, erasedAt: Not(IsNull()) });
   }
 
   /**
@@ -274,10 +268,13 @@ export class Customers {
 
   /** The customers that were linked to one. @param limit the most ids that are returned */
   async linkedTo(entityId: string, limit: number): Promise<string[]> {
-    const find = selectStatement<[entityId: string], { entity_id: string }>(
-      `SELECT entity_id FROM customer WHERE linked_to = ? ORDER BY entity_id LIMIT ${limit}`,
-    );
-    return (await this.database.select(find, [entityId])).map(({ entity_id }) => entity_id);
+    const rows = await this.database.manager.find(CustomerIdentity, {
+      select: { entityId: true },
+      where: { linkedTo: entityId },
+      order: { entityId: 'ASC' },
+      take: limit,
+    });
+    return rows.map((row) => row.entityId);
   }
 
   /**
@@ -309,14 +306,12 @@ export class Customers {
     const mark = writeStatement<SqlValue[]>(
       `UPDATE customer SET version = version + 1, erased_at = ? WHERE entity_id IN (${ids}) AND ${IS_IDLE}`,
     );
-    const findMarked = selectStatement<SqlValue[], { entity_id: string }>(
-      `SELECT entity_id FROM customer WHERE entity_id IN (${ids}) AND erased_at IS NOT NULL`,
-    );
     const rows = await this.database.transaction(async (manager) => {
       await writeIn(manager, mark, [now, ...list, today]);
-      return selectIn(manager, findMarked, list);
+      const where = { entityId: In(entityIds), erasedAt: Not(IsNull()) };
+      return manager.find(CustomerIdentity, { select: { entityId: true }, where });
     });
-    return rows.map(({ entity_id }) => entity_id);
+    return rows.map(({ entityId }) => entityId);
   }
 
   /** The stored row of a customer, for an export. */

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import { In, MoreThan } from 'typeorm';
 import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import type { Session, SessionKind } from './session.entity.js';
+import { portionsOf } from '../platform/database/value-list.js';
+import { AgentSession } from './agent/agent-session.entity.js';
+import { Session, type SessionKind } from './session.entity.js';
 
-type Table = 'session' | 'agent_session';
+type Redeemable = Session | AgentSession;
 
 /** What a client may still redeem. Sessions of other kinds have access tokens only, or belong to a browser. */
 const REDEEMABLE_KINDS: readonly string[] = ['code', 'refresh', 'proof'] satisfies SessionKind[];
@@ -20,27 +20,22 @@ export class DeletedClients {
 
   /** Reads the tables by their primary keys, because they have no index on the client. */
   async *endInSteps(clientIds: ReadonlySet<string>, size: number, now: Date): AsyncGenerator<number, void> {
-    for (const table of ['session', 'agent_session'] as const) {
-      const find = selectStatement<[after: string], EntityRow<Session, 'id' | 'kind' | 'client_id'>>(
-        `SELECT id, kind, client_id FROM ${table} WHERE id > ? ORDER BY id LIMIT ${size}`,
-      );
+    const { manager } = this.database;
+    const expiresAt = new Date(now.getTime() - LONG_AGO_MS);
+    const page = { select: { id: true, kind: true, clientId: true }, order: { id: 'ASC' }, take: size } as const;
+    for (const entity of [Session, AgentSession]) {
       for (let after: string | undefined = ''; after !== undefined; ) {
-        const rows: EntityRow<Session, 'id' | 'kind' | 'client_id'>[] = await this.database.select(find, [after]);
+        const rows: Redeemable[] = await manager.find<Redeemable>(entity, { ...page, where: { id: MoreThan(after) } });
         const ended = rows.filter(
-          ({ kind, client_id }) => REDEEMABLE_KINDS.includes(kind) && clientIds.has(client_id ?? ''),
+          ({ kind, clientId }) => REDEEMABLE_KINDS.includes(kind) && clientIds.has(clientId ?? ''),
         );
-        for (const some of portionsOf(ended)) await this.expire(table, some, new Date(now.getTime() - LONG_AGO_MS));
+        for (const some of portionsOf(ended)) {
+          const where = { id: In(some.map(({ id }) => id)), expiresAt: MoreThan(expiresAt) };
+          await manager.update<Redeemable>(entity, where, { expiresAt });
+        }
         yield 0;
         after = rows.length < size ? undefined : rows.at(-1)?.id;
       }
     }
-  }
-
-  private async expire(table: Table, rows: { id: string }[], expiresAt: Date): Promise<void> {
-    const ids = valueList(rows.map(({ id }) => id));
-    const expire = writeStatement<SqlValue[]>(
-      `UPDATE ${table} SET expires_at = ? WHERE id IN (${placeholdersFor(ids)}) AND expires_at > ?`,
-    );
-    await this.database.execute(expire, [expiresAt, ...ids, expiresAt]);
   }
 }

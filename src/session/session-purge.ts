@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
+import { type EntityManager, In, IsNull, LessThan, MoreThan, Not } from 'typeorm';
 import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
@@ -20,20 +20,10 @@ const SESSIONS_PER_STEP_COUNT = 100;
 type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>> &
   EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
 
-const findExpired = (limit: number) =>
-  selectStatement<[before: Date], PurgedRow>(
-    `SELECT id, customer_id, browser_id, parent_id, parent_epoch, created_at FROM session
-      WHERE expires_at < ? ORDER BY expires_at LIMIT ${limit}`,
-  );
+type ExpiredSession = Pick<Session, 'id' | 'customerId' | 'browserId'>;
 
-type DaysRow = NotNull<EntityRow<Session, 'id' | 'organization_id' | 'seen_day' | 'expires_at'>> &
-  EntityRow<Session, 'signed_in_day'>;
-
-const findDays = (limit: number) =>
-  selectStatement<[after: string], DaysRow>(
-    `SELECT id, organization_id, seen_day, signed_in_day, expires_at FROM session
-      WHERE id > ? AND browser_id IS NOT NULL ORDER BY id LIMIT ${limit}`,
-  );
+/** A session of a browser, of which neither the organization nor the day is missing. */
+type VisitedSession = Session & { organizationId: string; seenDay: number };
 
 /** Purges sessions a day after they have expired, and browsers that lead nowhere (protocol §5.9). */
 @Injectable()
@@ -54,9 +44,12 @@ export class SessionPurge {
    */
   async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
     const before = new Date(now.getTime() - RETENTION_MS);
-    let rows: PurgedRow[];
+    const select = { id: true, customerId: true, browserId: true } as const;
+    const where = { expiresAt: LessThan(before) };
+    const order = { expiresAt: 'ASC' } as const;
+    let rows: ExpiredSession[];
     do {
-      rows = await this.database.select(findExpired(size), [before]);
+      rows = await this.database.manager.find(Session, { select, where, order, take: size });
       for (const portion of portionsOf(rows, SESSIONS_PER_STEP_COUNT)) {
         yield await this.database.transaction((manager) => this.purgeIn(manager, portion, before));
       }
@@ -68,15 +61,20 @@ export class SessionPurge {
    * one pass a day is enough. It reads the table by its primary key.
    */
   async *applyShorterSettings(size: number, now: Date): AsyncGenerator<number, void> {
+    const { manager } = this.database;
+    const select = { id: true, organizationId: true, seenDay: true, signedInDay: true, expiresAt: true } as const;
+    const page = { select, order: { id: 'ASC' }, take: size } as const;
     let after: string | undefined = '';
     while (after !== undefined) {
-      const rows: DaysRow[] = await this.database.select(findDays(size), [after]);
-      for (const { id, organization_id, seen_day, signed_in_day, expires_at } of rows) {
-        if (!this.registry.organizationSettings(organization_id)) continue;
-        const expiresAt = this.lifetime.expiryOf(organization_id, { seenDay: seen_day, signedInDay: signed_in_day });
+      const where = { id: MoreThan(after), browserId: Not(IsNull()) };
+      const rows = (await manager.find(Session, { ...page, where })) as VisitedSession[];
+      for (const { id, organizationId, seenDay, signedInDay, expiresAt } of rows) {
+        if (!this.registry.organizationSettings(organizationId)) continue;
+        const shorter = this.lifetime.expiryOf(organizationId, { seenDay, signedInDay });
         // not in the past: its access tokens stay valid until they expire
-        const end = new Date(Math.max(expiresAt.getTime(), now.getTime()));
-        if (end.getTime() < timeOf(expires_at)) await this.database.execute(SHORTEN, [end, id, seen_day]);
+        const end = new Date(Math.max(shorter.getTime(), now.getTime()));
+        // matches no row if the browser has visited meanwhile
+        if (end < expiresAt) await manager.update(Session, { id, seenDay }, { expiresAt: end });
       }
       yield 0;
       after = rows.length < size ? undefined : rows.at(-1)?.id;
@@ -104,13 +102,13 @@ export class SessionPurge {
    *
    * @returns the number of deleted sessions
    */
-  private async purgeIn(manager: EntityManager, found: PurgedRow[], before: Date): Promise<number> {
-    const customerIds = customersOf(found);
+  private async purgeIn(manager: EntityManager, found: ExpiredSession[], before: Date): Promise<number> {
+    const customerIds = customersOf(found.map(({ customerId }) => customerId));
     if (customerIds.length > 0) {
       const customers = valueList(customerIds);
       await writeIn(manager, noteLastUse(customers), customers);
     }
-    const browserIds = found.flatMap(({ browser_id }) => browser_id ?? []);
+    const browserIds = found.flatMap(({ browserId }) => browserId ?? []);
     await this.browsers.writeAllIn(manager, browserIds);
     // a visit may have moved the end meanwhile
     const rows = await lockExpired(manager, found, before);
@@ -127,14 +125,9 @@ export class SessionPurge {
 }
 
 /** The customers of some sessions. A proof of an agent has none before its redemption. */
-function customersOf(rows: PurgedRow[]): string[] {
-  return [...new Set(rows.map(({ customer_id }) => customer_id))].filter((id) => id !== '').sort();
+function customersOf(ids: string[]): string[] {
+  return [...new Set(ids)].filter((id) => id !== '').sort();
 }
-
-/** Matches no row if the browser has visited meanwhile. */
-const SHORTEN = writeStatement<[expiresAt: Date, id: string, seenDay: number]>(
-  'UPDATE session SET expires_at = ? WHERE id = ? AND seen_day = ?',
-);
 
 const noteLastUse = (customers: string[]) =>
   writeStatement<string[]>(
@@ -145,7 +138,7 @@ const noteLastUse = (customers: string[]) =>
       WHERE entity_id IN (${placeholdersFor(customers)})`,
   );
 
-function lockExpired(manager: EntityManager, found: PurgedRow[], before: Date): Promise<PurgedRow[]> {
+function lockExpired(manager: EntityManager, found: ExpiredSession[], before: Date): Promise<PurgedRow[]> {
   const ids = valueList(found.map(({ id }) => id));
   const lock = selectStatement<SqlValue[], PurgedRow>(
     ({ forUpdate }) => `SELECT id, customer_id, browser_id, parent_id, parent_epoch, created_at FROM session
@@ -156,7 +149,7 @@ function lockExpired(manager: EntityManager, found: PurgedRow[], before: Date): 
 
 /** Those of some sessions that have children, which belong to the same customers. */
 async function findParents(manager: EntityManager, rows: PurgedRow[]): Promise<{ id: string; customer_id: string }[]> {
-  const customerIds = customersOf(rows);
+  const customerIds = customersOf(rows.map(({ customer_id }) => customer_id));
   if (customerIds.length === 0) return [];
   const customers = valueList(customerIds);
   const ids = valueList(rows.map(({ id }) => id));
