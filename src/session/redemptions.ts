@@ -9,19 +9,11 @@ interface Redemption {
 }
 
 /**
- * Reads the row of a code. A SELECT can see a redemption that is later than the beginning of the SELECT, for example one
- * that waits for another node. Then a further SELECT decides whether the clock of the database was set back.
+ * Whether a further use of a code is a duplicate of the first one. An unknown network is another one than any other. The
+ * time is negative if the SELECT began before the redemption, for example because it waited for another node, or if the
+ * clock of the database was set back. Set back by more than the window, a further use is a replay.
  */
-export async function settledRow<Row extends Redemption>(
-  read: () => Promise<Row | undefined>,
-): Promise<Row | undefined> {
-  const row = await read();
-  return row && (row.redeemed_for ?? 0) < 0 ? read() : row;
-}
-
-/** Whether a further use of a code is a duplicate of the first one. An unknown network is another one than any other. */
 export function isDuplicateUse({ redeemed_for, redeemed_network }: Redemption, network: string | null): boolean {
-  // negative if the clock of the database was set back
-  const isSoon = redeemed_for !== null && redeemed_for >= 0 && redeemed_for <= DUPLICATE_WINDOW_MS;
+  const isSoon = redeemed_for !== null && Math.abs(redeemed_for) <= DUPLICATE_WINDOW_MS;
   return isSoon && network !== null && network === redeemed_network;
 }

@@ -17,7 +17,7 @@ import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } fr
 import { CallerNetworks } from './caller-networks.js';
 import { Devices } from './devices.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
-import { isDuplicateUse, settledRow } from './redemptions.js';
+import { isDuplicateUse } from './redemptions.js';
 import { Session } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
@@ -235,8 +235,8 @@ export class TransferCodes {
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 
-  private rowOf(codeHash: string): Promise<CodeRow | undefined> {
-    return settledRow(async () => (await this.database.select(FIND, [codeHash]))[0]);
+  private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    return (await this.database.select(FIND, [codeHash]))[0];
   }
 }
 

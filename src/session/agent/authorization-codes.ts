@@ -11,7 +11,7 @@ import { type EntityRow, type NotNull, selectStatement, writeStatement } from '.
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { CallerNetworks } from '../caller-networks.js';
-import { isDuplicateUse, settledRow } from '../redemptions.js';
+import { isDuplicateUse } from '../redemptions.js';
 import type { FirstRefreshToken } from '../refresh-tokens.js';
 import type { AgentSession } from './agent-session.entity.js';
 import { AgentSessions } from './agent-sessions.js';
@@ -169,8 +169,8 @@ export class AuthorizationCodes {
     return timeOf(expires_at) <= this.clock.now() ? 'expired' : undefined;
   }
 
-  private rowOf(codeHash: string): Promise<CodeRow | undefined> {
-    return settledRow(async () => (await this.database.select(FIND, [codeHash]))[0]);
+  private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
+    return (await this.database.select(FIND, [codeHash]))[0];
   }
 
   /** Audit events do not contain the hash of the code. */
