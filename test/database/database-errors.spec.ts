@@ -8,12 +8,7 @@ import {
   isRolledBack,
   isUnavailable,
 } from '../../src/platform/database/database-errors.js';
-import {
-  databaseAtStart,
-  LEASE_STATEMENT,
-  type RetryPolicy,
-  ROLLED_BACK_STATEMENT,
-} from '../../src/platform/database/retry-policy.js';
+import { databaseAtStart, type RetryPolicy, ROLLED_BACK } from '../../src/platform/database/retry-policy.js';
 import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 
 const driverError = (details: object) => Object.assign(new Error('of a driver'), details);
@@ -77,10 +72,9 @@ describe('a retry policy', () => {
   });
 
   it.each<[string, RetryPolicy, () => Error, number, number]>([
-    ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5, 20 * 4],
-    ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1, 0],
-    ['a statement whose response was lost', ROLLED_BACK_STATEMENT, away, 1, 0],
-    ['a statement about a lease', LEASE_STATEMENT, deadlock, 10, 20 * 9],
+    ['a statement that was rolled back', ROLLED_BACK, deadlock, 5, 20 * 4],
+    ['an invalid statement', ROLLED_BACK, syntaxError, 1, 0],
+    ['a statement whose response was lost', ROLLED_BACK, away, 1, 0],
     ['a connection of a command that does not wait', databaseAtStart(0), rejected, 1, 0],
     ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), rejected, 3, 1_000],
     ['an invalid statement of a start', databaseAtStart(1_500), syntaxError, 1, 0],
@@ -96,7 +90,7 @@ describe('a retry policy', () => {
 
   it('returns the result of the first attempt that succeeds', async () => {
     const work = vi.fn().mockRejectedValueOnce(deadlock()).mockResolvedValue('rows');
-    expect(await ROLLED_BACK_STATEMENT.run(work)).toBe('rows');
+    expect(await ROLLED_BACK.run(work)).toBe('rows');
     expect(work).toHaveBeenCalledTimes(2);
   });
 });

@@ -6,7 +6,7 @@ import { MetricsRegistry } from '../metrics.js';
 import { traced } from '../request-context/request-context.js';
 import { DeadlineExceededError, isUnavailable, remainingMs, withinDeadline } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
-import { ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import { ROLLED_BACK } from './retry-policy.js';
 import type { ServiceDataSource } from './service-data-source.js';
 import { SqlClient } from './sql-client.js';
 import { isSelect, type SqlValue } from './sql-dialect.js';
@@ -124,7 +124,7 @@ export class Database {
 
   private async sendWithRetries<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
     try {
-      const result = await ROLLED_BACK_STATEMENT.run(
+      const result = await ROLLED_BACK.run(
         () => traced('database', { 'db.query.text': sql }, send),
         () => this.statements.inc({ outcome: 'repeated' }),
       );

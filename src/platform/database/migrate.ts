@@ -4,7 +4,7 @@ import { type DataSource, type Migration, MigrationExecutor, type QueryRunner } 
 import { migrationName, migrations } from '../../migrations/migrations.js';
 import { EarlierSchemaError } from './database-errors.js';
 import { acquireLease, createLeases, LEASE_DURATION_MS, type Lease, releaseLease } from './lease.js';
-import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
+import { ROLLED_BACK, SQLITE_LOCK } from './retry-policy.js';
 
 /** Runs the service's migrations, then those of an extension, each in the order of the timestamps in their names. */
 class SingleMigrations extends MigrationExecutor {
@@ -63,8 +63,8 @@ export function migrate(dataSource: DataSource, owner: string = randomUUID()): P
 async function migrateOnce(dataSource: DataSource, lease: Lease): Promise<string[]> {
   if (!(await hasPendingMigrations(dataSource))) return [];
   const { manager } = dataSource;
-  await LEASE_STATEMENT.run(() => createLeases(manager));
-  const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease));
+  await ROLLED_BACK.run(() => createLeases(manager));
+  const acquire = () => ROLLED_BACK.run(() => acquireLease(manager, lease));
   const executor = new SingleMigrations(dataSource);
   executor.transaction = 'each';
   const done: string[] = [];
@@ -79,6 +79,6 @@ async function migrateOnce(dataSource: DataSource, lease: Lease): Promise<string
     }
   } finally {
     clearInterval(heartbeat);
-    await LEASE_STATEMENT.run(() => releaseLease(manager, lease));
+    await ROLLED_BACK.run(() => releaseLease(manager, lease));
   }
 }

@@ -27,17 +27,13 @@ export class RetryPolicy {
   }
 }
 
-/** Processes that collided must not collide again at the same moment. */
-const randomPauseMs = (attempt: number) => Math.random() * 20 * attempt;
-
-export const ROLLED_BACK_STATEMENT = new RetryPolicy({
+/** A statement or a transaction. On a cluster, the commit of the slower process fails and is rolled back. */
+export const ROLLED_BACK = new RetryPolicy({
   attempts: 5,
-  pauseMs: randomPauseMs,
+  // processes that collided must not collide again at the same moment
+  pauseMs: (attempt) => Math.random() * 20 * attempt,
   isRetryable: isRolledBack,
 });
-
-/** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
-export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRolledBack });
 
 export const SQLITE_LOCK = new RetryPolicy({ attempts: 500, pauseMs: () => 10, isRetryable: isLocked });
 
