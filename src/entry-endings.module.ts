@@ -17,9 +17,9 @@ class EntryEndingsOfService implements EntryEndings {
 
   async endIn(manager: EntityManager, { agentIds, clientIds }: EndedEntries): Promise<void> {
     await this.sessions.endAllOf(agentIds, manager);
-    await this.consents.endOfAgents(agentIds, manager);
+    await this.consents.end('agentId', agentIds, manager);
     await this.endings.endClients(clientIds, manager);
-    await this.consents.endOfClients(clientIds, manager);
+    await this.consents.end('clientId', clientIds, manager);
   }
 
   endIssuedIn(manager: EntityManager, kind: 'organization' | 'client', issued: IssuedUpTo[]): Promise<void> {
@@ -28,9 +28,9 @@ class EntryEndingsOfService implements EntryEndings {
 
   /** No session of an agent is left, because one begins only for the generation that the agent has. */
   async endAgain({ agentIds, clientIds }: EndedEntries): Promise<void> {
-    await this.consents.endOfAgents(agentIds);
+    await this.consents.end('agentId', agentIds);
     await this.endings.endClients(clientIds);
-    await this.consents.endOfClients(clientIds);
+    await this.consents.end('clientId', clientIds);
   }
 }
 

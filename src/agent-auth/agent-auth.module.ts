@@ -2,17 +2,19 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { SessionModule } from '../session/session.module.js';
+import { AgentTokenController } from './agent-token.controller.js';
 import { AgentTokenIssuer } from './agent-token-issuer.js';
 import { Authorizer } from './page/authorizer.js';
-import { Consent, Consents } from './page/consents.js';
+import { Consent } from './page/consent.entity.js';
+import { Consents } from './page/consents.js';
 import { PageController } from './page/page.controller.js';
 import { PageResponses } from './page/page-responses.js';
 import { SignIn } from './page/sign-in.js';
 import { KnownBrowsers } from './session/known-browsers.js';
 import { PageCookies } from './session/page-cookies.js';
 import { PageSessions } from './session/page-sessions.js';
-import { SignInFailure, SignInFailures } from './session/sign-in-failures.js';
-import { TokenPairController } from './token-pair.controller.js';
+import { SignInFailure } from './session/sign-in-failure.entity.js';
+import { SignInFailures } from './session/sign-in-failures.js';
 
 const SESSION = [PageCookies, PageSessions, KnownBrowsers, SignInFailures, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
@@ -20,7 +22,7 @@ const PAGE = [Authorizer, Consents, PageResponses];
 /** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
   imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, SessionModule],
-  controllers: [PageController, TokenPairController],
+  controllers: [PageController, AgentTokenController],
   providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer, Consents],
 })

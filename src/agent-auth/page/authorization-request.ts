@@ -66,7 +66,7 @@ export interface AuthorizationError {
 }
 
 /** The first value of each parameter, and the client. A parameter without a value is omitted (RFC 6749 §3.1). */
-interface GivenParameters extends Partial<AuthorizationQuery> {
+interface RequestParameters extends Partial<AuthorizationQuery> {
   client: ClientApplication;
   redirect_uri: string;
 }
@@ -76,25 +76,20 @@ interface GivenParameters extends Partial<AuthorizationQuery> {
  * error, and does not redirect (RFC 6749 §4.1.2.1, protocol §6.1). @throws OAuthError `invalid_request`
  */
 export function readAuthorizationRequest(query: string, registry: Registry): AuthorizationRequest {
-  const parameters = decodeForm(query, 'query');
-  const client = registry.client(singleValue(parameters, 'client_id'));
+  const fields = decodeForm(query, 'query');
+  const client = registry.client(singleValue(fields, 'client_id'));
   if (!client) throw REQUEST_ERRORS.clientUnknown();
   requestContext.set({ clientId: client.clientId });
-  const redirectUri = singleValue(parameters, 'redirect_uri');
+  const redirectUri = singleValue(fields, 'redirect_uri');
   if (!isRegistered(redirectUri, client)) throw REQUEST_ERRORS.redirectUriUnknown();
-  const values = PARAMETER_NAMES.map((name) => [name, parameters.get(name) || undefined]);
-  const given: GivenParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
-  const { response_type: responseType } = given;
+  const values = PARAMETER_NAMES.map((name) => [name, fields.get(name) || undefined]);
+  const parameters: RequestParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
+  const { response_type: responseType, state, scope, code_challenge: codeChallenge } = parameters;
   return {
-    client,
-    redirectUri,
+    ...{ client, redirectUri, state, scope, codeChallenge, query },
     responseType: responseType === 'token' || responseType === 'code' ? responseType : expectedResponseType(client),
-    state: given.state,
-    scope: given.scope,
-    codeChallenge: given.code_challenge,
-    prompt: promptsOf(given),
-    error: errorOf(parameters, given),
-    query,
+    prompt: promptsOf(parameters),
+    error: errorOf(fields, parameters),
   };
 }
 
@@ -116,10 +111,10 @@ function isRegistered(redirectUri: string, { clientType, redirectUris }: ClientA
 }
 
 /** @throws OAuthError `invalid_request` if the parameter is missing or repeated */
-function singleValue(parameters: URLSearchParams, name: string): string {
-  const [value, ...more] = parameters.getAll(name);
-  if (value === undefined || value === '') throw OAuthError.invalidRequest(`${name}: required`);
-  if (more.length > 0) throw OAuthError.invalidRequest(`${name}: given more than once`);
+function singleValue(fields: URLSearchParams, name: string): string {
+  const [value, second] = fields.getAll(name);
+  if (!value) throw OAuthError.invalidRequest(`${name}: required`);
+  if (second !== undefined) throw OAuthError.invalidRequest(`${name}: given more than once`);
   return value;
 }
 
@@ -128,21 +123,24 @@ function expectedResponseType({ clientType }: ClientApplication): 'code' | 'toke
   return clientType === 'web' ? 'token' : 'code';
 }
 
-function promptsOf({ prompt }: GivenParameters): string[] {
+function promptsOf({ prompt }: RequestParameters): string[] {
   return spaceDelimited(prompt ?? '');
 }
 
 /** `Authorizer.decide` then makes the checks that depend on the agent. */
-function errorOf(parameters: URLSearchParams, given: GivenParameters): AuthorizationError | undefined {
+function errorOf(fields: URLSearchParams, parameters: RequestParameters): AuthorizationError | undefined {
   // no parameter may be repeated (RFC 6749 §3.1)
-  const repeated = PARAMETER_NAMES.find((name) => parameters.getAll(name).length > 1);
+  const repeated = PARAMETER_NAMES.find((name) => fields.getAll(name).length > 1);
   const hint = repeated
     ? `${repeated}: given more than once`
-    : (responseTypeViolation(given) ?? stateViolation(given) ?? pkceViolation(given) ?? promptViolation(given));
+    : (responseTypeViolation(parameters) ??
+      stateViolation(parameters) ??
+      pkceViolation(parameters) ??
+      promptViolation(parameters));
   return hint === undefined ? undefined : { error: 'invalid_request', hint };
 }
 
-function responseTypeViolation({ response_type, client }: GivenParameters): string | undefined {
+function responseTypeViolation({ response_type, client }: RequestParameters): string | undefined {
   const expected = expectedResponseType(client);
   if (response_type === undefined) return 'response_type: required';
   return response_type === expected ? undefined : `response_type: must be ${expected} for this type of client`;
@@ -152,13 +150,13 @@ function responseTypeViolation({ response_type, client }: GivenParameters): stri
 const VISIBLE_CHARACTERS = /^[\x20-\x7e]*$/;
 const MAX_STATE_CHARACTERS = 1000;
 
-function stateViolation({ state = '' }: GivenParameters): string | undefined {
+function stateViolation({ state = '' }: RequestParameters): string | undefined {
   const isValid = state.length <= MAX_STATE_CHARACTERS && VISIBLE_CHARACTERS.test(state);
   return isValid ? undefined : `state: must be at most ${MAX_STATE_CHARACTERS} visible characters`;
 }
 
 /** PKCE with S256 (RFC 7636). A native application must use it (RFC 8252 §8.1). */
-function pkceViolation({ client, code_challenge, code_challenge_method }: GivenParameters): string | undefined {
+function pkceViolation({ client, code_challenge, code_challenge_method }: RequestParameters): string | undefined {
   if (code_challenge === undefined) {
     if (code_challenge_method !== undefined) return REQUEST_ERRORS.challengeRequired().hint;
     return client.clientType === 'native' ? 'code_challenge: required for a native application' : undefined;
@@ -171,8 +169,8 @@ function pkceViolation({ client, code_challenge, code_challenge_method }: GivenP
 const PROMPTS = ['none', 'login', 'consent'];
 
 /** `prompt` as in OpenID Connect Core 1.0 §3.1.2.1: `none` excludes every other value. */
-function promptViolation(given: GivenParameters): string | undefined {
-  const prompts = promptsOf(given);
+function promptViolation(parameters: RequestParameters): string | undefined {
+  const prompts = promptsOf(parameters);
   if (!prompts.every((each) => PROMPTS.includes(each))) return `prompt: must be a list of ${PROMPTS.join(', ')}`;
   return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
 }

@@ -1,35 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, type EntityManager, In, PrimaryColumn } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { Audit, party } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { ClientApplication } from '../../registry/client-application.entity.js';
-
-/**
- * Counts for one generation of the agent: it ends when the agent gets a new password, other scopes or another
- * organization. It also ends when the client is deleted.
- */
-@Entity('consent')
-export class Consent {
-  @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
-  agentId!: string;
-
-  @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
-  clientId!: string;
-
-  /** Scopes separated by spaces. */
-  @Column('varchar', { length: 1000 })
-  scope!: string;
-
-  /** The generation of the agent that gave the consent. */
-  @Column('integer')
-  generation!: number;
-
-  @Column('datetime', { name: 'given_at', precision: 3 })
-  givenAt!: Date;
-}
+import { Consent } from './consent.entity.js';
 
 @Injectable()
 export class Consents {
@@ -39,27 +16,28 @@ export class Consents {
     private readonly audit: Audit,
   ) {}
 
-  /** @param manager the transaction of the change; another one if omitted */
-  async endOfAgents(agentIds: string[], manager?: EntityManager): Promise<void> {
-    for (const some of portionsOf(agentIds))
-      await this.inTransaction(manager, (each) => each.delete(Consent, { agentId: In(some) }));
-  }
-
-  /** The same for deleted clients, because a new client may get the id of one, and must not inherit its consents. */
-  async endOfClients(clientIds: string[], manager?: EntityManager): Promise<void> {
-    for (const some of portionsOf(clientIds))
-      await this.inTransaction(manager, (each) => each.delete(Consent, { clientId: In(some) }));
+  /**
+   * Ends the consents of agents, or to deleted clients: a new client may get the id of one, and must not inherit them.
+   *
+   * @param manager the transaction of the change; another one if omitted
+   */
+  async end(of: 'agentId' | 'clientId', ids: string[], manager?: EntityManager): Promise<void> {
+    if (ids.length === 0) return;
+    const end = async (transaction: EntityManager) => {
+      for (const portion of portionsOf(ids)) await transaction.delete(Consent, { [of]: In(portion) });
+    };
+    await (manager ? end(manager) : this.database.transaction(end));
   }
 
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
-    const given = await this.given(agent, clientId);
-    return scope.split(' ').every((each) => given.includes(each));
+    const scopes = await this.scopesOf(agent, clientId);
+    return scope.split(' ').every((each) => scopes.includes(each));
   }
 
   /** Of an earlier consent, only the scopes that the client still has are retained. */
-  async remember(agent: Agent, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
-    const before = (await this.given(agent, clientId)).filter((each) => scopes.includes(each));
-    const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
+  async remember(agent: Agent, { clientId, scopes }: ClientApplication, newScope: string): Promise<void> {
+    const earlier = (await this.scopesOf(agent, clientId)).filter((each) => scopes.includes(each));
+    const scope = [...new Set([...earlier, ...newScope.split(' ')])].join(' ');
     const { id: agentId, generation } = agent;
     const consent = { agentId, clientId, scope, generation, givenAt: new Date(this.clock.now()) };
     await this.database.transaction(async (manager) => {
@@ -74,11 +52,7 @@ export class Consents {
     this.audit.success('consent.given', agent, agent, { clientId, details: { scope } });
   }
 
-  private inTransaction(manager: EntityManager | undefined, work: (manager: EntityManager) => Promise<unknown>) {
-    return manager ? work(manager) : this.database.transaction(work);
-  }
-
-  private async given({ id: agentId, generation }: Agent, clientId: string): Promise<string[]> {
+  private async scopesOf({ id: agentId, generation }: Agent, clientId: string): Promise<string[]> {
     const consent = await this.database.manager.findOneBy(Consent, { agentId, clientId, generation });
     return consent?.scope.split(' ') ?? [];
   }

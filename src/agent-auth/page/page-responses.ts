@@ -44,8 +44,8 @@ export class PageResponses {
     const { client, query } = authorization;
     const scope = decision.consentTo;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
-    const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
-    const values = { ...about, query, scope, email: agent.email };
+    const ofClient = { clientName: client.name, isPublic: client.organizationId === null };
+    const values = { ...ofClient, query, scope, scopes, email: agent.email };
     return renderPage(request.res as Response, 'consent', values);
   }
 

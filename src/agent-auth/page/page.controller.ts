@@ -2,7 +2,8 @@ import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { OptionalText } from '../../oauth/parameters.js';
+import { OptionalText, readParameters } from '../../oauth/parameters.js';
+import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
@@ -13,13 +14,19 @@ import { AgentChangedError } from '../../session/agent/agent-sessions.js';
 import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer, type Decision, errorDecision } from './authorizer.js';
-import { formErrors, readPageForm } from './page-form.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
 const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
-const FORM = { ...PAGE, bodyFormats: ['form' as const] };
+const FORM = {
+  ...PAGE,
+  bodyFormats: ['form' as const],
+  description: 'Only the page itself sends this form, from the browser that loaded it.',
+};
+
+const foreignOrigin = () => OAuthError.invalidRequest('Origin: must be the origin of this service');
+const limited = () => OAuthError.rateLimited(1, 'example');
 
 const EXAMPLE_REQUEST = new URLSearchParams({
   response_type: 'code',
@@ -75,7 +82,7 @@ export class PageController {
       REQUEST_ERRORS.clientUnknown(),
       OAuthError.invalidRequest('redirect_uri: required'),
       REQUEST_ERRORS.redirectUriUnknown(),
-      OAuthError.rateLimited(1, 'example'),
+      limited(),
     ],
   })
   authorize(@Req() request: Request): Promise<string> {
@@ -88,10 +95,9 @@ export class PageController {
   @ApiRoute({
     ...FORM,
     summary: 'Submit the form of the consent page',
-    description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: ConsentForm,
     bodyExamples: { 'the agent allows the access': ['request', 'scope', 'decision'] },
-    errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
+    errors: () => [foreignOrigin(), limited()],
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
@@ -108,10 +114,9 @@ export class PageController {
   @ApiRoute({
     ...FORM,
     summary: 'Submit the form of the sign-in page',
-    description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: SignInForm,
     bodyExamples: { 'an agent': ['request', 'email', 'password'] },
-    errors: () => [...formErrors(), OAuthError.rateLimited(1, 'example')],
+    errors: () => [foreignOrigin(), limited()],
   })
   async beginSession(@Req() request: Request): Promise<string> {
     const form = await this.readForm(SignInForm, request);
@@ -137,7 +142,7 @@ export class PageController {
     description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
     body: RequestForm,
     bodyExamples: { 'an agent': [] },
-    errors: formErrors,
+    errors: () => [foreignOrigin()],
   })
   async endSession(@Req() request: Request): Promise<string> {
     await this.readForm(RequestForm, request);
@@ -153,8 +158,13 @@ export class PageController {
     return STYLESHEET;
   }
 
-  private readForm<Form extends object>(form: new () => Form, request: Request): Promise<Form> {
-    return readPageForm(form, request, this.configuration.AUTH_URL);
+  /**
+   * Every browser sends the `Origin` of a posted form, so a request without one, or from another origin, was not sent by a
+   * page of the service (cross-site request forgery). A form is never JSON (protocol §2.4).
+   */
+  private async readForm<Form extends object>(form: new () => Form, request: Request): Promise<Form> {
+    if (request.headers.origin !== this.configuration.AUTH_URL) throw foreignOrigin();
+    return readParameters(form, await readBody(request, { form: 'only' }));
   }
 
   /** Responds to an authorization request. Only the request of a signed-in agent is decided. */

@@ -1,29 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, In, Index, LessThan, MoreThan, PrimaryColumn } from 'typeorm';
+import { In, LessThan, MoreThan } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { Clock } from '../../platform/clock.js';
 import type { RateLimitRule } from '../../platform/configuration/rate-limit-rule.js';
 import { Database } from '../../platform/database/database.js';
-import { Expires } from '../../platform/database/entity-checks.js';
 import { keysOfIp, type LimitKey } from '../../platform/network.js';
 import { derivedSecret } from '../../platform/secret.js';
 import { Limits, SIGN_IN } from '../../rate-limit/limits.js';
-
-/** The failed sign-ins of one account, network or both in one window. */
-@Expires()
-@Entity('sign_in_failure')
-export class SignInFailure {
-  /** An HMAC, because a plain hash of an email or an address can be found by trying. */
-  @PrimaryColumn('varchar', { length: 43 })
-  hash!: string;
-
-  @Column('integer')
-  failures!: number;
-
-  @Index('sign_in_failure_expires_at')
-  @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt!: Date;
-}
+import { SignInFailure } from './sign-in-failure.entity.js';
 
 const OF_ACCOUNT_IN_NETWORK: RateLimitRule = { count: 10, seconds: 900 };
 const OF_NETWORK: RateLimitRule = { count: 60, seconds: 900 };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Consent } from '../../../src/agent-auth/page/consents.js';
+import { Consent } from '../../../src/agent-auth/page/consent.entity.js';
 import { pkce } from '../../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../../support/authorization-page.js';
 import { purge } from '../../support/operator-commands.js';

@@ -1,6 +1,6 @@
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failures.js';
+import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
 import { Purge } from '../../../src/purge/purge.js';
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
 import { beginWindow } from '../../support/limit-windows.js';

@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral, type QueryResult } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failures.js';
+import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';

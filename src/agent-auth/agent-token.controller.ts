@@ -89,7 +89,7 @@ const INVALID_GRANT_HINTS = {
 
 /** `/v2/token`: the token endpoint of agents (RFC 6749 §3.2, protocol §6.8). */
 @PublicController('v2/token')
-export class TokenPairController {
+export class AgentTokenController {
   constructor(
     private readonly clients: ClientAuthentication,
     private readonly codes: AuthorizationCodes,
