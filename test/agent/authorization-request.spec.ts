@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { grantedScope } from '../../src/agent-auth/agent-token-issuer.js';
 import { readAuthorizationRequest } from '../../src/agent-auth/page/authorization-request.js';
-import { completed, errorParameters, redirectTarget } from '../../src/agent-auth/page/authorization-response.js';
+import { errorParameters, responseUrl } from '../../src/agent-auth/page/authorization-response.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { ClientApplication, type ClientType } from '../../src/registry/client-application.entity.js';
 import { type Registry } from '../../src/registry/registry.js';
@@ -33,7 +33,7 @@ describe('a request to the authorization page', () => {
     expect(read(all)).toEqual({
       client: clients.get('server'),
       ...{ redirectUri: CALLBACK, responseType: 'code', state: 's', scope: 'a b', prompt: ['login', 'consent'] },
-      ...{ codeChallenge: asked.code_challenge, error: undefined, query: queryOf(all) },
+      ...{ codeChallenge: asked.code_challenge, violation: undefined, query: queryOf(all) },
     });
   });
 
@@ -45,7 +45,7 @@ describe('a request to the authorization page', () => {
     'http://[::1]/callback?a=b',
   ])('of a native application may have a loopback redirect URI with any port (RFC 8252 §7.3): %s', (redirect_uri) => {
     const ofNative = { client_id: 'native', response_type: 'code', redirect_uri, ...pkce().asked };
-    expect(read(ofNative)).toMatchObject({ redirectUri: redirect_uri, error: undefined });
+    expect(read(ofNative)).toMatchObject({ redirectUri: redirect_uri, violation: undefined });
     for (const client_id of ['server', 'web'])
       if (!LOOPBACK.includes(redirect_uri))
         expect(() => read({ ...ofNative, client_id }), client_id).toThrow(OAuthError);
@@ -119,8 +119,7 @@ describe('a request to the authorization page', () => {
     ['native', 'code', 'code_challenge: required for a native application'],
     ['native', 'token', 'response_type: must be code for this type of client'],
   ])('of a %s application with response_type=%s has the error hint %j', (client_id, response_type, hint) => {
-    const { error } = read({ client_id, redirect_uri: CALLBACK, response_type });
-    expect(error).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
+    expect(read({ client_id, redirect_uri: CALLBACK, response_type }).violation).toBe(hint);
   });
 
   const { asked } = pkce();
@@ -139,7 +138,7 @@ describe('a request to the authorization page', () => {
     [{ ...forToken, ...asked }, 'code_challenge: only with'],
     [{ ...forToken, prompt: 'none login' }, 'prompt: none excludes other values'],
   ])('has an error hint if it is invalid: %j', (parameters, hint) => {
-    expect(read(parameters).error?.hint?.startsWith(hint)).toBe(true);
+    expect(read(parameters).violation?.startsWith(hint)).toBe(true);
   });
 
   it('may have any state of visible characters and gets the same state back', () => {
@@ -148,8 +147,8 @@ describe('a request to the authorization page', () => {
       fc.property(visible, fc.constantFrom('server', 'web'), (state, client_id) => {
         const response_type = client_id === 'web' ? 'token' : 'code';
         const request = read({ ...forCode, client_id, response_type, state });
-        expect(request.error).toBeUndefined();
-        const target = redirectTarget(request, completed({ code: 'a:b' }, request, 'https://auth.example'));
+        expect(request.violation).toBeUndefined();
+        const target = responseUrl(request, { code: 'a:b' }, 'https://auth.example');
         expect(target).toMatch(/^[\x21-\x7e]+$/);
         const { search, hash } = new URL(target);
         const response = new URLSearchParams(client_id === 'web' ? hash.slice(1) : search);
@@ -162,13 +161,13 @@ describe('a request to the authorization page', () => {
   });
 
   it.each(['ä', 'a\nb', 'x'.repeat(1001)])('is rejected with the state %j', (state) => {
-    expect(read({ ...forCode, state }).error?.hint).toMatch(/^state: /);
+    expect(read({ ...forCode, state }).violation).toMatch(/^state: /);
   });
 });
 
 it('the response to an application describes an error in the characters that RFC 6749 allows', () => {
   for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
-    const { error_description } = errorParameters({ error, hint: '' });
+    const { error_description } = errorParameters(error, '');
     expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
     expect(error_description).not.toBe(error);
   }

@@ -53,16 +53,10 @@ export interface AuthorizationRequest {
   scope: string | undefined;
   codeChallenge: string | undefined;
   prompt: string[];
-  error: AuthorizationError | undefined;
+  /** Why the request is invalid, for the developers of the client. */
+  violation: string | undefined;
   /** The query of the request, which the page sends again after the agent has signed in. */
   query: string;
-}
-
-/** An error that is reported to the client (RFC 6749 §4.1.2.1). */
-export interface AuthorizationError {
-  error: string;
-  /** For the developers of the client. */
-  hint: string;
 }
 
 /** The first value of each parameter, and the client. A parameter without a value is omitted (RFC 6749 §3.1). */
@@ -89,7 +83,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
     ...{ client, redirectUri, state, scope, codeChallenge, query },
     responseType: responseType === 'token' || responseType === 'code' ? responseType : expectedResponseType(client),
     prompt: promptsOf(parameters),
-    error: errorOf(fields, parameters),
+    violation: violationOf(fields, parameters),
   };
 }
 
@@ -128,16 +122,12 @@ function promptsOf({ prompt }: RequestParameters): string[] {
 }
 
 /** `Authorizer.decide` then makes the checks that depend on the agent. */
-function errorOf(fields: URLSearchParams, parameters: RequestParameters): AuthorizationError | undefined {
+function violationOf(fields: URLSearchParams, parameters: RequestParameters): string | undefined {
   // no parameter may be repeated (RFC 6749 §3.1)
   const repeated = PARAMETER_NAMES.find((name) => fields.getAll(name).length > 1);
-  const hint = repeated
-    ? `${repeated}: given more than once`
-    : (responseTypeViolation(parameters) ??
-      stateViolation(parameters) ??
-      pkceViolation(parameters) ??
-      promptViolation(parameters));
-  return hint === undefined ? undefined : { error: 'invalid_request', hint };
+  if (repeated) return `${repeated}: given more than once`;
+  const violations = [responseTypeViolation, stateViolation, pkceViolation, promptViolation];
+  return violations.map((violation) => violation(parameters)).find((violation) => violation !== undefined);
 }
 
 function responseTypeViolation({ response_type, client }: RequestParameters): string | undefined {

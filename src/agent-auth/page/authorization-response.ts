@@ -1,5 +1,5 @@
 import { MALFORMED } from '../../oauth/error-body.js';
-import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
+import type { AuthorizationRequest } from './authorization-request.js';
 
 export type ResponseParameters = Record<string, string>;
 
@@ -12,23 +12,18 @@ const DESCRIPTIONS: Record<string, string> = {
 };
 
 /** The parameters of an error response (RFC 6749 §4.1.2.1, §4.2.2.1). */
-export function errorParameters({ error, hint }: AuthorizationError): ResponseParameters {
-  return { error, error_description: DESCRIPTIONS[error] ?? error, ...(hint && { error_hint: hint }) };
+export function errorParameters(error: string, hint: string): ResponseParameters {
+  return { error, error_description: DESCRIPTIONS[error] ?? error, error_hint: hint };
 }
 
-/** Adds the parameters of every response: `state` as the client sent it, and the issuer (RFC 9207). */
-export function completed(
-  parameters: ResponseParameters,
-  { state }: AuthorizationRequest,
-  issuer: string,
-): ResponseParameters {
-  return { ...parameters, ...(state !== undefined && { state }), iss: issuer };
-}
-
-/** A token is in the fragment, which browsers do not send to servers. No registered redirect URI has a fragment. */
-export function redirectTarget(request: AuthorizationRequest, parameters: ResponseParameters): string {
-  const { redirectUri, responseType } = request;
-  const encoded = new URLSearchParams(parameters).toString().replaceAll('+', '%20');
+/**
+ * The URL of a response, with `state` as the client sent it, and the issuer (RFC 9207). A token is in the fragment, which
+ * browsers do not send to servers. No registered redirect URI has a fragment.
+ */
+export function responseUrl(request: AuthorizationRequest, parameters: ResponseParameters, iss: string): string {
+  const { redirectUri, responseType, state } = request;
+  const all = { ...parameters, ...(state !== undefined && { state }), iss };
+  const encoded = new URLSearchParams(all).toString().replaceAll('+', '%20');
   if (responseType === 'token') return `${redirectUri}#${encoded}`;
   return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${encoded}`;
 }

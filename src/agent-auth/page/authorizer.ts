@@ -23,16 +23,16 @@ export class Authorizer {
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
     const { client, prompt } = request;
     if (!client.usableIn(agent.organizationId))
-      return errorDecision('access_denied', 'client_id: belongs to another organization');
+      return deny('access_denied', 'client_id: belongs to another organization');
     const scope = grantedScope(request.scope, client.scopes, agent.scopes);
     if (scope === '')
-      return errorDecision('invalid_scope', 'scope: the request, the client and the agent have no scope in common');
+      return deny('invalid_scope', 'scope: the request, the client and the agent have no scope in common');
     const needsConsent =
       prompt.includes('consent') ||
       canBeImpersonated(request) ||
       (client.organizationId === null && !(await this.consents.covers(agent, client.clientId, scope)));
     if (!needsConsent) return { response: await this.issueGrant(request, agent, scope) };
-    if (prompt.includes('none')) return errorDecision('consent_required', 'prompt: none');
+    if (prompt.includes('none')) return deny('consent_required', 'prompt: none');
     return { consentTo: scope };
   }
 
@@ -69,6 +69,6 @@ function canBeImpersonated({ client, redirectUri }: AuthorizationRequest): boole
   return client.clientType === 'native' && client.secretHash === null && new URL(redirectUri).protocol !== 'https:';
 }
 
-export function errorDecision(error: string, hint: string): Decision {
-  return { response: errorParameters({ error, hint }) };
+export function deny(error: string, hint: string): Decision {
+  return { response: errorParameters(error, hint) };
 }

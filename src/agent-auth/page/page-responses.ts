@@ -4,8 +4,8 @@ import { CUSTOMERS_MANAGE, CUSTOMERS_OWN } from '../../bearer/principal.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
-import { completed, errorParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
+import type { AuthorizationRequest } from './authorization-request.js';
+import { errorParameters, type ResponseParameters, responseUrl } from './authorization-response.js';
 import type { Decision } from './authorizer.js';
 import { renderPage } from './page-view.js';
 
@@ -20,20 +20,20 @@ export class PageResponses {
 
   private send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
-    const all = completed(parameters, authorization, this.configuration.AUTH_URL);
+    const url = responseUrl(authorization, parameters, this.configuration.AUTH_URL);
     // a registered redirect URI may have characters outside ASCII, which a header cannot contain
-    const target = redirectTarget(authorization, all).replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+    const target = url.replace(/[^\x21-\x7e]+/g, encodeURIComponent);
     const response = request.res as Response;
     return request.method === 'POST' ? renderNavigation(response, authorization, target) : redirect(response, target);
   }
 
-  sendError(request: Request, authorization: AuthorizationRequest, error: AuthorizationError): string {
-    return this.send(request, authorization, errorParameters(error));
+  sendError(request: Request, authorization: AuthorizationRequest, error: string, hint: string): string {
+    return this.send(request, authorization, errorParameters(error, hint));
   }
 
   askToSignIn(request: Request, authorization: AuthorizationRequest, email = '', problem?: string): string {
     if (authorization.prompt.includes('none'))
-      return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });
+      return this.sendError(request, authorization, 'login_required', 'prompt: none');
     const { client, query } = authorization;
     const values = { clientName: client.name, query, email, problem };
     return renderPage(request.res as Response, 'sign-in', values);
@@ -43,9 +43,9 @@ export class PageResponses {
     if ('response' in decision) return this.send(request, authorization, decision.response);
     const { client, query } = authorization;
     const scope = decision.consentTo;
-    const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
+    const permissions = scope.split(' ').map((name) => SCOPE_DESCRIPTIONS[name] ?? name);
     const ofClient = { clientName: client.name, isPublic: client.organizationId === null };
-    const values = { ...ofClient, query, scope, scopes, email: agent.email };
+    const values = { ...ofClient, query, scope, permissions, email: agent.email };
     return renderPage(request.res as Response, 'consent', values);
   }
 

@@ -13,7 +13,7 @@ import { Registry } from '../../registry/registry.js';
 import { AgentChangedError } from '../../session/agent/agent-sessions.js';
 import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
-import { Authorizer, type Decision, errorDecision } from './authorizer.js';
+import { Authorizer, type Decision, deny } from './authorizer.js';
 import { PageResponses } from './page-responses.js';
 import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
@@ -103,7 +103,7 @@ export class PageController {
   async consent(@Req() request: Request): Promise<string> {
     const { request: query = '', scope = '', decision } = await this.readForm(ConsentForm, request);
     return this.respond(request, query, (authorization, agent) => {
-      if (decision === 'deny') return errorDecision('access_denied', 'the agent denied the request');
+      if (decision === 'deny') return deny('access_denied', 'the agent denied the request');
       if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
       return this.authorizer.allow(authorization, agent, scope.split(' '));
     });
@@ -174,7 +174,8 @@ export class PageController {
     decide: (authorization: AuthorizationRequest, agent: Agent) => Decision | Promise<Decision>,
   ): Promise<string> {
     const authorization = readAuthorizationRequest(query, this.registry);
-    if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
+    if (authorization.violation)
+      return this.responses.sendError(request, authorization, 'invalid_request', authorization.violation);
     const agent = await this.sessions.agentOf(request);
     if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
     return this.orAskToSignIn(request, authorization, async () =>
