@@ -22,7 +22,8 @@ import {
 } from '../../public/grant.js';
 import { Assertions } from './assertions.js';
 import { JwtBearerClientSettings, JwtBearerSettings } from './jwt-bearer.settings.js';
-import { UsedAssertion, UsedAssertions } from './used-assertions.js';
+import { UsedAssertion } from './used-assertion.entity.js';
+import { UsedAssertions } from './used-assertions.js';
 
 /** The parameters of RFC 7523 §2.1, and the organization of the user. */
 class JwtBearerBody extends GrantBody {

@@ -1,20 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Database, Expires, insertIgnoreStatement, OAuthError, sha256, writeStatement } from '../../public/grant.js';
+import { Database, insertIgnoreStatement, OAuthError, sha256, writeStatement } from '../../public/grant.js';
 import type { ProvenUser } from './assertions.js';
-
-/** An assertion that was used. The row expires 30 s after the assertion. */
-@Expires()
-@Entity('used_assertion')
-export class UsedAssertion {
-  /** SHA-256 of the organization, and of the issuer and the `jti` of the assertion. */
-  @PrimaryColumn('varchar', { length: 64 })
-  hash!: string;
-
-  @Index('used_assertion_expires_at')
-  @Column('datetime', { name: 'expires_at', precision: 3 })
-  expiresAt!: Date;
-}
+import { UsedAssertion } from './used-assertion.entity.js';
 
 /** The clock of another process may be behind. */
 const RETENTION_MARGIN_SECONDS = 30;

@@ -5,7 +5,7 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import type { Ended } from '../ended.entity.js';
-import type { RevocationFeedState } from './feed-state.js';
+import type { RevocationFeedState } from './revocation-feed-state.entity.js';
 
 type StoredEntries = EntityRow<RevocationFeedState, 'history' | 'entries' | 'entries_count'>;
 

@@ -1,7 +1,7 @@
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { EntityManager, Repository } from 'typeorm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
+import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { isDuplicate } from '../../../src/platform/database/database-errors.js';
 import { type RequestContext, requestContext } from '../../../src/platform/request-context/request-context.js';

@@ -3,7 +3,7 @@ import type { PoolConnection } from 'mysql2';
 import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
+import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';

@@ -4,7 +4,7 @@ import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral,
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertions.js';
+import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
