@@ -169,6 +169,7 @@ const PRINTED: Record<string, RegExp[]> = {
   'Signing keys expire': [/cas_signing_keys\{state="signing"\} 1$/m],
   'The database is overloaded': [/cas_database_connections\{state="idle"\}/],
   'The registry is stale': [/cas_registry_age_seconds \d/, /the registry could not be read/],
+  'The registry is not applied': [],
   'Revocations are not published': [/cas_revocation_feed_lag_seconds \d/, /the revocation feed cannot be published/],
   'Many revocations are in force': [
     /cas_revocation_feed_entries \d/,
