@@ -22,7 +22,7 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
 
 /** Each earlier key expires together with the last token that it can sign. @throws Error if a rotation is under way */
 export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
-  if (keys.some(({ nbf }) => nbf > now)) throw new Error('the file already has an upcoming key; nothing was changed');
+  if (keys.some(({ nbf }) => nbf > now)) throw new Error('the set already has an upcoming key');
   const signsFrom = now + LEAD_SECONDS;
   const expiresAt = signsFrom + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
   const earlierKeys = keys

@@ -1,42 +1,45 @@
-import { KeyFile } from '../access-token/key-file.js';
 import { rotated, stateOf, withoutKey } from '../access-token/key-rotation.js';
-import { newKeySet, type PrivateKeySet } from '../access-token/key-set.js';
+import { newKeySet, type PrivateKeySet, readKeySet } from '../access-token/key-set.js';
 import { Clock } from '../platform/clock.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
+import { withoutByteOrderMark } from '../platform/text-forms.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
-/** `keys generate`, `keys rotate FILE`, `keys list FILE`, `keys retire FILE KID`; none of them needs a database. */
+/** More than 1,000 keys. */
+const MAX_INPUT_BYTES = 1_048_576;
+
+/** Read a key set from standard input and print a key set, or the state of its keys. None needs a database or a file. */
 export async function keysCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
   const now = new Clock().seconds();
-  const printKeys = (set: PrivateKeySet) => context.print(describeKeys(set, now));
-  const [path = '', kid = ''] = parameters;
-  switch (action) {
-    case 'generate':
-      expectParameters(parameters, 0);
-      context.print(`${JSON.stringify(newKeySet(now), undefined, 2)}\n`);
-      return 0;
-    case 'rotate':
-      expectParameters(parameters, 1);
-      printKeys(new KeyFile(path).change((set) => rotated(set, now, MAX_ACCESS_TOKEN_TTL_SECONDS)));
-      context.notify(verificationTime());
-      return 0;
-    case 'list':
-      expectParameters(parameters, 1);
-      printKeys(new KeyFile(path).read());
-      return 0;
-    case 'retire':
-      expectParameters(parameters, 2);
-      printKeys(new KeyFile(path).change((set) => withoutKey(set, kid, now)));
-      return 0;
-    default:
-      throw new UsageError('keys: expected generate, rotate, list or retire');
+  if (!['generate', 'rotate', 'list', 'retire'].includes(action ?? ''))
+    throw new UsageError('keys: expected generate, rotate, list or retire');
+  expectParameters(parameters, action === 'retire' ? 1 : 0);
+  if (action === 'generate') return printSet(newKeySet(now), context);
+  const set = readSet(await context.readInput(MAX_INPUT_BYTES));
+  if (action === 'list') {
+    context.print(describeKeys(set, now));
+    return 0;
   }
+  const [kid = ''] = parameters;
+  const changed = action === 'rotate' ? rotated(set, now, MAX_ACCESS_TOKEN_TTL_SECONDS) : withoutKey(set, kid, now);
+  context.notify(describeKeys(changed, now));
+  return printSet(changed, context);
 }
 
-/** The longest possible lifetime, because this command does not know the lifetimes of the clients. */
-function verificationTime(): string {
-  const seconds = MAX_ACCESS_TOKEN_TTL_SECONDS;
-  return `the old key verifies tokens for another ${seconds} s after the new key signs: no access token lives longer\n`;
+function printSet(set: PrivateKeySet, context: CommandContext): number {
+  context.print(`${JSON.stringify(set, undefined, 2)}\n`);
+  return 0;
+}
+
+/** @throws Error that names the invalid key and the rule, without a value */
+function readSet(text: string): PrivateKeySet {
+  try {
+    readKeySet(text);
+  } catch (error) {
+    throw new Error(`standard input: ${(error as Error).message}`);
+  }
+  const { keys }: PrivateKeySet = JSON.parse(withoutByteOrderMark(text));
+  return { keys: keys.map((key) => ({ ...key, nbf: key.nbf ?? 0 })) };
 }
 
 function describeKeys({ keys }: PrivateKeySet, now: number): string {

@@ -34,13 +34,12 @@ const USAGE = `usage: node dist/cli.js COMMAND
                        let each consumer of the revocation feed read the full list again, after a restore
   backup FILE          copy the embedded database to a new file, also while the service runs
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
-  keys rotate FILE     add a key that signs in 15 minutes, and set the expiry of the other keys
-  keys list FILE       print the state and the expiry of each key
-  keys retire FILE KID remove a key, which ends its tokens
+  keys rotate          print the set on standard input with a key that signs in 15 minutes, and an expiry of the others
+  keys list            print the state and the expiry of each key of the set on standard input
+  keys retire KID      print the set on standard input without a key, which ends its tokens
   agent-token --email E --client-id C --scope "S …"
                        print an agent access token
-  token explain        print what the token on standard input is, whether it is valid, and why not
-  token explain --json the same as JSON
+  token explain        print as JSON what the token on standard input is, whether it is valid, and why not
   --help               print this text
 `;
 

@@ -41,7 +41,7 @@ export async function checkTokens(walk: Walk, { all = false } = {}): Promise<voi
 export async function checkSessions(walk: Walk): Promise<void> {
   const { model } = walk;
   const explained = async (what: string, text: string, why: string | undefined) => {
-    const { code } = await runCommandWithInput(walk.service, text, 'token', 'explain', '--json');
+    const { code } = await runCommandWithInput(walk.service, text, 'token', 'explain');
     if ((code === 0) !== (why === undefined))
       throw walk.failure(`${what} is ${code === 0 ? 'valid' : 'not valid'}, but ${why ?? 'nothing ended it'}`);
   };

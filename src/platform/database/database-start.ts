@@ -12,6 +12,11 @@ export class DatabaseStart {
 
   constructor(private readonly maxWaitMs: number) {}
 
+  /** Whether the process is a command, which leaves the work in the background to the service. */
+  get isOfCommand(): boolean {
+    return this.maxWaitMs === 0;
+  }
+
   async run<Result>(step: () => Promise<Result>): Promise<Result> {
     const result = await databaseAtStart(this.maxWaitMs).run(step, (error) => {
       const { message } = error as Error;

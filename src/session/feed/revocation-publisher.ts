@@ -90,6 +90,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** Reads the state before the first request, whose cursor must be of the history of the database. */
   async onApplicationBootstrap(): Promise<void> {
+    if (this.start.isOfCommand) return;
     await this.attempt('publication', () => this.start.run(() => this.readFirstState()));
     this.schedule();
   }

@@ -1,6 +1,4 @@
-import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalJWKSet, jwtVerify } from 'jose';
@@ -11,10 +9,12 @@ import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../../src/a
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { metricOf } from '../../support/management-api.js';
-import { runCli } from '../../support/processes.js';
+import { runProgram } from '../../support/processes.js';
+import { PROJECT } from '../../support/project-files.js';
 import { startTestService, type TestService } from '../../support/test-service.js';
 import { infoStatus, newCustomer } from '../../support/transfers.js';
 
+const CLI = join(PROJECT, 'dist/cli.js');
 const keysPath = ({ database }: TestService) => join(database.folder, 'keys.json');
 const readKeys = (path: string): PrivateKeySet => JSON.parse(readFileSync(path, 'utf8'));
 const writeKeys = (path: string, set: unknown) =>
@@ -158,84 +158,49 @@ it('protocol §6.4: the session of an agent survives a rotation of the signing k
 });
 
 describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'keys-'));
-  const path = join(folder, 'keys.json');
   const iso = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
   const listing = (state: string, expiry: string) => `[\\w-]{43} ${state}, signs from ${iso}, ${expiry}\n`;
   const now = () => Math.floor(Date.now() / 1000);
+  const keys = (input: unknown, ...parameters: string[]) => {
+    const text = typeof input === 'string' ? input : JSON.stringify(input);
+    return runProgram(process.execPath, [CLI, 'keys', ...parameters], { env: { PORT: 'x' }, input: text });
+  };
+  const oneKey = () => ({ keys: [generateKey(now() - 100)] });
 
-  it('rotate adds a key and lets the others expire, even if other variables are invalid', async () => {
-    writeKeys(path, { keys: [generateKey(now() - 100)] });
-    const { code, stdout, stderr } = await runCli(['keys', 'rotate', path], { PORT: 'x' });
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: expect.stringMatching(/ for another 86400 s after the new key signs/),
-    });
+  it('rotate prints the set with a new key and lets the others expire, even if other variables are invalid', async () => {
+    const { code, stdout, stderr } = await keys(oneKey(), 'rotate');
     const lines = listing('upcoming', 'never expires') + listing('signing', `expires ${iso}`);
-    expect(stdout).toMatch(new RegExp(`^${lines}$`));
-    const [added, old] = readKeys(path).keys;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(new RegExp(`^${lines}$`)) });
+    const [added, old] = (JSON.parse(stdout) as PrivateKeySet).keys;
     expect(Number(old?.exp) - Number(added?.nbf)).toBeGreaterThanOrEqual(86_400);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(stdout).not.toContain(String(added?.d));
-    const listed = await runCli(['keys', 'list', path]);
-    expect(listed).toMatchObject({ code: 0, stdout });
-    const again = await runCli(['keys', 'rotate', path]);
-    expect(again).toMatchObject({ code: 1, stdout: '' });
-    expect(again.stderr).toMatch(/^the file already has an upcoming key; nothing was changed\n$/);
-    expect(readKeys(path).keys).toEqual([added, old]);
+    const listed = await keys(stdout, 'list');
+    expect(listed).toMatchObject({ code: 0, stdout: stderr, stderr: '' });
+    expect(stderr).not.toContain(String(added?.d));
+    const again = await keys(stdout, 'rotate');
+    expect(again).toEqual({ code: 1, stdout: '', stderr: 'the set already has an upcoming key\n' });
   });
 
-  it('rotate creates one new key when it runs three times at the same time', async () => {
-    writeKeys(path, { keys: [generateKey(now() - 100)] });
-    const ended = await Promise.all([1, 2, 3].map(() => runCli(['keys', 'rotate', path])));
-    expect(ended.map(({ code }) => code).sort()).toEqual([0, 1, 1]);
-    expect(readKeys(path).keys).toHaveLength(2);
-  });
-
-  it('retire removes a key, unless no other key may sign', async () => {
-    const [added, old] = readKeys(path).keys;
-    const failed = await runCli(['keys', 'retire', path, String(old?.kid)]);
+  it('retire prints the set without a key, unless no other key may sign', async () => {
+    const set = rotated(oneKey(), now(), 28_800);
+    const [added, old] = set.keys;
+    const failed = await keys(set, 'retire', String(old?.kid));
     expect(failed).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/no other key may sign now/) });
-    expect(await runCli(['keys', 'retire', path, String(added?.kid)])).toMatchObject({ code: 0 });
-    expect(readKeys(path).keys.map(({ kid }) => kid)).toEqual([old?.kid]);
+    const { code, stdout } = await keys(set, 'retire', String(added?.kid));
+    expect({ code, kids: JSON.parse(stdout).keys.map(({ kid }: PrivateJwk) => kid) }).toEqual({
+      code: 0,
+      kids: [old?.kid],
+    });
   });
 
-  it.each([
-    ['rotate', '{', /must be JSON/],
-    ['list', undefined, /cannot be read/],
-  ])('%s fails with exit code 1 and changes nothing if the file is %j', async (action, text, message) => {
-    const file = join(folder, `invalid-${action}.json`);
-    if (text !== undefined) writeKeys(file, text);
-    const { code, stdout, stderr } = await runCli(['keys', action, file]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(message);
-    if (text !== undefined) expect(readFileSync(file, 'utf8')).toBe(text);
-  });
-
-  it.runIf(process.getuid?.() === 0)('rotate says what to do with a copy that belongs to root, as in the image', () => {
-    const own = mkdtempSync(join(tmpdir(), 'keys-'));
-    const copy = join(own, 'keys.json');
-    writeKeys(copy, { keys: [generateKey(now() - 100)] });
-    const cli = join(import.meta.dirname, '../../../dist/cli.js');
-    const rotate = () =>
-      spawnSync(process.execPath, [cli, 'keys', 'rotate', copy], { uid: 10_001, gid: 10_001, encoding: 'utf8' });
-    chownSync(own, 10_001, 10_001);
-    expect(rotate()).toMatchObject({
-      status: 1,
-      stderr:
-        'FILE: it belongs to user 0, and this command runs as user 10001; ' +
-        'run the command as user 0, or run first: chown 10001 FILE\n',
-    });
-    expect(readdirSync(own)).toEqual(['keys.json']);
-    chownSync(copy, 10_001, 10_001);
-    chownSync(own, 0, 0);
-    chmodSync(own, 0o755);
-    expect(rotate()).toMatchObject({
-      status: 1,
-      stderr: expect.stringContaining('copy the file into a folder of user'),
-    });
-    chownSync(own, 10_001, 10_001);
-    expect(rotate()).toMatchObject({ status: 0 });
-    rmSync(own, { recursive: true });
-  });
+  it.each(['rotate', 'list', 'retire x'])(
+    '%s fails with exit code 1 and prints no set if its input is none',
+    async (action) => {
+      for (const input of ['', '{', '{"keys":[]}', 'MARKED']) {
+        const { code, stdout, stderr } = await keys(input, ...action.split(' '));
+        expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+        expect(stderr).toMatch(/^standard input: must be /);
+        expect(stderr).not.toContain('MARKED');
+      }
+    },
+  );
 });

@@ -22,12 +22,11 @@ afterAll(async () => {
   await idp?.stop();
 });
 
-const run = (input: string, ...options: string[]) =>
-  runCommandWithInput(service, input, 'token', 'explain', ...options);
+const run = (input: string) => runCommandWithInput(service, input, 'token', 'explain');
 
 /** The exit code and the parsed JSON. */
 async function explain(input: string) {
-  const { code, output } = await run(input, '--json');
+  const { code, output } = await run(input);
   return { code, ...JSON.parse(output) };
 }
 
@@ -40,15 +39,17 @@ it('agent-token prints the issuer of the token to stderr, because a service with
 });
 
 describe('token explain', () => {
-  it('prints a valid customer token as text, and exits with 0', async () => {
+  it('prints the claims of a valid customer token as JSON, and exits with 0', async () => {
     const { access_token } = await newCustomer(service);
     const { sub, jti } = claimsOf(access_token);
     const { code, output } = await run(`  Authorization: Bearer ${access_token}\n`);
-    expect(code).toBe(0);
-    expect(output).toMatch(/^kind: customer access token\nvalid here: yes\nexplanation: /);
-    for (const line of [`sub: ${sub}`, `jti: ${jti}`, `client_id: ${ACME_SITE}`, 'iss: https://auth.example'])
-      expect(output.split('\n')).toContain(line);
-    expect(output).toMatch(/^exp: \d{4}-\d\d-\d\dT[\d:]+\.000Z \(\d+\)$/m);
+    const claims = { sub, jti, client_id: ACME_SITE, iss: 'https://auth.example' };
+    expect({ code, ...JSON.parse(output) }).toMatchObject({
+      code: 0,
+      kind: 'customer access token',
+      valid: true,
+      claims,
+    });
     expect(output).not.toContain(access_token.split('.')[2]);
   });
 
@@ -69,25 +70,21 @@ describe('token explain', () => {
   it('says why an access token has ended, and exits with 1', async () => {
     const { access_token } = await newCustomer(service);
     await service.send('DELETE', TOKEN, bearer(access_token));
-    const { code, output } = await run(access_token);
-    expect(code).toBe(1);
-    expect(output).toMatch(
-      /^kind: customer access token\nvalid here: no\nreason: revoked\nexplanation: The token or its session/,
-    );
+    expect(await explain(access_token)).toMatchObject({
+      ...{ code: 1, kind: 'customer access token', valid: false, reason: 'revoked' },
+      explanation: expect.stringMatching(/^The token or its session/),
+    });
     const other = (await newCustomer(service)).access_token;
     service.clock.advance({ seconds: 30_000 });
     expect(await explain(other)).toMatchObject({ code: 1, reason: 'expired', claims: { client_id: ACME_SITE } });
   });
 
-  it('says what a token would be with %3A replaced, or with the region prefix', async () => {
+  it('says that a token has %3A in place of the colon, or no region prefix', async () => {
     const { access_token } = await newCustomer(service);
-    const corrected = { valid: true, kind: 'customer access token' };
     const encoded = await explain(access_token.replace(':', '%3A'));
-    expect(encoded).toMatchObject({ code: 1, valid: false, reason: 'percent_encoded', corrected });
+    expect(encoded).toMatchObject({ code: 1, valid: false, reason: 'percent_encoded' });
     const bare = await explain(access_token.slice('dev:'.length));
-    expect(bare).toMatchObject({ code: 1, valid: false, reason: 'no_region', corrected });
-    const { output } = await run(access_token.replace(':', '%3a'));
-    expect(output).toMatch(/^with the text corrected:\n {2}kind: customer access token\n {2}valid here: yes\n/m);
+    expect(bare).toMatchObject({ code: 1, valid: false, reason: 'no_region' });
   });
 
   it('finds a transfer token by its hash, and says whether it was redeemed', async () => {
@@ -157,31 +154,19 @@ describe('token explain', () => {
     }
   });
 
-  it('labels what a forged token claims as unverified, and escapes what could control the terminal', async () => {
-    const claims = {
-      iss: 'https://staging.example',
-      sub: '\u001b[2Jx\nvalid here: yes',
-      exp: 1_900_000_000,
-      claim: 'MARKED',
-    };
-    const forged = `dev:${b64({ alg: 'none', kid: 'key-1' })}.${b64(claims)}.AAAA`;
-    expect(await explain(forged)).toMatchObject({
-      code: 1,
-      reason: 'unknown_key',
-      unverified_claims: { iss: 'https://staging.example', exp: 1_900_000_000, kid: 'key-1' },
-    });
-    const { output } = await run(forged);
-    expect(output).toContain('unverified sub: \\u001b[2Jx\\u000avalid here: yes\n');
-    expect(output).not.toContain('\u001b');
-    expect(output).not.toContain('MARKED');
+  it('prints nothing of a forged token, which could control the terminal', async () => {
+    const claims = { iss: 'https://staging.example', sub: '\u001b[2Jx\nMARKED' };
+    const { code, output } = await run(`dev:${b64({ alg: 'none', kid: 'key-1' })}.${b64(claims)}.AAAA`);
+    expect({ code, ...JSON.parse(output) }).toMatchObject({ code: 1, reason: 'unknown_key' });
+    for (const part of ['\u001b', 'MARKED', 'staging']) expect(output).not.toContain(part);
   });
 
   it.each(['x', 'dev:a.b.c', '{"active":true}', `dev:${'x'.repeat(100_000)}`])(
     'calls garbage unknown text, and does not repeat it: %j',
     async (garbage) => {
-      const { code, output } = await run(garbage);
-      expect(code).toBe(1);
-      expect(output).toMatch(/^kind: unknown text\nvalid here: no\nreason: (malformed|unknown_key)\n/);
+      const { output } = await run(garbage);
+      const reason = expect.stringMatching(/^(malformed|unknown_key)$/);
+      expect(await explain(garbage)).toMatchObject({ code: 1, kind: 'unknown text', valid: false, reason });
       expect(output.length).toBeLessThan(300);
     },
   );
@@ -197,9 +182,9 @@ describe('the process of token explain', () => {
     const { access_token } = await newCustomer(service);
     expect(await runProcess(['token', 'explain'], `${access_token}\n`)).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('valid here: yes\n'),
+      stdout: expect.stringContaining('"valid": true'),
     });
-    const huge = await runProcess(['token', 'explain', '--json'], 'x'.repeat(20_000_000));
+    const huge = await runProcess(['token', 'explain'], 'x'.repeat(20_000_000));
     expect(huge).toMatchObject({ code: 1, stdout: expect.stringContaining('"reason": "malformed"') });
   });
 

@@ -14,6 +14,7 @@ import {
   PORTS,
   PRODUCTION,
   runCli,
+  runProgram,
   START,
   startServiceProcess,
   TestProcess,
@@ -186,15 +187,6 @@ describe.skipIf(onMariadb)('files and folders that a process creates', () => {
       expect(await withUmask('000', [CLI, 'migrate'], { DATA_DIR }).ended).toMatchObject({ code: 0 });
       expect(modesIn(DATA_DIR)).toMatchObject({ '': mode, 'service.sqlite': '600' });
     }
-  });
-
-  it('have the mode of the file that a command replaces: keys rotate', async () => {
-    const folder = newFolder();
-    const path = join(folder, 'keys.json');
-    writeFileSync(path, (await runCli(['keys', 'generate'])).stdout);
-    chmodSync(path, 0o640);
-    expect(await withUmask('077', [CLI, 'keys', 'rotate', path], {}).ended).toMatchObject({ code: 0 });
-    expect(modesIn(folder)).toEqual({ '': '700', 'keys.json': '640' });
   });
 });
 
@@ -380,21 +372,33 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', () => {
     expect(await cli('registry', 'apply', '--dry-run', path)).toMatchObject({ code: 0, stdout: '' });
   });
 
-  it('registry export reads the database and writes nothing, and does not migrate it', async () => {
+  /** With a text as standard input, which is no token. */
+  const withInput = (command: string, env: Record<string, string>) =>
+    runProgram(process.execPath, [join(PROJECT, 'dist/cli.js'), ...command.split(' ')], { env, input: 'x' });
+
+  it.each([
+    ['registry export', { code: 0, stdout: expect.stringContaining(ACME_SITE) }],
+    ['token explain', { code: 1, stdout: expect.stringContaining('unknown text') }],
+  ])('%s reads the database and writes nothing', async (command, result) => {
     const file = database.url.slice('sqlite:'.length);
     const before = readFileSync(file);
-    expect(await cli('registry', 'export')).toMatchObject({ code: 0, stdout: expect.stringContaining(ACME_SITE) });
+    expect(await withInput(command, environment)).toMatchObject(result);
     expect(readFileSync(file).equals(before)).toBe(true);
-    const DATA_DIR = newFolder();
-    const older = join(DATA_DIR, 'service.sqlite');
-    const other = new libsql(older);
-    other.exec('CREATE TABLE other (id INTEGER)');
-    other.close();
-    const { code, stdout, stderr } = await runCli(['registry', 'export'], { DATA_DIR });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toBe('migrations are pending; run: node dist/cli.js migrate\n');
-    expect((await runCli(['migrate', '--check'], { DATA_DIR })).code).toBe(1);
   });
+
+  it.each(['registry export', 'token explain', 'agent-token --email x --client-id x'])(
+    '%s does not migrate the database',
+    async (command) => {
+      const DATA_DIR = newFolder();
+      const older = new libsql(join(DATA_DIR, 'service.sqlite'));
+      older.exec('CREATE TABLE other (id INTEGER)');
+      older.close();
+      const pending = { code: 1, stdout: '', stderr: 'migrations are pending; run: node dist/cli.js migrate\n' };
+      expect(await withInput(command, { DATA_DIR })).toEqual(pending);
+      expect(readdirSync(DATA_DIR)).not.toContain('signing-keys.json');
+      expect((await runCli(['migrate', '--check'], { DATA_DIR })).code).toBe(1);
+    },
+  );
 
   it('registry check needs no database and creates none, and exits with 1 after the violations of a file', async () => {
     const DATA_DIR = newFolder();
