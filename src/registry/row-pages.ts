@@ -21,7 +21,7 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   entity: Type<Row>,
   column: string,
   filter: object = {},
-  options: { withDeleted?: boolean } = {},
+  options: { withDeleted?: boolean; select?: object } = {},
 ): AsyncGenerator<Row[], void> {
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };

@@ -3,7 +3,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import type { ObjectLiteral } from 'typeorm';
 import { isWellFormed, WELL_FORMED_RULE } from '../../platform/text-forms.js';
-import { declaredProperties } from '../../platform/validation.js';
+import { declaredProperties, isValid } from '../../platform/validation.js';
 import { violationsOf } from '../../platform/validation-violations.js';
 import { comparableEmail } from '../agent-email.js';
 import { AGENTS } from './agent.entry.js';
@@ -31,8 +31,13 @@ export function fieldPath(path: string, field: string): string {
 
 export function validated<Value extends object>(type: Type<Value>, value: unknown, path = ''): [Value, string[]] {
   const instance = plainToInstance(type, value, { exposeDefaultValues: true });
-  const violations = violationsOf(validateSync(instance, { whitelist: true, forbidNonWhitelisted: true }), path);
-  const malformed = declaredProperties(type).filter((field) => !isWellFormed(Reflect.get(instance, field)));
+  const fields = declaredProperties(type);
+  // class-validator takes a third of the time of a large file
+  const isSurelyValid = Object.keys(instance).every((field) => fields.includes(field)) && isValid(type, instance);
+  const violations = isSurelyValid
+    ? []
+    : violationsOf(validateSync(instance, { whitelist: true, forbidNonWhitelisted: true }), path);
+  const malformed = fields.filter((field) => !isWellFormed(Reflect.get(instance, field)));
   return [instance, [...violations, ...malformed.map((field) => `${fieldPath(path, field)}: ${WELL_FORMED_RULE}`)]];
 }
 

@@ -189,7 +189,8 @@ async function unlistedRows(manager: EntityManager, entriesOf: EntriesOf): Promi
   for (const kind of ENTRY_KINDS) {
     const { column } = fileKeyOf(kind);
     const listed = new Set(entriesOf(kind).map(([, entry]) => keyInFile(kind, entry)));
-    for await (const rows of pagesOf(manager, kind.entity, column, { fromFile: true }))
+    const select = { [column]: true, [kind.key.column]: true, ...(kind === ORGANIZATIONS && { suspended: true }) };
+    for await (const rows of pagesOf(manager, kind.entity, column, { fromFile: true }, { select }))
       for (const row of rows) if (!listed.has(row[column])) unlisted.push([kind, row]);
   }
   return unlisted;
