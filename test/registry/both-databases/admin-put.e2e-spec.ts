@@ -37,6 +37,8 @@ describe('PUT /admin/<list>/<key>', () => {
     const before = [await revision(), service.audit.length];
     const again = await admin('PUT', path, client({ name: 'Replaced', client_secret: secret }));
     expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: replaced.body });
+    const patched = await admin('PATCH', path, { name: 'Replaced', scopes: [] });
+    expect({ status: patched.status, body: patched.body }).toEqual({ status: 200, body: replaced.body });
     expect([await revision(), service.audit.length]).toEqual(before);
   });
 
