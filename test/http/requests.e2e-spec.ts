@@ -294,6 +294,16 @@ describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () =
     }
   });
 
+  it.each(['http://', 'http://?a=b', 'http:///.well-known/jwks.json', 'https://#a', 'a:b'])(
+    'are not enough for the target %s, which has no host',
+    async (target) => {
+      for (const url of [service.url, service.managementUrl]) {
+        const response = await exchange(url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+        expectError(response, { status: 400, error: 'invalid_request', hint: /^HTTP: / });
+      }
+    },
+  );
+
   it.each([
     ['an empty Host, because AUTH_URL names the service', ' HTTP/1.1', ['Host:']],
     ['an IPv6 address and a port', ' HTTP/1.1', ['Host: [::1]:3000']],
