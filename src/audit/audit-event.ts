@@ -32,22 +32,21 @@ export const AUDIT_EVENT_NAMES = [
 export type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
 
 /** The kinds of actors and subjects. */
-export interface AuditPartyKinds {
-  customer: true;
-  agent: true;
-  client: true;
-  operator: true;
-  browser: true;
-  service: true;
-  resource_server: true;
-  organization: true;
-  key: true;
-  token: true;
-}
+type AuditPartyKind =
+  | 'customer'
+  | 'agent'
+  | 'client'
+  | 'operator'
+  | 'browser'
+  | 'service'
+  | 'resource_server'
+  | 'organization'
+  | 'key'
+  | 'token';
 
 /** The actor or subject of an event. The id is never a person's name, an email or a secret. */
 export interface AuditParty {
-  kind: keyof AuditPartyKinds;
+  kind: AuditPartyKind;
   /** For an operator, the name of the admin token or the `sub` of a token; absent if the authentication failed. */
   id?: string | undefined;
   /** The issuer of the token of an agent or operator, if it is another one. The id counts for this issuer alone. */

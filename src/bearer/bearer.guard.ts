@@ -56,7 +56,7 @@ export class BearerGuard implements CallerGuard {
   private assertOriginOf({ clientId }: Principal, { headers, path }: Request): void {
     const { surface } = requestContext.required();
     if (headers.origin !== undefined && isCustomerRoute({ surface, path }))
-      this.registry.clientCalling(clientId, headers.origin);
+      this.registry.requireClient(clientId, headers.origin);
   }
 }
 

@@ -113,7 +113,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
    * A foreign `Origin` is rejected: a page of one tenant could act as the client of another (protocol §2.8).
    * @throws OAuthError `invalid_request`
    */
-  clientCalling(clientId: string, origin: string | undefined): ClientApplication {
+  requireClient(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
     if (!client) throw REQUEST_ERRORS.clientUnknown();
     if (origin !== undefined && !this.memory.origins.has(clientId, origin)) throw REQUEST_ERRORS.foreignOrigin();
@@ -121,7 +121,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /** @throws OAuthError `invalid_request` */
-  organizationAdmitting(client: ClientApplication, organizationId: string): Organization {
+  requireOrganization(client: ClientApplication, organizationId: string): Organization {
     const organization = this.organization(organizationId);
     if (!organization) throw REQUEST_ERRORS.organizationUnknown();
     requestContext.set({ organizationId });

@@ -50,15 +50,15 @@ export class RequestPipe implements PipeTransform<DeclaredRequest> {
   /** The first check that fails determines the error response. @throws OAuthError */
   async transform({ http, declared }: DeclaredRequest): Promise<object> {
     const { name, parameters: type, checksClient, grant } = declared;
-    const given = name === 'query' ? parseQuery(http.url) : await readBody(http, declared);
-    const parameters = readParameters(type, given);
+    const sent = name === 'query' ? parseQuery(http.url) : await readBody(http, declared);
+    const parameters = readParameters(type, sent);
     return checksClient
       ? { [name]: parameters, ...this.checkedClient(http, parameters as ClientParameters, grant) }
       : parameters;
   }
 
   private checkedClient(http: Request, { client_id, organization_id }: ClientParameters, grant: string | undefined) {
-    const client = this.registry.clientCalling(client_id, http.headers.origin);
+    const client = this.registry.requireClient(client_id, http.headers.origin);
     const { clientId } = client;
     requestContext.set({ clientId });
     if (grant !== undefined && !client.mayUse(grant, this.grants.isOptIn(grant))) throw ERRORS.grant(grant);
@@ -67,7 +67,7 @@ export class RequestPipe implements PipeTransform<DeclaredRequest> {
     const organizationId = organization_id ?? caller?.organizationId;
     if (caller && organizationId !== caller.organizationId) throw ERRORS.organization();
     const organization =
-      organizationId === undefined ? undefined : this.registry.organizationAdmitting(client, organizationId);
+      organizationId === undefined ? undefined : this.registry.requireOrganization(client, organizationId);
     return { client, organization, network: requestContext.required().network };
   }
 }

@@ -49,10 +49,10 @@ export class TokenEndpoint {
 
   /** The first step that fails determines the error response. @throws OAuthError */
   async respond(http: Request, path: TokenPath = {}): Promise<TokenResponse> {
-    const given = await this.readGiven(http, path);
-    const grant = this.grantOf(given, path);
-    const agent = grant.agentScope === undefined ? undefined : await this.agentCalling(http, grant.agentScope);
-    const body = readParameters(grant.body, withOrganizationOf(path, given));
+    const sent = await this.readBody(http, path);
+    const grant = this.grantOf(sent, path);
+    const agent = grant.agentScope === undefined ? undefined : await this.requireAgent(http, grant.agentScope);
+    const body = readParameters(grant.body, withOrganizationOf(path, sent));
     const client = this.clientOf(body, grant, http.headers.origin);
     this.limits.takeKeys('tokens', client.clientId);
     const organization = this.organizationOf(body, client, agent, path);
@@ -60,33 +60,33 @@ export class TokenEndpoint {
     const granted = await this.runGrant(grant, request);
     const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     const ofCustomer = await this.claims.of(granted, { grant, agent, groupId: path.group?.groupId }, ttlSeconds);
-    if (!organization) this.registry.organizationAdmitting(client, granted.organizationId);
+    if (!organization) this.registry.requireOrganization(client, granted.organizationId);
     const token = this.sign(grant, client, granted, ofCustomer, ttlSeconds);
     this.recordIssued(granted, token, agent);
     return tokenResponse(grant, client, granted, { ...token, ttlSeconds });
   }
 
   /** The body is JSON, or a form (RFC 6749 §4.1.3) if the requested grant declares `form`. */
-  private async readGiven(http: Request, { grantType }: TokenPath): Promise<Record<string, unknown>> {
-    const given = await readBody(http, { form: (form) => this.grants.readsForms(form.get('grant_type')) });
-    return grantType === undefined ? given : { ...given, grant_type: grantType };
+  private async readBody(http: Request, { grantType }: TokenPath): Promise<Record<string, unknown>> {
+    const sent = await readBody(http, { form: (form) => this.grants.readsForms(form.get('grant_type')) });
+    return grantType === undefined ? sent : { ...sent, grant_type: grantType };
   }
 
-  private grantOf(given: Record<string, unknown>, { group }: TokenPath): RegisteredGrant {
-    const grant = this.grants.named(given.grant_type);
+  private grantOf(sent: Record<string, unknown>, { group }: TokenPath): RegisteredGrant {
+    const grant = this.grants.named(sent.grant_type);
     requestContext.set({ grant: grant.name, invalidGrantHint: grant.invalidGrantHint });
     if (group && !grant.groups) throw TOKEN_ERRORS.noGroups();
     return grant;
   }
 
-  private async agentCalling(http: Request, scope: string): Promise<AgentPrincipal> {
+  private async requireAgent(http: Request, scope: string): Promise<AgentPrincipal> {
     const agent = assertAgent(await this.bearer.authenticate(http));
     if (!agent.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
     return agent;
   }
 
   private clientOf(body: GrantBody, grant: RegisteredGrant, origin: string | undefined): ClientApplication {
-    const client = this.registry.clientCalling(body.client_id, origin);
+    const client = this.registry.requireClient(body.client_id, origin);
     requestContext.set({ clientId: client.clientId });
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri))
       throw REQUEST_ERRORS.redirectUriUnknown();
@@ -104,7 +104,7 @@ export class TokenEndpoint {
     const organizationId = body.organization_id ?? group?.organizationId ?? agent?.organizationId;
     if (agent && organizationId !== agent.organizationId) throw TOKEN_ERRORS.organization();
     if (organizationId === undefined) return undefined;
-    const organization = this.registry.organizationAdmitting(client, organizationId);
+    const organization = this.registry.requireOrganization(client, organizationId);
     if (group && organization.chatBetweenGroups) throw TOKEN_ERRORS.sharedGroups();
     return organization;
   }
@@ -127,9 +127,9 @@ export class TokenEndpoint {
     ttlSeconds: number,
   ): { jti: string; token: string } {
     const { entityId: sub, organizationId: organization_id, claims } = granted;
-    const own = { sub, aud: 'customer-api', client_id, organization_id, gty: grant.name, ...ofCustomer } as const;
+    const ofService = { sub, aud: 'customer-api', client_id, organization_id, gty: grant.name, ...ofCustomer } as const;
     const jti = randomUUID();
-    const all = claims === undefined ? own : { ...claimsOfResult(grant, claims), ...own };
+    const all = claims === undefined ? ofService : { ...claimsOfResult(grant, claims), ...ofService };
     return { jti, token: this.tokens.issue(all, ttlSeconds, jti) };
   }
 
@@ -140,12 +140,12 @@ export class TokenEndpoint {
 }
 
 /** The body may repeat the organization of the path, but not contradict it. */
-function withOrganizationOf({ group }: TokenPath, given: Record<string, unknown>): Record<string, unknown> {
-  if (!group) return given;
+function withOrganizationOf({ group }: TokenPath, sent: Record<string, unknown>): Record<string, unknown> {
+  if (!group) return sent;
   if (!GROUP_ID.test(group.groupId)) throw TOKEN_ERRORS.groupId();
-  const { organization_id = group.organizationId } = given;
+  const { organization_id = group.organizationId } = sent;
   if (organization_id !== group.organizationId) throw TOKEN_ERRORS.organizationOfPath();
-  return { ...given, organization_id };
+  return { ...sent, organization_id };
 }
 
 function otherOrganization({ name }: RegisteredGrant): OAuthError {

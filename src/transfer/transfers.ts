@@ -60,7 +60,7 @@ export class Transfers {
     if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
       throw REQUEST_ERRORS.challengeRequired();
     }
-    const client = this.registry.clientCalling(body.client_id, origin);
+    const client = this.registry.requireClient(body.client_id, origin);
     if (!this.registry.organization(organizationId)?.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
     const { clientId } = client;
     this.limits.takeKeys('tokens', clientId);

@@ -115,7 +115,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     if (remember !== undefined) assertMayRemember(client, remember);
     if (remember === 'browser' && browser.origin === undefined) throw ERRORS.noOrigin();
     const code = await this.codes.find(body.code, client.clientId, code_verifier);
-    this.registry.organizationAdmitting(client, code.organizationId);
+    this.registry.requireOrganization(client, code.organizationId);
     if (remember !== undefined && !code.hasChallenge) throw ERRORS.noChallenge();
     const { entityId, organizationId, groupId, session } = code;
     const granted = { entityId, organizationId, groupId, session };

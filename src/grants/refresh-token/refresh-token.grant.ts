@@ -38,7 +38,7 @@ class RefreshTokenGrant implements Grant<RefreshTokenBody> {
   async grant({ body, client }: GrantRequest<RefreshTokenBody>): Promise<GrantResult> {
     // a client that the organization no longer admits leaves the refresh token usable
     const assertAdmitted = ({ organization_id }: { organization_id: string }) =>
-      this.registry.organizationAdmitting(client, organization_id);
+      this.registry.requireOrganization(client, organization_id);
     const { row, refreshToken } = await this.refreshTokens.refresh(body.refresh_token, client.clientId, assertAdmitted);
     return { ...this.refreshTokens.customerOf(row), refreshToken };
   }

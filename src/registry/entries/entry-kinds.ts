@@ -10,7 +10,7 @@ import { RESOURCE_SERVERS } from './resource-server.entry.js';
  * - an entity with the columns `from_file`, `revision` and `deleted_at`, and a migration (src/migrations)
  * - a file `x.entry.ts`, a line here, and its list in `RegistryFileFields` (file/registry-document.ts)
  * - a controller (src/admin)
- * - a kind of party in the audit (`AuditPartyKinds`)
+ * - a kind of party in the audit (`AuditPartyKind`)
  * - if token requests read it: a line in registry-memory.ts and a getter in registry.ts
  */
 export const ENTRY_KINDS: readonly EntryKind[] = [ORGANIZATIONS, CLIENTS, RESOURCE_SERVERS, AGENTS];
