@@ -78,7 +78,7 @@ export class RegistryEditor {
     key: string,
   ): Promise<{ row: Row; etag: string }> {
     const where: object = { [column]: key };
-    const [row] = await this.database.manager.find<Row>(entity, { where });
+    const row = await this.database.manager.findOneBy<Row>(entity, where);
     if (row?.[column] !== key) throw OAuthError.notFound();
     return { row, etag: etagOf(row) };
   }
@@ -105,7 +105,7 @@ export class RegistryEditor {
     if (isGenerated && !UUID.test(key)) throw OAuthError.invalidRequest(`${field}: ${UUID_RULE}`);
     if (!isGenerated && (body[field] ?? key) !== key) throw EDITOR_ERRORS.fixedKey(kind);
     const newEntry = parseEntry(kind, mergePatched({}, isGenerated ? body : { ...body, [field]: key }));
-    const [before] = await this.database.manager.find(kind.entity, { where: { [column]: key } });
+    const before = await this.database.manager.findOneBy(kind.entity, { [column]: key });
     const secret = newEntry.violations.length > 0 ? {} : await secretColumns(kind, newEntry.entry, before);
     let isNew = false;
     await this.transact(actor, async (manager) => {
@@ -126,14 +126,16 @@ export class RegistryEditor {
     const removesSecret = secret !== undefined && patch[secret.field] === null;
     if (removesSecret && secret.isRequired) throw OAuthError.invalidRequest(`${secret.field}: cannot be removed`);
     // only a client has a secret that can be removed
-    const columns = removesSecret ? { secretHash: null, previousSecrets: null } : await secretColumns(kind, patch);
+    const before = await this.database.manager.findOneBy(kind.entity, { [kind.key.column]: key });
+    const columns = removesSecret
+      ? { secretHash: null, previousSecrets: null }
+      : await secretColumns(kind, patch, before);
     await this.transact(actor, async (manager) => {
       const row = await existingRow(manager, kind, key, ifMatch);
       if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw EDITOR_ERRORS.fixedKey(kind);
       const newEntry = parseEntry(kind, mergePatched(kind.toEntry(row), patch));
       await assertConsistent(manager, kind, [key, newEntry], this.settingsClasses, true);
-      const change = changeOf(kind, { ...kind.toColumns(newEntry.entry), ...columns }, row);
-      return change && { ...change, fields: Object.keys(patch) };
+      return changeOf(kind, { ...kind.toColumns(newEntry.entry), ...columns }, row);
     });
   }
 

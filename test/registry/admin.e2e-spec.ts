@@ -86,7 +86,7 @@ describe('protocol §9.1: /admin on the management port', () => {
     const common = { actor: { kind: 'operator', id: 'operator' }, subject: { kind: 'client', id: 'new-site' } };
     expect(changes).toEqual([
       { ...common, details: { change: 'created', fields: [] } },
-      { ...common, details: { change: 'changed', fields: ['redirect_uris', 'organization_id'] } },
+      { ...common, details: { change: 'changed', fields: ['organization_id', 'redirect_uris'] } },
       { ...common, details: { change: 'changed', fields: ['organization_id'] } },
     ]);
   });

@@ -49,7 +49,7 @@ export function keyInFile(kind: EntryKind, entry: Entry): string | undefined {
 }
 
 /** The columns of the secret of an entry; none if the entry has no secret. */
-export async function secretColumns({ secret }: EntryKind, entry: Entry, stored?: ObjectLiteral) {
+export async function secretColumns({ secret }: EntryKind, entry: Entry, stored?: ObjectLiteral | null) {
   const text = secret && entry[secret.field];
-  return typeof text === 'string' && secret ? secret.columnsOf(text, stored) : {};
+  return typeof text === 'string' && secret ? secret.columnsOf(text, stored ?? undefined) : {};
 }

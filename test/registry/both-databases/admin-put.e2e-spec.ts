@@ -37,7 +37,7 @@ describe('PUT /admin/<list>/<key>', () => {
     const before = [await revision(), service.audit.length];
     const again = await admin('PUT', path, client({ name: 'Replaced', client_secret: secret }));
     expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: replaced.body });
-    const patched = await admin('PATCH', path, { name: 'Replaced', scopes: [] });
+    const patched = await admin('PATCH', path, { name: 'Replaced', scopes: [], client_secret: secret });
     expect({ status: patched.status, body: patched.body }).toEqual({ status: 200, body: replaced.body });
     expect([await revision(), service.audit.length]).toEqual(before);
   });
@@ -50,6 +50,7 @@ describe('PUT /admin/<list>/<key>', () => {
     const token = await issueAgentToken(service, { email });
     const isValid = async () => (await service.send('DELETE', '/v2/token', bearer(token))).status === 200;
     expect((await admin('PUT', `agents/${id}`, { ...agent, name: 'Renamed' })).status).toBe(200);
+    expect((await admin('PATCH', `agents/${id}`, { password: entry.password })).status).toBe(200);
     const active = async () =>
       (await manage(service, 'POST', '/oauth2/introspect', bearer(ADMIN_TOKEN), { token })).body.active;
     expect(await active()).toBe(true);
