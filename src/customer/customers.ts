@@ -308,7 +308,7 @@ export class Customers {
     );
     const rows = await this.database.transaction(async (manager) => {
       await writeIn(manager, mark, [now, ...list, today]);
-      const where = { entityId: In(entityIds), erasedAt: Not(IsNull()) };
+      const where = { entityId: In(list), erasedAt: Not(IsNull()) };
       return manager.find(CustomerIdentity, { select: { entityId: true }, where });
     });
     return rows.map(({ entityId }) => entityId);

@@ -92,7 +92,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     try {
       const now = await this.now();
       const today = dayOf(now.getTime() - MIDNIGHT_MARGIN_MS);
-      const lastDay = await this.database.transaction((manager) => finishedDay(manager, this.lease));
+      const lastDay = await finishedDay(this.database.manager, this.lease);
       const pass: Pass = { now, today, isFirstOfDay: lastDay !== today, isFinished: true };
       const purged: Purged = {};
       for (const [table, steps] of this.allSteps(pass)) {
@@ -110,8 +110,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
       }
       if (failed.length > 0)
         throw new Error(`tables that cannot be purged: ${failed.join(', ')}; purged: ${JSON.stringify(purged)}`);
-      if (pass.isFirstOfDay && pass.isFinished)
-        await this.database.transaction((manager) => finishDay(manager, this.lease, today));
+      if (pass.isFirstOfDay && pass.isFinished) await finishDay(this.database.manager, this.lease, today);
       return purged;
     } finally {
       await this.database.transaction((manager) => releaseLease(manager, this.lease));

@@ -1,7 +1,7 @@
 import { Module, Post } from '@nestjs/common';
 import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { LottoTickets1795300000000 } from '../../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoBody } from '../../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js';
@@ -177,7 +177,9 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
   });
 
   it('brings the schema of its tables, which matches its entities on each database', async () => {
-    const dataSource = service.application.get(DataSource);
+    // not the service's own, whose managers send single statements only
+    const dataSource = await new DataSource({ ...service.application.get(DataSource).options }).initialize();
+    onTestFinished(() => dataSource.destroy());
     expect(dataSource.entityMetadatas.map(({ tableName }) => tableName)).toContain('lotto_ticket');
     expect((await dataSource.driver.createSchemaBuilder().log()).upQueries).toEqual([]);
   });
