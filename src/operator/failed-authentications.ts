@@ -7,9 +7,9 @@ import { requestContext } from '../platform/request-context/request-context.js';
 
 const WINDOW_MS = 60_000;
 const CHECK_INTERVAL_MS = 1_000;
-/** Further networks share one window, because a flood from many networks must fill neither the memory nor the log. */
-const MAX_NETWORKS = 1_000;
-const OTHER_NETWORKS = 'other';
+/** Further ones share one window, because a flood from many networks must fill neither the memory nor the log. */
+const MAX_SOURCES = 1_000;
+const OTHER_SOURCES = 'other';
 
 interface Attempts {
   startedAt: number;
@@ -25,12 +25,12 @@ interface Attempt {
 }
 
 /**
- * The first attempt of a network gets an event immediately. Further attempts within a minute get one together at its
- * end, so that a flood cannot displace other audit events.
+ * The first attempt of a network, or of an operator in it whose role does not suffice, gets an event immediately. Further
+ * attempts within a minute get one together at its end, so that a flood cannot displace other audit events.
  */
 @Injectable()
 export class FailedAuthentications implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly networks = new Map<string, Attempts>();
+  private readonly sources = new Map<string, Attempts>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -45,35 +45,35 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
 
   onApplicationShutdown(): void {
     clearInterval(this.timer);
-    for (const network of this.networks.keys()) this.end(network);
+    for (const source of this.sources.keys()) this.end(source);
   }
 
   /** `reason` contains nothing of the credentials. `actor` is named only if its credentials are valid. */
   record(reason: string, actor: AuditParty = party('operator')): void {
     const { ip, matchedRoute } = requestContext.required();
-    const network = networkOf(ip);
+    const source = [networkOf(ip), actor.issuer, actor.id].join(' ');
     const attempt = { reason, ip: ipOf(ip), route: matchedRoute, actor };
-    const key = this.networks.has(network) || this.networks.size < MAX_NETWORKS ? network : OTHER_NETWORKS;
-    const attempts = this.networks.get(key);
+    const key = this.sources.has(source) || this.sources.size < MAX_SOURCES ? source : OTHER_SOURCES;
+    const attempts = this.sources.get(key);
     if (attempts) {
       attempts.unreported++;
       attempts.last = attempt;
       return;
     }
-    this.networks.set(key, { startedAt: this.clock.now(), unreported: 0, last: attempt });
+    this.sources.set(key, { startedAt: this.clock.now(), unreported: 0, last: attempt });
     this.report(attempt, 1);
   }
 
   private reportEnded(): void {
     const now = this.clock.now();
-    for (const [network, { startedAt }] of this.networks) {
-      if (Math.abs(now - startedAt) >= WINDOW_MS) this.end(network); // the clock may have been set back
+    for (const [source, { startedAt }] of this.sources) {
+      if (Math.abs(now - startedAt) >= WINDOW_MS) this.end(source); // the clock may have been set back
     }
   }
 
-  private end(network: string): void {
-    const attempts = this.networks.get(network);
-    this.networks.delete(network);
+  private end(source: string): void {
+    const attempts = this.sources.get(source);
+    this.sources.delete(source);
     if (attempts && attempts.unreported > 0) this.report(attempts.last, attempts.unreported);
   }
 

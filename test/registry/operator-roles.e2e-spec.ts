@@ -64,16 +64,18 @@ describe('protocol §9.1: the role of an admin token', () => {
     expectError(deletion, withHint('all'));
   });
 
-  it('that does not suffice is audited with the name of the operator', async () => {
-    const headers = { ...bearer(tokenOf('registry')), 'x-forwarded-for': '192.0.2.31' };
-    expect((await manage(service, 'GET', '/oauth2/revocations', headers)).status).toBe(403);
-    expect(service.audit.at(-1)).toMatchObject({
-      event: 'admin.authentication_failed',
-      outcome: 'failure',
-      actor: { kind: 'operator', id: 'registry-operator' },
-      reason: 'lacks the role support',
-      details: { ip: '192.0.2.31', route: '/oauth2/revocations' },
-    });
+  it('that does not suffice is audited with the name of each operator, also of several in one network', async () => {
+    for (const role of ['registry', 'read'] as const) {
+      const headers = { ...bearer(tokenOf(role)), 'x-forwarded-for': '192.0.2.31' };
+      expect((await manage(service, 'GET', '/oauth2/revocations', headers)).status).toBe(403);
+      expect(service.audit.at(-1)).toMatchObject({
+        event: 'admin.authentication_failed',
+        outcome: 'failure',
+        actor: { kind: 'operator', id: `${role}-operator` },
+        reason: 'lacks the role support',
+        details: { ip: '192.0.2.31', route: '/oauth2/revocations', attempts: 1 },
+      });
+    }
     expect(JSON.stringify(service.audit)).not.toContain(tokenOf('registry'));
   });
 });
