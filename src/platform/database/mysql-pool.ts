@@ -60,8 +60,10 @@ export class MysqlPool {
 
   getConnection(done: Acquired): void {
     this.waiting++;
-    this.pool.getConnection((error, connection) => {
+    const { pool } = this;
+    pool.getConnection((error, connection) => {
       this.waiting--;
+      if (error && pool !== this.pool) return this.getConnection(done); // the service moved to another server meanwhile
       if (error) {
         explain(error);
         void this.file?.check();

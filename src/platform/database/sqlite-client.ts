@@ -106,9 +106,10 @@ export class SqliteClient extends SqlClient {
 
   /** Waits for the writes under way. Later ones are rejected. */
   override async onApplicationShutdown(): Promise<void> {
-    if (!this.isClosed) this.readConnection.close();
+    if (this.isClosed) return;
     this.isClosed = true;
     await this.writes.run(async () => undefined);
+    this.readConnection.close();
     if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
 
