@@ -31,7 +31,7 @@ const LEVELS = [
 ];
 /** The files of the highest level may import each other. */
 const MIXED_LEVEL = LEVELS.at(-1);
-/** The names that grants of other packages may import. The file re-exports from levels 0 to 9. */
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 10. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 

@@ -39,7 +39,7 @@ export type InspectedToken =
 /** How far the clock of the process or server that issued a token may be ahead of the clock of this process. */
 export const CLOCK_SKEW_SECONDS = 30;
 
-/** The most tokens that are remembered. A token takes 0.7 KB of the heap, a large one 3.1 KB (docs/performance.md). */
+/** The most tokens that are remembered. A token takes 0.7 KB of the heap (docs/performance.md). */
 const MAX_VERIFIED_TOKENS = 5_000;
 
 /** Issues and verifies access tokens of the form `REGION:JWS`. Only this folder depends on that form. */
@@ -48,8 +48,8 @@ export class AccessTokens {
   private readonly issuer: string;
   private readonly prefix: string;
   /**
-   * By the hash of the token. Only the check of the signature is saved: each use checks the key, the times and the
-   * denylist again (decision 0032). A change of the key file replaces all keys.
+   * By the hash of the token. Only the check of the signature is saved: each use checks the key, the times and whether
+   * the token has ended (decision 0032). A change of the key file replaces all keys.
    */
   private readonly verified = new LRUCache<string, { claims: AccessTokenClaims; key: SigningKey }>({
     max: MAX_VERIFIED_TOKENS,

@@ -96,7 +96,7 @@ export class Configuration {
 
   /**
    * Bearer tokens of the operators as `name:role:token`, separated by commas or line breaks. The audit has the name.
-   * Without a token, `/admin` does not exist.
+   * Without a token and `ADMIN_ISSUER`, `/admin` does not exist.
    */
   @IsOptional()
   @IsAdminTokens()

@@ -18,8 +18,9 @@ const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
 
 /**
  * The embedded database. Because its driver is synchronous, no statement may wait for the lock of another process.
- * Reads use a separate connection, which needs no lock (WAL). Writes and transactions run one after another on another
- * connection, so that no statement of one request runs inside the transaction of another.
+ * There are three connections. One reads for declared statements, and one for entities; neither needs a lock (WAL).
+ * Writes and transactions run one after another on the third, so that no statement of one request runs inside the
+ * transaction of another.
  *
  * Each write begins with BEGIN IMMEDIATE, which either takes the write lock of the file or fails immediately. While
  * another process holds the lock, only this statement is repeated, and the process serves other requests in between.
