@@ -17,7 +17,7 @@ interface ExplainedToken {
   explanation?: string;
   /** The claims of an access token of this service, whose signature is valid. */
   claims?: AccessTokenClaims;
-  stored?: StoredToken;
+  stored?: Omit<StoredToken, 'kind' | 'inactiveReason'>;
 }
 
 /** Explains to the operator what a token is (protocol §9.3). It changes nothing. */
@@ -44,14 +44,15 @@ export class TokenExplanation {
   }
 
   private async explainOpaque(text: string): Promise<ExplainedToken> {
-    const stored =
+    const described =
       (await this.transferCodes.describe(text)) ??
       (await this.customerRefreshTokens.describe(text)) ??
       (await this.authorizationCodes.describe(text)) ??
       (await this.agentRefreshTokens.describe(text));
-    if (!stored) return explained('code or refresh token', 'not_stored');
-    const { kind, clientId: client_id, organizationId: organization_id } = stored;
-    const reason = this.registry.endedReason({ client_id, organization_id }) ?? stored.inactiveReason;
+    if (!described) return explained('code or refresh token', 'not_stored');
+    const { kind, inactiveReason, ...stored } = described;
+    const { clientId: client_id, organizationId: organization_id } = stored;
+    const reason = this.registry.endedReason({ client_id, organization_id }) ?? inactiveReason;
     return { ...explained(kind, reason), stored };
   }
 

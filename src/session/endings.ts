@@ -46,7 +46,7 @@ const COLUMNS = [
 
 const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
 
-/** Records what has ended, for the verifiers that follow the feed and as the denylist of tokens without a row. */
+/** Records what has ended: for the verifiers that follow the feed, and of tokens that have no session. */
 @Injectable()
 export class Endings {
   constructor(
