@@ -41,8 +41,17 @@ export function brokenRequestHeaders(requestId: string, body: string): Record<st
 /** `uri-host [ ":" port ]` of RFC 9112 §3.2; a registered name may be empty. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/;
 
-/** The forms of RFC 9112 §3.2 with a path. The host of a URL must not be empty (RFC 9110 §4.2.1). */
-const TARGET = /^(?:\/|\*$|[a-z][a-z0-9+.-]*:\/\/[^/?#])/i;
+const AUTHORITY = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#]+)/i;
+
+/**
+ * The forms of RFC 9112 §3.2 that have a path. The host of a URL must not be empty (RFC 9110 §4.2.1). Express finds no
+ * path in some URLs without a valid host.
+ */
+function isTarget(target: string): boolean {
+  if (target.startsWith('/') || target === '*') return true;
+  const [, authority] = AUTHORITY.exec(target) ?? [];
+  return authority !== undefined && HOST.test(authority);
+}
 
 /** Rules that node's parser does not enforce. An empty Host is valid: the service never reads it (RFC 9112 §3.3). */
 export function headViolation(request: IncomingMessage): string | undefined {
@@ -50,7 +59,7 @@ export function headViolation(request: IncomingMessage): string | undefined {
   // HTTP/0.9 has no version in its request line; node's parser takes HTTP/2.0 in the syntax of HTTP/1.1
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'HTTP version';
   if (rawHeaders.length > 2 * MAX_HEADER_LINES) return 'HPE_HEADER_OVERFLOW'; // node 20 leaves out what is beyond
-  if (!TARGET.test(url)) return 'invalid target';
+  if (!isTarget(url)) return 'invalid target';
   const { host } = headers;
   if (host === undefined) return httpVersion === '1.1' ? 'no Host' : undefined;
   if (!HOST.test(host)) return 'invalid Host';
