@@ -94,9 +94,10 @@ function receivedResponse(port: Port, method: string, path: string, response: Te
 /** The path that the service derives from a request target. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
-  // not `URL.canParse`, which accepts longer hosts than the constructor
-  if (!target.startsWith('/')) return /^https?:\/\//i.test(target) ? (URL.parse(target)?.pathname ?? '') : '';
-  return target.split('?', 1)[0] ?? '';
+  if (target.startsWith('/')) return target.split('?', 1)[0] ?? '';
+  // not the path of `URL`, which has no dot segments
+  const [, path] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];
+  return URL.canParse(target) ? path || '/' : '';
 }
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
