@@ -8,7 +8,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 const WINDOW_MS = 60_000;
 const CHECK_INTERVAL_MS = 1_000;
 /** Further ones share one window, because a flood from many networks must fill neither the memory nor the log. */
-const MAX_SOURCES = 1_000;
+const MAX_SOURCES_COUNT = 1_000;
 const OTHER_SOURCES = 'other';
 
 interface Attempts {
@@ -53,7 +53,7 @@ export class FailedAuthentications implements OnApplicationBootstrap, OnApplicat
     const { ip, matchedRoute } = requestContext.required();
     const source = [networkOf(ip), actor.issuer, actor.id].join(' ');
     const attempt = { reason, ip: ipOf(ip), route: matchedRoute, actor };
-    const key = this.sources.has(source) || this.sources.size < MAX_SOURCES ? source : OTHER_SOURCES;
+    const key = this.sources.has(source) || this.sources.size < MAX_SOURCES_COUNT ? source : OTHER_SOURCES;
     const attempts = this.sources.get(key);
     if (attempts) {
       attempts.unreported++;
