@@ -28,7 +28,8 @@ export function recordStatements(): void {
     const sql = text.call(this, dialect, size);
     if (!knownTexts.has(sql)) {
       knownTexts.add(sql);
-      record(text.call(this, SQLITE_DIALECT));
+      // several writes together are recorded one by one, because which of them come together depends on the moment
+      for (const single of text.call(this, SQLITE_DIALECT).split('; ')) record(single);
     }
     return sql;
   };
