@@ -233,7 +233,7 @@ export class Customers {
   /** Makes a visitor's customer that of a user. @returns false if it is one already, or is linked */
   async becomeUserIn(manager: EntityManager, entityId: string): Promise<boolean> {
     const visitor = { entityId, linkedTo: IsNull(), hasUser: false, erasedAt: IsNull() };
-    return (await manager.update(CustomerIdentity, visitor, { hasUser: true })).affected !== 0;
+    return (await manager.update(CustomerIdentity, visitor, { hasUser: true })).affected === 1;
   }
 
   /** Marks a customer as being erased. @returns the new generation; `undefined` if it is gone or marked already */

@@ -31,7 +31,7 @@ export class Agents {
    * @returns false if the agent has changed, or was deleted
    */
   async writeIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
-    return (await manager.increment(Agent, { id, generation }, 'version', 1)).affected !== 0;
+    return (await manager.increment(Agent, { id, generation }, 'version', 1)).affected === 1;
   }
 
   private async find(key: FindOptionsWhere<Agent>): Promise<Agent | undefined> {

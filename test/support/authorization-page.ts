@@ -30,7 +30,7 @@ export function queryOf(parameters: Query): string {
     .join('&');
 }
 
-/** A browser at the authorization page. It stores cookies and sends forms, but leaves the page only when it is told to. */
+/** A browser at the authorization page. It stores cookies and sends forms. It follows no redirect to another page. */
 export class AgentBrowser {
   readonly cookies = new Map<string, string>();
 

@@ -51,7 +51,7 @@ export class SignInFailures {
     const { manager } = this.database;
     for (const { hash, max, rule } of counts) {
       const { affected } = await manager.increment(SignInFailure, { hash, failures: LessThan(max) }, 'failures', 1);
-      if (affected === 0) {
+      if (affected !== 1) {
         await this.giveBack(counted);
         throw this.limits.rejected(SIGN_IN, rule);
       }

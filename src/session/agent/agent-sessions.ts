@@ -128,7 +128,7 @@ export class AgentSessions {
     await this.database.transaction(async (manager) => {
       if (aud === undefined) await writeIn(manager, INSERT_OF_ISSUER, this.rowOf(caller));
       const { affected } = await manager.increment(AgentSession, { id: sid, epoch: ep }, 'epoch', 1);
-      if (affected === 0) return;
+      if (affected !== 1) return;
       const ended = [{ id: sid, reason: 'revoked' as const }];
       await this.endings.recordSessions(manager, ended, { epoch: ep + 1, audience: null });
     });

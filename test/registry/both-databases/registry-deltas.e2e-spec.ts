@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { Logger, ServiceUnavailableException } from '@nestjs/common';
+import { Logger, Module, type OnApplicationBootstrap, ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
@@ -51,6 +51,21 @@ const readsAfter = async (work: () => Promise<unknown>) => {
 const ONLY_CHANGES = { changes: true, full: 0 };
 
 describe('the changes of the registry', () => {
+  it('are in use after the start of a process that read the registry before another one applied the same file', async () => {
+    const { clients, ...others } = testRegistry();
+    const file = { ...others, clients: [...clients, client('of-two-starts')] };
+    /** Its hook runs after the registry was read, and before the file of the process is applied. */
+    @Module({})
+    class OtherStart implements OnApplicationBootstrap {
+      async onApplicationBootstrap(): Promise<void> {
+        await applyRegistry(writer, file);
+      }
+    }
+    const later = await serviceOfTest({ database: writer.database, registry: file, modules: [OtherStart] });
+    const body = cookieBody({ client_id: 'of-two-starts' });
+    expect((await later.post(TOKEN, body)).status).toBe(200);
+  });
+
   it('reach another process, which reads only the changed entries', async () => {
     expect(await readsAfter(() => create('created'))).toEqual(ONLY_CHANGES);
     expect(registry().client('created')?.name).toBe('created');
