@@ -4,17 +4,14 @@
  */
 const LEVELS = [
   ['platform', 'migrations'],
-  ['oauth', 'audit'],
-  ['rate-limit'],
-  ['operator', 'registry', 'access-token'],
+  ['oauth'],
+  ['registry', 'access-token'],
   ['customer'],
   ['session'],
-  ['bearer'],
-  ['routes'],
+  ['http'],
   ['identity'],
-  ['organization-user'],
-  ['agent-auth', 'token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
-  ['grants', 'openapi'],
+  ['token', 'transfer', 'agent-auth', 'operator/admin'],
+  ['grants', 'discovery'],
   [
     'app.module.ts',
     'entry-endings.module.ts',
@@ -22,7 +19,7 @@ const LEVELS = [
     'uncaught-errors.ts',
     'bootstrap.ts',
     'run-service.ts',
-    'cli',
+    'operator/cli',
     'public/service.ts',
     'public/testing-host.ts',
     'main.ts',
@@ -31,7 +28,7 @@ const LEVELS = [
 ];
 /** The files of the highest level may import each other. */
 const MIXED_LEVEL = LEVELS.at(-1);
-/** The names that grants of other packages may import. The file re-exports from levels 0 to 10. */
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 7. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 

@@ -47,10 +47,10 @@ function compileIfStale(folder, command, copyFiles) {
   utimesSync(stamp, start, start); // a file that is saved during a build makes the build stale
 }
 
-/** Copies the files of /docs with their licenses (src/openapi/openapi.controller.ts). */
+/** Copies the files of /docs with their licenses (src/discovery/openapi/openapi.controller.ts). */
 function copySwaggerUi() {
   const source = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')));
-  const target = join(PROJECT, 'dist/openapi/swagger-ui');
+  const target = join(PROJECT, 'dist/discovery/openapi/swagger-ui');
   mkdirSync(target, { recursive: true });
   for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt'])
     copyFileSync(join(source, name), join(target, name));

@@ -175,7 +175,7 @@ function surface() {
 }
 
 async function auditEvents() {
-  const { AUDIT_EVENT_NAMES } = await import(join(PROJECT, 'dist/audit/audit-event.js'));
+  const { AUDIT_EVENT_NAMES } = await import(join(PROJECT, 'dist/platform/audit/audit-event.js'));
   return AUDIT_EVENT_NAMES.map((/** @type {string} */ name) => `audit event ${name}`);
 }
 

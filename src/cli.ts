@@ -1,3 +1,3 @@
-import { runCommandLine } from './cli/run-command-line.js';
+import { runCommandLine } from './operator/cli/run-command-line.js';
 
 await runCommandLine();

@@ -1,6 +1,6 @@
 import type { DynamicModule, Type } from '@nestjs/common';
-import type { AuditSink } from './audit/audit-event.js';
 import type { MigrationClass } from './migrations/migrations.js';
+import type { AuditSink } from './platform/audit/audit-event.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import type { LimitDeclarations } from './platform/configuration/rate-limit-rule.js';
 

@@ -6,9 +6,9 @@ import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { MODULE_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, ModulesContainer } from '@nestjs/core';
 import type { Counter } from 'prom-client';
+import { routesOf } from './http/routes/declared-routes.js';
 import { type Log, traceOf } from './platform/logging/log.js';
 import { type RequestContext, requestContext } from './platform/request-context/request-context.js';
-import { routesOf } from './routes/declared-routes.js';
 import { GrantRegistry } from './token/grant-registry.js';
 
 type Import = Type | DynamicModule;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import { Audit, party } from '../audit/audit.js';
 import { Integer, OneOf, Text } from '../oauth/parameters.js';
+import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';

@@ -1,26 +1,26 @@
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { Audit, party } from '../audit/audit.js';
-import { BearerGuard } from '../bearer/bearer.guard.js';
-import { agentActor, assertAgent, type Principal } from '../bearer/principal.js';
-import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
-import { readBody } from '../oauth/request-body.js';
-import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiRoute } from '../platform/http/api-route.js';
-import { authorizationOf } from '../platform/http/authorization.js';
-import { PublicController } from '../platform/http/surfaces.js';
-import { requestContext, traced } from '../platform/request-context/request-context.js';
-import { Limits } from '../rate-limit/limits.js';
-import { Agents } from '../registry/agents.js';
-import type { ClientApplication } from '../registry/client-application.entity.js';
+import { authorizationOf } from '../http/callers/authorization.js';
+import { BearerGuard } from '../http/callers/bearer.guard.js';
 import {
   ClientAuthentication,
   CredentialParameters,
   readClientCredentials,
-} from '../registry/client-authentication.js';
-import { Caller } from '../routes/parameter.decorators.js';
+} from '../http/callers/client-authentication.js';
+import { agentActor, assertAgent, type Principal } from '../http/callers/principal.js';
+import { Caller } from '../http/routes/parameter.decorators.js';
+import { Limits } from '../oauth/limits.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
+import { readBody } from '../oauth/request-body.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { requestContext, traced } from '../platform/request-context/request-context.js';
+import { Agents } from '../registry/agents.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { AuthorizationCodes } from '../session/agent/authorization-codes.js';

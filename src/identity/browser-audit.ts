@@ -1,5 +1,5 @@
-import { type Audit, party } from '../audit/audit.js';
 import type { Customer } from '../customer/customer.js';
+import { type Audit, party } from '../platform/audit/audit.js';
 
 /** @param cause what led the browser to the customer: the id of the session of a redemption or of a sign-in */
 export function auditBrowserLinked(

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, party } from '../audit/audit.js';
 import type { CustomerCreator } from '../customer/customer.js';
+import { type CountedRequest, Limits } from '../oauth/limits.js';
+import { Audit, party } from '../platform/audit/audit.js';
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { type CountedRequest, Limits } from '../rate-limit/limits.js';
 
 /** The limit and the audit event of each new customer. */
 @Injectable()

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsISO8601, ValidateNested } from 'class-validator';
-import { Audit, party } from '../audit/audit.js';
+import { operatorActor } from '../http/callers/operator-credentials.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
-import { operatorActor } from '../operator/operator-credentials.js';
+import { Audit, party } from '../platform/audit/audit.js';
 import { DAY_MS } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';

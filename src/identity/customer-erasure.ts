@@ -1,7 +1,7 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
-import { Audit, party } from '../audit/audit.js';
-import type { AuditParty } from '../audit/audit-event.js';
 import { Customers } from '../customer/customers.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerSessions } from './customer-sessions.js';

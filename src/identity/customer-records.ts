@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsObject, IsString, ValidateNested } from 'class-validator';
-import { Audit, party } from '../audit/audit.js';
-import type { AuditParty } from '../audit/audit-event.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Optional, OptionalText, Text } from '../oauth/parameters.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';

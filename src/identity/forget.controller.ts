@@ -1,6 +1,9 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { Matches } from 'class-validator';
 import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
+import type { Browser } from '../http/routes/client-request.js';
+import { CallingBrowser, ClientRequest } from '../http/routes/parameter.decorators.js';
+import { Limits } from '../oauth/limits.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -8,9 +11,6 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { Limits } from '../rate-limit/limits.js';
-import type { Browser } from '../routes/client-request.js';
-import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
 import { Forgetting } from './forgetting.js';
 import { IdentityCookies } from './identity-cookies.js';
 

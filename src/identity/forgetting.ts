@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, party } from '../audit/audit.js';
 import { Customers } from '../customer/customers.js';
+import { Audit, party } from '../platform/audit/audit.js';
 import { Database } from '../platform/database/database.js';
 import { Browsers, type SessionRow } from '../session/browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';

@@ -1,15 +1,15 @@
 import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
+import { OperatorGuard, RequiredRole } from '../http/callers/operator.guard.js';
+import { operatorActor } from '../http/callers/operator-credentials.js';
+import { ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { readStrictQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { OperatorGuard, RequiredRole } from '../operator/operator.guard.js';
-import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
-import { ValidatedBody } from '../routes/parameter.decorators.js';
 import { BrowserPage, CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { CustomerModule } from '../customer/customer.module.js';
-import { OperatorModule } from '../operator/operator.module.js';
+import { CallersModule } from '../http/callers/callers.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -15,9 +15,9 @@ import { Forgetting } from './forgetting.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
-import { IdleCustomers } from './idle-customers.js';
 import { NewBrowsers } from './new-browsers.js';
 import { NewVisitors } from './new-visitors.js';
+import { IdleCustomers } from './purge/idle-customers.js';
 import { RememberedBrowsers } from './remembered-browsers.js';
 
 const PROVIDERS = [
@@ -42,11 +42,11 @@ const PROVIDERS = [
  * - An unrecognized browser visits, and is created with a customer: `identities.ts`, `new-visitors.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `identities.ts`.
  * - A browser redeems a transfer token with `remember`: `remembered-browsers.ts` creates a new browser.
- * - A user signs in: `organization-user/organization-users.ts` creates a new browser.
+ * - A user signs in: `identity/users/organization-users.ts` creates a new browser.
  * - A new browser gets copies of sessions of the earlier browser: `new-browsers.ts`.
  */
 @Module({
-  imports: [AccessTokenModule, CustomerModule, OperatorModule, RegistryModule, SessionModule],
+  imports: [AccessTokenModule, CustomerModule, CallersModule, RegistryModule, SessionModule],
   controllers: [IdentityController, ForgetController],
   providers: PROVIDERS,
   exports: PROVIDERS,

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Audit } from '../audit/audit.js';
 import type { IdentityScope } from '../customer/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Audit } from '../platform/audit/audit.js';
 import { Database } from '../platform/database/database.js';
 import { Browsers, isIn } from '../session/browsers.js';
 import { Devices } from '../session/devices.js';

@@ -3,11 +3,22 @@
  * The grant `jwt-bearer` follows the same rule.
  */
 
-export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../audit/audit-event.js';
-export { ExtensionAudit } from '../audit/extension-audit.js';
-export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../bearer/bearer.guard.js';
-export type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
 export type { Customer, CustomerCreator, IdentityScope } from '../customer/customer.js';
+export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../http/callers/bearer.guard.js';
+export type { AgentPrincipal, CustomerPrincipal, Principal } from '../http/callers/principal.js';
+export type { Browser, ClientParameters } from '../http/routes/client-request.js';
+export {
+  Caller,
+  CallingBrowser,
+  type CheckedClient,
+  type ClientCheckOptions,
+  ClientQuery,
+  ClientRequest,
+  type ClientRequestOptions,
+  type ParameterOf,
+  ValidatedBody,
+  ValidatedQuery,
+} from '../http/routes/parameter.decorators.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -16,19 +27,22 @@ export {
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
-export { hasTimesInRange, type JwtRules, verifyForeignJwt } from '../oauth/foreign-jwt.js';
-export { OAuthError } from '../oauth/oauth-error.js';
-export { isIdText, Optional } from '../oauth/parameters.js';
-export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
-export type { BodyOptions } from '../oauth/request-body.js';
-export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
+export { OrganizationUserModule } from '../identity/users/organization-user.module.js';
 export {
   OrganizationUsers,
   type UserCustomer,
   type UserRequest,
   type UserSignIn,
-} from '../organization-user/organization-users.js';
+} from '../identity/users/organization-users.js';
+export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
+export { hasTimesInRange, type JwtRules, verifyForeignJwt } from '../oauth/foreign-jwt.js';
+export { type CountedRequest, Limits } from '../oauth/limits.js';
+export { OAuthError } from '../oauth/oauth-error.js';
+export { isIdText, Optional } from '../oauth/parameters.js';
+export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
+export type { BodyOptions } from '../oauth/request-body.js';
+export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../platform/audit/audit-event.js';
+export { ExtensionAudit } from '../platform/audit/extension-audit.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export type { LimitDeclarations, LimitText } from '../platform/configuration/rate-limit-rule.js';
@@ -53,22 +67,8 @@ export { ManagementController, PublicController } from '../platform/http/surface
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export { Nested } from '../platform/validation.js';
-export { type CountedRequest, Limits } from '../rate-limit/limits.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
-export type { Browser, ClientParameters } from '../routes/client-request.js';
-export {
-  Caller,
-  CallingBrowser,
-  type CheckedClient,
-  type ClientCheckOptions,
-  ClientQuery,
-  ClientRequest,
-  type ClientRequestOptions,
-  type ParameterOf,
-  ValidatedBody,
-  ValidatedQuery,
-} from '../routes/parameter.decorators.js';
 export {
   type AttemptKey,
   type AttemptLimit,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import type { AuditParty } from '../audit/audit-event.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { UUID_RULE } from '../oauth/parameters.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';

@@ -1,7 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agents } from './agents.js';
-import { ClientAuthentication } from './client-authentication.js';
 import { DeletedEntries } from './deleted-entries.js';
 import { ENTRY_KINDS } from './entries/entry-kinds.js';
 import { RegistryFile } from './file/registry-file.js';
@@ -16,7 +15,6 @@ const ENTITIES = ENTRY_KINDS.map(({ entity }) => entity);
 
 const EXPORTED = [
   Agents,
-  ClientAuthentication,
   DeletedEntries,
   GrantSettingsClasses,
   Registry,

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { ATTEMPTS, type LimitedKeys, Limits } from '../oauth/limits.js';
 import { errorOf } from '../oauth/thrown-error.js';
 import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-limit-rule.js';
 import { keysOfIp } from '../platform/network.js';
@@ -6,7 +7,6 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { withoutTrailingSpaces } from '../platform/text-forms.js';
 import { declaredProperties } from '../platform/validation.js';
-import { ATTEMPTS, type LimitedKeys, Limits } from '../rate-limit/limits.js';
 import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 
 /**

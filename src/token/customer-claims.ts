@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import type { SessionClaims } from '../access-token/token-claims.js';
-import type { AgentPrincipal } from '../bearer/principal.js';
 import type { Customer } from '../customer/customer.js';
+import type { AgentPrincipal } from '../http/callers/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';

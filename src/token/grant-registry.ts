@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import type { AgentPrincipal } from '../bearer/principal.js';
+import type { AgentPrincipal } from '../http/callers/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
 import { SNAKE_CASE_NAME } from '../platform/text-forms.js';

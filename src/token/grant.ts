@@ -1,14 +1,14 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { SessionClaims } from '../access-token/token-claims.js';
-import type { AgentPrincipal } from '../bearer/principal.js';
+import type { AgentPrincipal } from '../http/callers/principal.js';
+import type { Browser } from '../http/routes/client-request.js';
 import { Text } from '../oauth/parameters.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { type ApiError, type ApiExamples, ApiProperty } from '../platform/http/api-route.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser } from '../routes/client-request.js';
 
 /**
  * The parameters that every grant has. The body class of a grant extends it. Properties have the names of the

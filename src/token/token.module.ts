@@ -6,15 +6,18 @@ import { IdentityModule } from '../identity/identity.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { CustomerClaimsSource } from './customer-claims.js';
+import { CustomerRevocationController } from './customer-revocation.controller.js';
+import { CustomerTokenController } from './customer-token.controller.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
+import { TokenRevocation } from './token-revocation.js';
 
-/** The token endpoint. It finds the grants among the providers of all modules. */
+/** Issues customer tokens, and ends them. The token endpoint finds its grants among the providers of all modules. */
 @Module({
   imports: [DiscoveryModule, AccessTokenModule, CustomerModule, IdentityModule, SessionModule],
-  controllers: [TokenController],
-  providers: [TokenEndpoint, GrantRegistry, CustomerClaimsSource, AttemptLimits],
-  exports: [TokenEndpoint, GrantRegistry],
+  controllers: [TokenController, CustomerTokenController, CustomerRevocationController],
+  providers: [TokenEndpoint, GrantRegistry, CustomerClaimsSource, AttemptLimits, TokenRevocation],
+  exports: [TokenEndpoint, GrantRegistry, TokenRevocation],
 })
 export class TokenModule {}

@@ -1,14 +1,14 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { BearerGuard } from '../bearer/bearer.guard.js';
-import type { Principal } from '../bearer/principal.js';
-import { CUSTOMERS_OWN } from '../bearer/principal.js';
+import { BearerGuard } from '../http/callers/bearer.guard.js';
+import type { Principal } from '../http/callers/principal.js';
+import { CUSTOMERS_OWN } from '../http/callers/principal.js';
+import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ChecksOrigin } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';
 import { TransferBody } from './transfer.body.js';
 import { assertMayTransfer, TransferResponse, Transfers } from './transfers.js';
 

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { BearerModule } from '../bearer/bearer.module.js';
 import { CustomerModule } from '../customer/customer.module.js';
+import { CallersModule } from '../http/callers/callers.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
@@ -10,7 +10,7 @@ import { Transfers } from './transfers.js';
 
 /** Identity transfer: another device gets an access token of the same customer. */
 @Module({
-  imports: [AccessTokenModule, BearerModule, CustomerModule, IdentityModule, RegistryModule, SessionModule],
+  imports: [AccessTokenModule, CallersModule, CustomerModule, IdentityModule, RegistryModule, SessionModule],
   controllers: [TransferController],
   providers: [Transfers],
   exports: [Transfers],

@@ -1,19 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import { inactiveToken } from '../access-token/inactive-reason.js';
+import { Customers } from '../customer/customers.js';
 import {
   type AgentPrincipal,
   CUSTOMERS_OWN,
   type CustomerPrincipal,
   ownId,
   type Principal,
-} from '../bearer/principal.js';
-import { Customers } from '../customer/customers.js';
+} from '../http/callers/principal.js';
 import { Identities } from '../identity/identities.js';
+import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { Limits } from '../rate-limit/limits.js';
 import { Registry } from '../registry/registry.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { agentOf, Sessions } from '../session/sessions.js';

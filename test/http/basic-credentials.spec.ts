@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { authorizationOf } from '../../src/platform/http/authorization.js';
-import { readBasicCredentials } from '../../src/registry/client-authentication.js';
+import { authorizationOf } from '../../src/http/callers/authorization.js';
+import { readBasicCredentials } from '../../src/http/callers/client-authentication.js';
 
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
 const read = (header?: string) =>

@@ -22,13 +22,13 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { schemaOf } from '../../src/discovery/openapi/schemas.js';
 import { AgentTokenBody } from '../../src/grants/agent-token/agent-token.grant.js';
 import { CookieBody } from '../../src/grants/cookie/cookie.grant.js';
 import { IdentityTokenBody } from '../../src/grants/identity-token/identity-token.grant.js';
 import { parseForm, parseQuery } from '../../src/oauth/form.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Optional, optionalString, readParameters, requiredString } from '../../src/oauth/parameters.js';
-import { schemaOf } from '../../src/openapi/schemas.js';
 import { declaredProperties, isValid } from '../../src/platform/validation.js';
 import { violationsOf } from '../../src/platform/validation-violations.js';
 import { Nested } from '../../src/public/grant.js';

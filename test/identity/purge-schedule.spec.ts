@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Purge } from '../../src/purge/purge.js';
+import { Purge } from '../../src/identity/purge/purge.js';
 
 const MINUTE_MS = 60_000;
 

@@ -1,13 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { Limits } from '../../src/oauth/limits.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../src/platform/bounded-queue.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
-import { Limits } from '../../src/rate-limit/limits.js';
 import { AttemptLimits } from '../../src/token/attempt-limits.js';
 import type { GrantBody, GrantMetadata } from '../../src/token/grant.js';
 import { deferred } from '../support/deferred.js';

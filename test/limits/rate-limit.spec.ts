@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Limits } from '../../src/oauth/limits.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
 import { keysOfIp, networkOf } from '../../src/platform/network.js';
-import { Limits } from '../../src/rate-limit/limits.js';
 
 const MINUTE_MS = 60_000;
 

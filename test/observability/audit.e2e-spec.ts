@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry } from '../../src/audit/audit-event.js';
+import type { AuditEntry } from '../../src/platform/audit/audit-event.js';
 import { UUID } from '../../src/public/grant.js';
 import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';

@@ -100,7 +100,7 @@ describe('the Kubernetes manifests', () => {
     for (const container of jobs.flatMap((job) => containersOf(podOf(job)))) {
       const [node, file, ...command] = container.command.filter((part: string) => !part.startsWith('/'));
       expect([node, file]).toEqual(['node', 'dist/cli.js']);
-      expect(read('src/cli/run-command-line.ts')).toMatch(new RegExp(`^  ${command.join(' ')} `, 'm'));
+      expect(read('src/operator/cli/run-command-line.ts')).toMatch(new RegExp(`^  ${command.join(' ')} `, 'm'));
     }
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { CHECK_INTERVAL_MS } from '../../src/operator/operator-credentials.js';
+import { CHECK_INTERVAL_MS } from '../../src/http/callers/operator-credentials.js';
 import { SETTLE_TIME_MS, WatchedFile } from '../../src/platform/files/watched-file.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/introspection/revocation-feed.js';
+import { MAX_WAITING_REQUESTS, RevocationFeed } from '../../src/discovery/introspection/revocation-feed.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Ended } from '../../src/session/ended.entity.js';
 import { basic, bearer } from '../support/authorization-headers.js';

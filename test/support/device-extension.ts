@@ -1,7 +1,7 @@
 import { Get, HttpCode, Module, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import type { Principal } from '../../src/bearer/principal.js';
 import type { Extension } from '../../src/extension.js';
+import type { Principal } from '../../src/http/callers/principal.js';
 import {
   AgentGuard,
   type AgentPrincipal,

@@ -1,5 +1,5 @@
 import { DataSource } from 'typeorm';
-import { runCommand as run } from '../../src/cli/run-command-line.js';
+import { runCommand as run } from '../../src/operator/cli/run-command-line.js';
 import { ACME_AGENT, ACME_SITE } from './test-registry.js';
 import type { TestService } from './test-service.js';
 

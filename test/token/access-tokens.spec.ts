@@ -18,7 +18,7 @@ import {
 import { INACTIVE_REASONS } from '../../src/access-token/inactive-reason.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { Audit } from '../../src/audit/audit.js';
+import { Audit } from '../../src/platform/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { MetricsRegistry } from '../../src/platform/metrics.js';

@@ -1,8 +1,8 @@
 import { HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
-import { BearerModule } from '../../src/bearer/bearer.module.js';
-import { BearerAuthGuard } from '../../src/bearer/bearer.strategy.js';
+import { BearerAuthGuard } from '../../src/http/callers/bearer.strategy.js';
+import { CallersModule } from '../../src/http/callers/callers.module.js';
 import { AnyOrigin, ApiRoute, PublicController } from '../../src/public/grant.js';
 import { SessionModule } from '../../src/session/session.module.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
@@ -33,7 +33,7 @@ class GuardedController {
   }
 }
 
-@Module({ imports: [SessionModule, BearerModule], controllers: [GuardedController] })
+@Module({ imports: [SessionModule, CallersModule], controllers: [GuardedController] })
 class GuardedModule {}
 
 const service = useService({ modules: [GuardedModule] });

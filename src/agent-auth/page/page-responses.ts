@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { CUSTOMERS_MANAGE, CUSTOMERS_OWN } from '../../bearer/principal.js';
+import { CUSTOMERS_MANAGE, CUSTOMERS_OWN } from '../../http/callers/principal.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';

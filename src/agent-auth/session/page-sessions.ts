@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { Audit, party } from '../../audit/audit.js';
+import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { In, LessThan, MoreThan } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
+import { Limits, SIGN_IN } from '../../oauth/limits.js';
 import { Clock } from '../../platform/clock.js';
 import type { RateLimitRule } from '../../platform/configuration/rate-limit-rule.js';
 import { Database } from '../../platform/database/database.js';
 import { keysOfIp, type LimitKey } from '../../platform/network.js';
 import { derivedSecret } from '../../platform/secret.js';
-import { Limits, SIGN_IN } from '../../rate-limit/limits.js';
 import { SignInFailure } from './sign-in-failure.entity.js';
 
 const OF_ACCOUNT_IN_NETWORK: RateLimitRule = { count: 10, seconds: 900 };

@@ -1,12 +1,12 @@
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
-import { type AgentPrincipal, CUSTOMERS_OWN } from '../../bearer/principal.js';
+import { type AgentPrincipal, CUSTOMERS_OWN } from '../../http/callers/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { IdentityModule } from '../../identity/identity.module.js';
+import { OrganizationUserModule } from '../../identity/users/organization-user.module.js';
+import { OrganizationUsers } from '../../identity/users/organization-users.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { IsIdText, IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
-import { OrganizationUserModule } from '../../organization-user/organization-user.module.js';
-import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';

@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration/configuration.js';
 /**
  * The surfaces of the service (protocol §1.5). A controller declares its surfaces as the `host` of Nest's `Controller`.
  * Nest compares them with the surface of the request, which `ServiceHttpAdapter` names, and skips the routes of other
- * surfaces. A controller without a surface stops the start (routes/route-checks.ts).
+ * surfaces. A controller without a surface stops the start (http/routes/route-checks.ts).
  */
 export type Surface = 'public' | 'management';
 

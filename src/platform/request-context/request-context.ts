@@ -18,7 +18,7 @@ export interface RequestTrace {
 }
 
 /**
- * Folders of higher levels add their own facts by declaration merging, as operator/operator-credentials.ts does. A
+ * Folders of higher levels add their own facts by declaration merging, as http/callers/operator-credentials.ts does. A
  * class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
 export class RequestContext {

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import { party } from '../../audit/audit.js';
+import { party } from '../../platform/audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { AGENTS } from '../entries/agent.entry.js';
 import { type EntriesOf, type Entry, fieldPath, keyInFile } from '../entries/entry.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { StoredToken } from '../../access-token/inactive-reason.js';
-import { Audit, party } from '../../audit/audit.js';
+import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';

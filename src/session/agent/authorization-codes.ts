@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { InactiveReason, StoredToken } from '../../access-token/inactive-reason.js';
-import { Audit, party } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { isPkceSatisfied } from '../../oauth/pkce.js';
+import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
+import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { type Customer, Identities, IdentityModule, uuidv7 } from '../../../src/public/grant.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';

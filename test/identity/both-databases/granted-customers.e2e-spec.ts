@@ -2,7 +2,7 @@ import { Get, Module, ServiceUnavailableException } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { CUSTOMERS_OWN } from '../../../src/bearer/principal.js';
+import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
 import {
   AgentGuard,
   type AgentPrincipal,

@@ -6,11 +6,11 @@ import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.e
 import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
+import { type Purged } from '../../../src/identity/purge/purge.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../../src/platform/database/lease.js';
 import { asStored } from '../../../src/platform/database/sqlite-statements.js';
 import { uuidv7 } from '../../../src/platform/uuid.js';
-import { type Purged } from '../../../src/purge/purge.js';
 import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
 import { Session } from '../../../src/session/session.entity.js';

@@ -8,7 +8,7 @@ import { DiscoveryService } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
-import { routesOf as declaredRoutes } from '../../../src/routes/declared-routes.js';
+import { routesOf as declaredRoutes } from '../../../src/http/routes/declared-routes.js';
 import { exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { basic, bearer } from '../../support/authorization-headers.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { RevocationFeed } from '../../../src/introspection/revocation-feed.js';
+import { RevocationFeed } from '../../../src/discovery/introspection/revocation-feed.js';
 import { Database } from '../../../src/platform/database/database.js';
 import type { Statement } from '../../../src/platform/database/statement.js';
 import { FIND_STATE, RAISE_POSITION } from '../../../src/session/feed/feed-state.js';

@@ -7,7 +7,7 @@ import { LottoBody } from '../../../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js';
 import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AgentTokenIssuer } from '../../../../src/agent-auth/agent-token-issuer.js';
-import type { AgentPrincipal } from '../../../../src/bearer/principal.js';
+import type { AgentPrincipal } from '../../../../src/http/callers/principal.js';
 import { Identities } from '../../../../src/identity/identities.js';
 import { IdentityModule } from '../../../../src/identity/identity.module.js';
 import { migrationName, migrations } from '../../../../src/migrations/migrations.js';

@@ -1,6 +1,6 @@
 import { IsString } from 'class-validator';
 import { GrantBody, Identities, type Principal } from 'customer-authorization-service/grant';
-import { BearerAuthGuard } from '../../../../../src/bearer/bearer.strategy.js';
+import { BearerAuthGuard } from '../../../../../src/http/callers/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/kit-registry.js';

@@ -16,7 +16,7 @@ import {
   randomSecret,
   UUID,
 } from 'customer-authorization-service/grant';
-import { assertAgent } from '../../../../../src/bearer/principal.js';
+import { assertAgent } from '../../../../../src/http/callers/principal.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 import { grantOf } from '../grant-of.js';
 

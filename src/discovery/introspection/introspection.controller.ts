@@ -1,0 +1,195 @@
+import { HttpCode, Post, Req } from '@nestjs/common';
+import { IsBoolean, MaxLength } from 'class-validator';
+import type { Request } from 'express';
+import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
+import { Actor, type Audience } from '../../access-token/token-claims.js';
+import { authorizationOf } from '../../http/callers/authorization.js';
+import {
+  ClientAuthentication,
+  type ClientCredentials,
+  CredentialParameters,
+  readClientCredentials,
+} from '../../http/callers/client-authentication.js';
+import { OperatorCredentials } from '../../http/callers/operator-credentials.js';
+import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
+import { readBody } from '../../oauth/request-body.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { ManagementController } from '../../platform/http/surfaces.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
+import { Nested } from '../../platform/validation.js';
+import { TokenInspection } from '../../session/token-validity.js';
+import { TokenRevocation } from '../../token/token-revocation.js';
+
+/** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
+class TokenBody extends CredentialParameters {
+  @Text('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
+  @MaxLength(8192)
+  token!: string;
+}
+
+/** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns the reason. */
+class IntrospectionResponse implements Partial<AccessTokenClaims> {
+  @IsBoolean()
+  @ApiProperty('Whether the token is valid now. If `false`, all claims are absent.', true)
+  active!: boolean;
+
+  @Optional()
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  token_type?: 'Bearer';
+
+  @OptionalText('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  iss?: string;
+
+  @OptionalText('The id of the customer or agent.', EXAMPLE.entityId)
+  sub?: string;
+
+  @Optional()
+  @OneOf(
+    ['customer-api', 'agent-api'],
+    'The API that the token is for. It distinguishes tokens of customers and agents.',
+  )
+  aud?: Audience;
+
+  @OptionalText('The client that the token was issued for.', EXAMPLE.clientId)
+  client_id?: string;
+
+  @OptionalText('The organization of the customer or agent.', EXAMPLE.organizationId)
+  organization_id?: string;
+
+  @OptionalInteger('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
+  iat?: number;
+
+  @OptionalInteger('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
+  exp?: number;
+
+  @OptionalText('The id of the token.', EXAMPLE.tokenId)
+  jti?: string;
+
+  @OptionalText('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
+  scope?: string;
+
+  @OptionalText('Only in customer tokens: the grant that issued the token.', 'cookie')
+  gty?: string;
+
+  @OptionalText('Only in tokens of a customer of a group.', EXAMPLE.groupId)
+  group_id?: string;
+
+  @Optional()
+  @Nested(() => Actor)
+  @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
+  act?: Actor;
+
+  @OptionalText('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.sessionId)
+  sid?: string;
+
+  @OptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
+  ep?: number;
+
+  @OptionalInteger(
+    'The generation of the customer or agent. The token has ended if the customer or agent has another one.',
+    0,
+  )
+  gen?: number;
+
+  @Optional()
+  @OneOf(Object.keys(INACTIVE_REASONS), 'Only for the operator, if the token is inactive: the reason.', 'expired')
+  inactive_reason?: InactiveReason;
+
+  @OptionalText('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
+  error_hint?: string;
+}
+
+const tokenExamples = (client_id: string) => ({
+  'with the header Authorization': [],
+  'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
+});
+const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
+const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'sid', 'ep'];
+/** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
+const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
+  no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
+  percent_encoded: 'token: replace %3A by a colon',
+};
+const CREDENTIAL_ERRORS = [
+  REQUEST_ERRORS.secretTwice(),
+  REQUEST_ERRORS.clientOfOtherHeader(),
+  REQUEST_ERRORS.secretOfOperator(),
+];
+
+/** Introspection and revocation for services inside the cluster (protocol §7.1 and §7.2). */
+@ManagementController('oauth2')
+export class IntrospectionController {
+  constructor(
+    private readonly tokens: TokenInspection,
+    private readonly revocation: TokenRevocation,
+    private readonly clients: ClientAuthentication,
+    private readonly operator: OperatorCredentials,
+  ) {}
+
+  /** Of an inactive token, only the operator learns the reason, which the log line of the request has too. */
+  @Post('introspect')
+  @ApiRoute({
+    summary: 'Introspect a token (RFC 7662)',
+    description:
+      'A service asks whether a token is valid, and who sent it. A resource server sees tokens of its audiences, the operator all tokens.',
+    body: TokenBody,
+    bodyFormats: ['form', 'json'],
+    bodyExamples: tokenExamples(EXAMPLE.resourceServerId),
+    response: IntrospectionResponse,
+    responseExamples: {
+      'a valid token': [...CLAIMS, 'gty'],
+      'a token of a customer in a group, by a transfer of an agent': [...CLAIMS, ...TRANSFER_CLAIMS],
+      'an invalid or ended token': { active: false },
+      'an ended token, for the operator': { active: false, inactive_reason: 'revoked' },
+    },
+    withGrantClaims: true,
+    security: ['resource_server', 'operator', 'none'],
+    errors: () => CREDENTIAL_ERRORS,
+  })
+  @HttpCode(200)
+  async introspect(@Req() request: Request): Promise<IntrospectionResponse> {
+    const { caller, token } = await this.read(request, (credentials) => this.clients.resourceServer(credentials));
+    const { claims, inactiveReason: reason } = await this.tokens.inspect(token, caller?.audiences);
+    if (!reason) return { active: true, token_type: 'Bearer', ...claims };
+    requestContext.set({ reason });
+    const hint = FORM_HINTS[reason];
+    return {
+      active: false,
+      ...(hint !== undefined && { error_hint: hint }),
+      ...(!caller && { inactive_reason: reason }),
+    };
+  }
+
+  @Post('revoke')
+  @ApiRoute({
+    summary: 'Revoke an access token or a refresh token (RFC 7009)',
+    description:
+      'Ends an access token with its descendants, or a refresh token with its session. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
+    body: TokenBody,
+    bodyFormats: ['form', 'json'],
+    bodyExamples: tokenExamples(EXAMPLE.serverClientId),
+    security: ['client', 'operator', 'none'],
+    errors: () => CREDENTIAL_ERRORS,
+  })
+  @HttpCode(200)
+  async revoke(@Req() request: Request): Promise<object> {
+    const { caller, token } = await this.read(request, (credentials) => this.clients.clientWithSecret(credentials));
+    await this.revocation.revoke(token, { clientId: caller?.clientId });
+    return {};
+  }
+
+  /** `caller` is `undefined` for the operator (protocol §2.7). @throws OAuthError */
+  private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
+    const authorization = authorizationOf(request);
+    const isOperator = await this.operator.match(authorization, 'support');
+    // a caller with wrong credentials in the header gets 401, even if its body is wrong
+    if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
+    const parameters = await readBody(request, { form: true });
+    if (isOperator && parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
+    const caller = isOperator ? undefined : authenticate(readClientCredentials(authorization, parameters));
+    return { caller, token: readParameters(TokenBody, parameters).token };
+  }
+}

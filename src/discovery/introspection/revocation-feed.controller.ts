@@ -1,0 +1,119 @@
+import { Get, Req } from '@nestjs/common';
+import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
+import type { Request, Response } from 'express';
+import { authorizationOf } from '../../http/callers/authorization.js';
+import { ClientAuthentication, readBasicCredentials } from '../../http/callers/client-authentication.js';
+import { OperatorCredentials } from '../../http/callers/operator-credentials.js';
+import { parseQuery } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
+import { ManagementController } from '../../platform/http/surfaces.js';
+import { Nested } from '../../platform/validation.js';
+import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
+import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
+
+const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
+
+const EXAMPLE_ENTRIES = [
+  { kind: 'session', value: EXAMPLE.sessionId, epoch: 2, expires_at: EXAMPLE.laterTime },
+  { kind: 'subject', value: EXAMPLE.entityId, generation: 1_795_000_000_000, expires_at: EXAMPLE.laterTime },
+  { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
+];
+
+class FeedQuery {
+  @OptionalText(
+    'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
+    EXAMPLE.cursor,
+  )
+  @MaxLength(64)
+  after?: string;
+
+  @Optional()
+  @Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' })
+  @ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25')
+  wait?: string;
+}
+
+/** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
+class RevocationEntry {
+  @OneOf(
+    ['session', 'subject', 'token', 'client', 'organization'],
+    'What `value` is: the `sid` of tokens and the `act.sid` of customer tokens, the `sub` of a customer, the `jti` of a customer token, a client, or an organization.',
+    'subject',
+  )
+  kind!: PublishedRevocation['kind'];
+
+  @Text('The id that tokens are compared with.', EXAMPLE.entityId)
+  value!: string;
+
+  @OptionalInteger('Tokens with a lower `ep`, or `act.ep`, have ended. Only in entries of the kind `session`.', 2)
+  epoch?: number;
+
+  @OptionalInteger('Tokens with a lower `gen` have ended. Only in entries of the kind `subject`.', 2)
+  generation?: number;
+
+  @Optional()
+  @IsISO8601()
+  @ApiProperty('Tokens that were issued up to this time have ended.', EXAMPLE.time)
+  issued_before?: string;
+
+  @IsISO8601()
+  @ApiProperty('No token that the entry has ended is valid after this time. Forget the entry then.', EXAMPLE.laterTime)
+  expires_at!: string;
+}
+
+class FeedPage {
+  @IsArray()
+  @Nested(() => RevocationEntry, { each: true })
+  @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
+  revocations!: RevocationEntry[];
+
+  @Text('The value of `after` for the next request.', EXAMPLE.cursor)
+  cursor!: string;
+
+  @IsBoolean()
+  @ApiProperty('Whether nothing further exists now.', true)
+  complete!: boolean;
+}
+
+/** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
+@ManagementController('oauth2/revocations')
+export class RevocationFeedController {
+  constructor(
+    private readonly feed: RevocationFeed,
+    private readonly clients: ClientAuthentication,
+    private readonly operator: OperatorCredentials,
+  ) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Follow the revocations in force',
+    description:
+      'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
+    query: FeedQuery,
+    response: FeedPage,
+    security: ['resource_server', 'operator'],
+    errors: () => [unknownCursor(), OAuthError.invalidRequest('wait: must be 0 to 25')],
+  })
+  async read(@Req() request: Request): Promise<FeedPage> {
+    const authorization = authorizationOf(request);
+    const view = (await this.operator.match(authorization, 'support'))
+      ? 'all'
+      : viewOf(this.clients.resourceServer(readBasicCredentials(authorization) ?? {}).audiences);
+    const { after, wait = '0' } = readParameters(FeedQuery, parseQuery(request.originalUrl));
+    const cursor = after === undefined ? undefined : parseCursor(after);
+    if (after !== undefined && !cursor) throw unknownCursor();
+    // a caller that has read another view lacks revocations at lower positions, so that it reads everything again
+    const start = cursor?.view === view ? cursor : undefined;
+    const disconnected = disconnectSignal(request.res as Response);
+    const page = await this.feed.read({ after: start, waitSeconds: Number(wait), view, disconnected });
+    return {
+      revocations: page.revocations.map(({ audience: _audience, ...entry }) => entry),
+      cursor: cursorOf({ ...page.end, view }),
+      complete: page.isComplete,
+    };
+  }
+}

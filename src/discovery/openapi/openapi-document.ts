@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { Injectable } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { type Route, routesOf } from '../../http/routes/declared-routes.js';
+import { ErrorBody } from '../../oauth/error-body.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import { type Port, type Surface, servedSurface } from '../../platform/http/surfaces.js';
+import { GrantRegistry } from '../../token/grant-registry.js';
+import { ERROR_RESPONSES } from './errors.js';
+import { grantComponents } from './grant-schemas.js';
+import { operationOf, SECURITY_SCHEMES } from './operation.js';
+import { responseSchemaOf, type Schema } from './schemas.js';
+import { TAGS } from './tags.js';
+
+/** The operations of a path by their methods, and the ports that serve the path. */
+type PathItem = Schema & { servers: Schema[] };
+
+const VERSION: string = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).version;
+
+const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
+
+A slash at the end of a path does not change the path. Each route with a JSON body reads JSON under every
+\`Content-Type\`. Undeclared parameters of a body are ignored. Every error response has the same fields.`;
+
+const TRY_IT_PATH = /^\/try(\/|$)/;
+
+/** The OpenAPI 3.1 document from controllers, guards and body classes. The management port's has all routes. */
+@Injectable()
+export class OpenApiDocument {
+  private readonly texts = new Map<Surface, string>();
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly grants: GrantRegistry,
+    private readonly configuration: Configuration,
+  ) {}
+
+  read(port: Surface = 'management'): Schema {
+    return JSON.parse(this.text(port));
+  }
+
+  /** Written once, because the public port has no limit for its requests. */
+  text(port: Surface): string {
+    const text = this.texts.get(port) ?? JSON.stringify(this.build(port));
+    this.texts.set(port, text);
+    return text;
+  }
+
+  private build(port: Surface): Schema {
+    const servers: Record<Surface, Schema> = {
+      public: { url: this.configuration.AUTH_URL, description: 'Public port' },
+      management: { url: '/', description: 'Management port' },
+    };
+    const surfaces: Surface[] = port === 'public' ? ['public'] : ['public', 'management'];
+    const grants = this.grants.all();
+    const paths: Record<string, PathItem> = {};
+    for (const surface of surfaces) {
+      for (const route of this.routes(surface)) {
+        const item = paths[route.path] ?? { servers: [] };
+        if (!item.servers.includes(servers[surface])) item.servers.push(servers[surface]);
+        // a route of both ports may have more fields in its response on the management port, which comes last
+        item[route.method] = operationOf(route, grants);
+        paths[route.path] = item;
+      }
+    }
+    return {
+      openapi: '3.1.0',
+      info: { title: 'Customer Authorization Service', version: VERSION, description: DESCRIPTION },
+      servers: [servers.public],
+      tags: tagsOf(paths),
+      paths,
+      components: {
+        schemas: { Error: responseSchemaOf(ErrorBody), ...grantComponents(grants) },
+        responses: usedIn(paths, ERROR_RESPONSES),
+        securitySchemes: securitySchemesOf(paths),
+      },
+    };
+  }
+
+  private isServed(surface: Surface, path: string): boolean {
+    const ports: Port[] = [surface, 'admin'];
+    return ports.some((port) => servedSurface(port, path, this.configuration) === surface);
+  }
+
+  /** The routes that a port serves with this configuration. Those of the pages that try the service come last. */
+  private routes(port: Surface): Route[] {
+    const served = routesOf(this.discovery).filter(
+      ({ surface, path, description }) => surface === port && !description.isPageFile && this.isServed(surface, path),
+    );
+    const forTrials = served.filter(({ path }) => TRY_IT_PATH.test(path));
+    return [...served.filter((route) => !forTrials.includes(route)), ...forTrials];
+  }
+}
+
+function tagsOf(paths: Record<string, PathItem>): Schema[] {
+  const text = JSON.stringify(paths);
+  return TAGS.filter(({ name }) => text.includes(`"tags":["${name}"]`)).map(({ name, description }) => ({
+    name,
+    description,
+  }));
+}
+
+function usedIn(paths: Record<string, PathItem>, responses: Record<string, Schema>): Record<string, Schema> {
+  const text = JSON.stringify(paths);
+  return Object.fromEntries(
+    Object.entries(responses).filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
+  );
+}
+
+function securitySchemesOf(paths: Record<string, PathItem>): Schema {
+  const operations = Object.values(paths).flatMap(({ servers, ...methods }) => Object.values(methods) as Schema[]);
+  const names = operations.flatMap(({ security }) => (security as Schema[]).flatMap(Object.keys));
+  return Object.fromEntries(Object.entries(SECURITY_SCHEMES).filter(([name]) => names.includes(name)));
+}

@@ -1,0 +1,216 @@
+import { Reflector } from '@nestjs/core';
+import { isBearerGuard } from '../../http/callers/bearer.guard.js';
+import { OperatorGuard } from '../../http/callers/operator.guard.js';
+import type { Route } from '../../http/routes/declared-routes.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import type { ApiExamples, ApiRouteDescription } from '../../platform/http/api-route.js';
+import { hasNoContent } from '../../platform/http/service-http-adapter.js';
+import type { RegisteredGrant } from '../../token/grant-registry.js';
+import { TokenRoute, type TokenRouteOptions } from '../../token/token-response.js';
+import { errorCodesOf, errorResponsesOf, errorSentence } from './errors.js';
+import { claimProperties, grantBodies, grantExamples, grantResponse, grantResponseExamples } from './grant-schemas.js';
+import { operationIdOf } from './operation-ids.js';
+import {
+  anyOf,
+  type MediaExamples,
+  mediaExamples,
+  type ObjectSchema,
+  objectExamples,
+  oneOf,
+  patchOf,
+  responseSchemaOf,
+  type Schema,
+  schemaOf,
+} from './schemas.js';
+import { tagOf } from './tags.js';
+
+/** The authentication schemes. Routes refer to them by these names. */
+export const SECURITY_SCHEMES: Schema = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
+  operator: { type: 'http', scheme: 'bearer', description: 'An admin token with the role that the route needs' },
+  client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of a registered client' },
+  resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
+};
+
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+const MERGE_PATCH_TYPE = 'application/merge-patch+json';
+const BEGINS_WITH_BRACE = '^\\s*\\{';
+
+type Media = MediaExamples & { schema: Schema };
+
+/** JSON under a label by which a reader of the document does not parse the body (protocol §2.4). */
+const UNPARSED_JSON: Schema = {
+  title: 'JSON as text',
+  description: 'The same JSON under another Content-Type.',
+  type: 'string',
+  contentMediaType: JSON_TYPE,
+  pattern: BEGINS_WITH_BRACE,
+};
+/** JSON that is labelled as a form, as `curl -d` sends it. Parsed as a form, one of its names begins with a brace. */
+const JSON_LABELLED_AS_FORM: Schema = {
+  title: 'JSON labelled as a form',
+  description: 'The same JSON under the Content-Type of forms, as curl -d sends it.',
+  anyOf: [
+    { type: 'string', pattern: BEGINS_WITH_BRACE },
+    { type: 'object', not: { propertyNames: { not: { pattern: BEGINS_WITH_BRACE } } } },
+  ],
+};
+
+const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
+const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
+const reflector = new Reflector();
+
+export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
+  const { path, handler, description: texts } = route;
+  const { summary, description, query, response } = texts;
+  const token = reflector.get(TokenRoute, handler);
+  const routeGrants = token && grantsOf(token, grants);
+  const errors = errorCodesOf(route, token, routeGrants);
+  return {
+    operationId: operationIdOf(route),
+    summary,
+    description: [description, errorSentence(errors)].join('\n\n').trim(),
+    tags: [tagOf(path)],
+    security: securityOf(route, routeGrants),
+    parameters: [
+      ...pathParameters(route),
+      ...(query ? queryParameters(schemaOf(query)) : []),
+      ...headersOf(texts.requestHeaders, { in: 'header', required: false }),
+    ],
+    ...(token && routeGrants
+      ? { requestBody: grantRequestBody(token, routeGrants) }
+      : texts.body && { requestBody: requestBody(route) }),
+    responses: {
+      ...successResponses(route, grants, routeGrants),
+      ...errorResponsesOf(errors, response === 'text/html'),
+    },
+  };
+}
+
+function grantsOf({ group, grantType }: TokenRouteOptions, grants: RegisteredGrant[]): RegisteredGrant[] {
+  if (grantType) return grants.filter(({ name }) => name === grantType);
+  return group ? grants.filter(({ groups }) => groups) : grants;
+}
+
+function requestBody({ method, description }: Route): Schema {
+  const classes = [description.body ?? []].flat();
+  const formats = description.bodyFormats ?? ['json'];
+  const isPatch = method === 'patch';
+  const schemas = classes.map(isPatch ? patchOf : schemaOf);
+  const media = { schema: oneOf(schemas), ...bodyExamples(schemas, description.bodyExamples) };
+  const required = isPatch || isAnyRequired(media.schema);
+  if (!formats.includes('json')) return { required, content: { [FORM_TYPE]: media } };
+  return {
+    required,
+    content: {
+      ...(isPatch && { [MERGE_PATCH_TYPE]: media }),
+      ...contents(media, formats.includes('form') ? media : undefined),
+    },
+  };
+}
+
+/** If the body has one of several forms, the titles begin with the `grant_type`. */
+function bodyExamples(schemas: ObjectSchema[], examples?: ApiExamples): MediaExamples {
+  const entries = schemas.flatMap((schema) =>
+    [...objectExamples(schema, examples, 'required')].map(([title, value]): [string, unknown] => {
+      const { grant_type } = value as { grant_type?: string };
+      return [schemas.length > 1 ? `${grant_type}: ${title}` : title, value];
+    }),
+  );
+  return mediaExamples(new Map(entries));
+}
+
+function grantRequestBody(token: TokenRouteOptions, grants: RegisteredGrant[]): Schema {
+  const mediaFor = (offered: RegisteredGrant[]) => ({
+    schema: grantBodies(offered, token),
+    ...grantExamples(offered, token),
+  });
+  const withForm = grants.filter(({ form }) => form);
+  return { required: true, content: contents(mediaFor(grants), withForm.length > 0 ? mediaFor(withForm) : undefined) };
+}
+
+/** The service reads JSON under each Content-Type. It also reads a form if `form` describes one. */
+function contents(json: Media, form: Media | undefined): Schema {
+  const [first] = Object.values(json.examples ?? {});
+  const value = first ? first.value : json.example;
+  const text = value === undefined ? {} : { example: JSON.stringify(value) };
+  return {
+    [JSON_TYPE]: json,
+    [FORM_TYPE]: form
+      ? { ...form, schema: { anyOf: [form.schema, JSON_LABELLED_AS_FORM] } }
+      : { schema: JSON_LABELLED_AS_FORM, ...text },
+    'text/plain': { schema: UNPARSED_JSON, ...text },
+    '*/*': { schema: UNPARSED_JSON, ...text },
+  };
+}
+
+function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
+  return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
+}
+
+function successResponses(
+  {
+    status,
+    description: { response, responseExamples, responseHeaders, redirects, withGrantClaims, mayCreate },
+  }: Route,
+  all: RegisteredGrant[],
+  grants?: RegisteredGrant[],
+): Schema {
+  const redirect = {
+    description: 'Redirect to the application.',
+    headers: { Location: { description: 'The URL to open.', schema: { type: 'string' }, example: REDIRECT } },
+  };
+  const redirection = redirects && { 302: redirect };
+  const headers = Object.fromEntries(headersOf(responseHeaders).map(({ name, ...header }) => [name, header]));
+  const withHeaders = responseHeaders && { headers };
+  const success = (type: string, description: string, media: Schema) => ({
+    [status]: { description, ...withHeaders, content: { [type]: media } },
+    ...(mayCreate && { 201: { description: 'Created.', ...withHeaders, content: { [type]: media } } }),
+    ...redirection,
+  });
+  if (hasNoContent(status))
+    return { [status]: { description: 'Success. The response has no content.' }, ...redirection };
+  if (grants) {
+    const schema = anyOf(grants.map(grantResponse));
+    return success(JSON_TYPE, 'The customer access token.', { schema, ...grantResponseExamples(grants) });
+  }
+  if (response === undefined)
+    return success(JSON_TYPE, 'Success. The response is an empty object.', { schema: EMPTY_OBJECT, example: {} });
+  if (typeof response === 'string')
+    return success(response, 'Success.', { schema: {}, ...(responseExamples && { example: responseExamples }) });
+  const schema = responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
+  const examples = typeof responseExamples === 'string' ? undefined : responseExamples;
+  return success(JSON_TYPE, 'Success.', { schema, ...mediaExamples(objectExamples(schema, examples, 'all')) });
+}
+
+function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]): Schema[] {
+  const named = description.security?.map((name) => (name === 'none' ? {} : { [name]: [] })) ?? [];
+  const ofGrants = grants?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
+  const ofGuards = [
+    ...(guards.some(isBearerGuard) ? [{ bearer: [] }] : []),
+    ...(guards.includes(OperatorGuard) ? [{ operator: [] }] : []),
+  ];
+  const all = [...named, ...ofGrants, ...ofGuards].map((each) => JSON.stringify(each));
+  return [...new Set(all)].map((each) => JSON.parse(each));
+}
+
+function pathParameters({ path, description: { pathParameters: texts = {} } }: Route): Schema[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  return names.map((name) => ({ name, in: 'path', required: true, ...texts[name], schema: { type: 'string' } }));
+}
+
+function headersOf(texts: ApiRouteDescription['requestHeaders'] = {}, more: Schema = {}): Schema[] {
+  return Object.entries(texts).map(([name, text]) => ({ name, ...more, ...text, schema: { type: 'string' } }));
+}
+
+function queryParameters({ properties, required = [] }: ReturnType<typeof schemaOf>): Schema[] {
+  return Object.entries(properties).map(([name, { description, examples, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    ...(description !== undefined && { description }),
+    ...(Array.isArray(examples) && { example: examples[0] }),
+    schema,
+  }));
+}

@@ -1,0 +1,135 @@
+import type { Type } from '@nestjs/common';
+import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
+import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../../oauth/parameters.js';
+import { type ApiExamples, apiPropertyOf } from '../../platform/http/api-route.js';
+import { loadWhenUsed } from '../../platform/load-when-used.js';
+import { transformerMetadata } from '../../platform/private-members.js';
+import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../../registry/entries/entry-rules.js';
+
+export type MediaExamples = { example?: unknown; examples?: Record<string, { value: unknown }> };
+
+/** The example of a schema, composed of the examples of its parts; `undefined` if a required part has none. */
+export function exampleOf(schema: Schema): unknown {
+  const { examples, const: constant, enum: values, properties, items, anyOf } = schema;
+  if (Array.isArray(examples)) return examples[0];
+  if (constant !== undefined) return constant;
+  if (Array.isArray(values)) return values[0];
+  if (properties) return objectExample(schema as ObjectSchema, Object.keys(properties));
+  if (Array.isArray(anyOf)) return exampleOf(anyOf[0]);
+  const item = items ? exampleOf(items as Schema) : undefined;
+  return item === undefined ? undefined : [item];
+}
+
+/** @param byDefault the fields of the only example, whose title is `''`, if `examples` is omitted */
+export function objectExamples(
+  schema: ObjectSchema,
+  examples: ApiExamples | undefined,
+  byDefault: 'all' | 'required',
+): Map<string, unknown> {
+  const { required = [], properties = {} } = schema;
+  const all: ApiExamples = examples ?? { '': byDefault === 'all' ? Object.keys(properties) : [] };
+  const composed = Object.entries(all).map(([title, fields]): [string, unknown] => [
+    title,
+    Array.isArray(fields) ? objectExample(schema, [...required, ...fields]) : fields,
+  ]);
+  return new Map(composed.filter(([, value]) => value !== undefined));
+}
+
+export function mediaExamples(examples: Map<string, unknown>): MediaExamples {
+  const [first] = examples;
+  if (!first) return {};
+  if (examples.size === 1) return { example: first[1] };
+  return { examples: Object.fromEntries([...examples].map(([title, value]) => [title, { value }])) };
+}
+
+function objectExample({ properties = {}, required = [] }: ObjectSchema, fields: string[]): object | undefined {
+  const entries = Object.entries(properties)
+    .filter(([name]) => fields.includes(name))
+    .map(([name, property]) => [name, exampleOf(property)] as const);
+  if (entries.some(([name, value]) => value === undefined && required.includes(name))) return undefined;
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */
+export type Schema = Record<string, unknown>;
+export interface ObjectSchema extends Schema {
+  type: 'object';
+  properties: Record<string, Schema>;
+  required?: string[];
+}
+
+/** The documents of both ports describe the same classes. */
+const schemasOfClasses = new WeakMap<Type<object>, ObjectSchema>();
+
+/**
+ * The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. All
+ * documents share it, so do not change it.
+ */
+export function schemaOf(type: Type<object>): ObjectSchema {
+  const known = schemasOfClasses.get(type);
+  if (known) return known;
+  const schema = schemaOfRules(type);
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const { description, example } = apiPropertyOf(type, name) ?? {};
+    if (description !== undefined) property.description = description;
+    if (example !== undefined) property.examples = [example];
+  }
+  schemasOfClasses.set(type, schema);
+  return schema;
+}
+
+function schemaOfRules(type: Type<object>): ObjectSchema {
+  type Library = typeof import('class-validator-jsonschema');
+  const { targetConstructorToSchema } = loadWhenUsed<Library>('class-validator-jsonschema');
+  return targetConstructorToSchema(type, {
+    classTransformerMetadataStorage: transformerMetadata,
+    additionalConverters: {
+      // a custom rule has no schema unless its property has `@JSONSchema`
+      [ValidationTypes.CUSTOM_VALIDATION]: {},
+      [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
+      [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
+      [IS_PUBLIC_CLIENTS]: {
+        anyOf: [
+          { type: 'string', enum: ['all'] },
+          { type: 'array', items: { type: 'string' }, uniqueItems: true },
+        ],
+      },
+      [IS_ISO8601]: { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] },
+      [IS_EMAIL]: { type: 'string' }, // the format `email` of JSON Schema admits ASCII only
+      [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
+        const nested = transformerMetadata.findTypeMetadata(target as Type, propertyName)?.typeFunction();
+        if (!nested) throw new Error(`${(target as Type).name}.${propertyName}: has no class; use @Nested(() => …)`);
+        return schemaOf(nested as Type<object>) as never;
+      },
+    },
+  }) as unknown as ObjectSchema;
+}
+
+/** It admits no undeclared fields, except the `optional` ones. */
+export function responseSchemaOf(type: Type<object>, optional: Record<string, Schema> = {}): ObjectSchema {
+  const schema = schemaOf(type);
+  return { ...schema, properties: { ...schema.properties, ...optional }, additionalProperties: false };
+}
+
+/** The schema of a merge patch (RFC 7396). Each field may be omitted, or be `null`, which removes it. */
+export function patchOf(type: Type<object>): ObjectSchema {
+  const { properties } = schemaOf(type);
+  const fields = Object.entries(properties).map(([name, { description, examples, ...schema }]) => [
+    name,
+    { ...(description !== undefined && { description, examples }), anyOf: [schema, { type: 'null' }] },
+  ]);
+  return { type: 'object', properties: Object.fromEntries(fields) };
+}
+
+export function without(schema: ObjectSchema, name: string): ObjectSchema {
+  const { [name]: _removed, ...properties } = schema.properties;
+  return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };
+}
+
+export function anyOf(schemas: Schema[]): Schema {
+  return schemas.length === 1 ? (schemas[0] as Schema) : { anyOf: schemas };
+}
+
+export function oneOf(schemas: Schema[]): Schema {
+  return schemas.length === 1 ? (schemas[0] as Schema) : { oneOf: schemas };
+}

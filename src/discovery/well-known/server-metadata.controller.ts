@@ -1,0 +1,116 @@
+import { Get, Header, Req } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
+import type { Request } from 'express';
+import { Optional, OptionalText, Text, Texts } from '../../oauth/parameters.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { ManagementController, PublicController } from '../../platform/http/surfaces.js';
+
+class ServerMetadata {
+  @Text('The `iss` of all tokens of this service.', 'https://auth.example')
+  issuer!: string;
+
+  @Text('The page that signs agents in.', 'https://auth.example/')
+  authorization_endpoint!: string;
+
+  @Text('The token endpoint of agents.', 'https://auth.example/v2/token')
+  token_endpoint!: string;
+
+  @Text('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
+  jwks_uri!: string;
+
+  @Texts('The values of `response_type`.', ['code', 'token'])
+  response_types_supported!: string[];
+
+  @Texts('Where the redirect has its parameters.', ['query', 'fragment'])
+  response_modes_supported!: string[];
+
+  @Texts('The grants of agents. Customers use other grants.', ['authorization_code', 'implicit', 'refresh_token'])
+  grant_types_supported!: string[];
+
+  @Texts('How clients authenticate at the token endpoint.', ['client_secret_basic', 'client_secret_post', 'none'])
+  token_endpoint_auth_methods_supported!: string[];
+
+  @Texts('The methods of PKCE (RFC 7636).', ['S256'])
+  code_challenge_methods_supported!: string[];
+
+  @IsBoolean()
+  @ApiProperty('Whether the redirect has the parameter `iss` (RFC 9207).', true)
+  authorization_response_iss_parameter_supported!: boolean;
+}
+
+class ClusterMetadata extends ServerMetadata {
+  @OptionalText('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
+  introspection_endpoint?: string;
+
+  @Optional()
+  @Texts('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  introspection_endpoint_auth_methods_supported?: string[];
+
+  @OptionalText('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
+  revocation_endpoint?: string;
+
+  @Optional()
+  @Texts('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  revocation_endpoint_auth_methods_supported?: string[];
+}
+
+const PATH = '.well-known/oauth-authorization-server';
+const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];
+
+/** The server metadata that client libraries read (RFC 8414). */
+@PublicController(PATH)
+export class ServerMetadataController {
+  constructor(private readonly configuration: Configuration) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Get the authorization server metadata (RFC 8414)',
+    description: 'Client libraries configure themselves with this document. It describes the endpoints of agents.',
+    response: ServerMetadata,
+  })
+  @Header('Cache-Control', 'public, max-age=300')
+  @Header('Access-Control-Allow-Origin', '*')
+  metadata(): ServerMetadata {
+    return metadataOf(this.configuration);
+  }
+}
+
+/** The URLs have the host of the request: the process does not know its name in the cluster (decision 0031). */
+@ManagementController(PATH)
+export class ClusterMetadataController {
+  constructor(private readonly configuration: Configuration) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Get the authorization server metadata (RFC 8414)',
+    description: 'The same document as on the public port, and the endpoints for services in the cluster.',
+    response: ClusterMetadata,
+  })
+  metadata(@Req() { protocol, headers: { host } }: Request): ClusterMetadata {
+    const metadata = metadataOf(this.configuration);
+    if (!host) return metadata; // HTTP/1.0 does not require a host
+    return {
+      ...metadata,
+      introspection_endpoint: `${protocol}://${host}/oauth2/introspect`,
+      introspection_endpoint_auth_methods_supported: SECRET_METHODS,
+      revocation_endpoint: `${protocol}://${host}/oauth2/revoke`,
+      revocation_endpoint_auth_methods_supported: SECRET_METHODS,
+    };
+  }
+}
+
+function metadataOf({ AUTH_URL }: Configuration): ServerMetadata {
+  return {
+    issuer: AUTH_URL,
+    authorization_endpoint: `${AUTH_URL}/`,
+    token_endpoint: `${AUTH_URL}/v2/token`,
+    jwks_uri: `${AUTH_URL}/.well-known/jwks.json`,
+    response_types_supported: ['code', 'token'],
+    response_modes_supported: ['query', 'fragment'],
+    grant_types_supported: ['authorization_code', 'implicit', 'refresh_token'],
+    token_endpoint_auth_methods_supported: [...SECRET_METHODS, 'none'],
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: true,
+  };
+}

@@ -1,0 +1,29 @@
+import { Module } from '@nestjs/common';
+import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { RegistryModule } from '../../registry/registry.module.js';
+import { SessionModule } from '../../session/session.module.js';
+import { BearerGuard } from './bearer.guard.js';
+import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
+import { ClientAuthentication } from './client-authentication.js';
+import { FailedAuthentications } from './failed-authentications.js';
+import { OperatorGuard } from './operator.guard.js';
+import { OperatorCredentials } from './operator-credentials.js';
+import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
+
+const EXPORTED = [
+  BearerAuthGuard,
+  BearerGuard,
+  ClientAuthentication,
+  FailedAuthentications,
+  OperatorCredentials,
+  OperatorGuard,
+  TrustedIssuerTokens,
+];
+
+/** Authenticates the callers of all routes: customers, agents, clients, resource servers and operators. */
+@Module({
+  imports: [AccessTokenModule, RegistryModule, SessionModule],
+  providers: [...EXPORTED, BearerStrategy],
+  exports: EXPORTED,
+})
+export class CallersModule {}

@@ -1,0 +1,110 @@
+import { isUtf8 } from 'node:buffer';
+import { Injectable } from '@nestjs/common';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OptionalText, optionalString } from '../../oauth/parameters.js';
+import { Clock } from '../../platform/clock.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
+import { equalInConstantTime, sha256 } from '../../platform/secret.js';
+import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { isValidAt } from '../../registry/previous-secrets.js';
+import { Registry } from '../../registry/registry.js';
+import type { ResourceServer } from '../../registry/resource-server.entity.js';
+import type { Authorization } from './authorization.js';
+
+export class CredentialParameters {
+  @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
+  client_id?: string;
+
+  @OptionalText(
+    'The secret of the caller, if the request has no `Authorization: Basic`. A client without a secret omits it.',
+    EXAMPLE.clientSecret,
+  )
+  client_secret?: string;
+}
+
+export interface ClientCredentials {
+  id?: string | undefined;
+  secret?: string | undefined;
+}
+
+/** Compared with the secret of an unknown client, so that the response takes as long as for a wrong secret. */
+const NO_SECRET = sha256('');
+
+/** Authenticates clients and resource servers by their secrets (RFC 6749 §2.3.1). */
+@Injectable()
+export class ClientAuthentication {
+  constructor(
+    private readonly registry: Registry,
+    private readonly clock: Clock,
+  ) {}
+
+  /** A client without a secret needs another proof, such as PKCE. @throws OAuthError `invalid_client` */
+  client({ id, secret }: ClientCredentials): ClientApplication {
+    const client = id === undefined ? undefined : this.registry.client(id);
+    const isRight = this.isSecretOf(client, sha256(secret ?? ''));
+    if (!client) throw OAuthError.invalidClient('unknown client');
+    if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
+    if (client.secretHash === null && client.clientType === 'server')
+      throw OAuthError.invalidClient('no secret registered');
+    requestContext.set({ clientId: client.clientId });
+    return client;
+  }
+
+  /** @throws OAuthError `invalid_client` */
+  clientWithSecret(credentials: ClientCredentials): ClientApplication {
+    if (credentials.secret === undefined) throw OAuthError.invalidClient('no secret');
+    return this.client(credentials);
+  }
+
+  /** @throws OAuthError `invalid_client` */
+  resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
+    const server = this.registry.resourceServer(id);
+    if (server) requestContext.set({ resourceServerId: server.id });
+    const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
+    if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
+    return server;
+  }
+
+  /** Compared with all secrets, so that the duration does not depend on which one matches. */
+  private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
+    const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);
+    const matching = (client?.previousSecrets ?? []).filter((each) => equalInConstantTime(each.hash, hash));
+    return isCurrent || matching.some((each) => isValidAt(this.clock.now(), each));
+  }
+}
+
+/** RFC 6749 §2.3.1. @throws OAuthError `invalid_client`, or `invalid_request` if there are both ways */
+export function readClientCredentials(
+  authorization: Authorization | undefined,
+  parameters: Record<string, unknown>,
+): ClientCredentials {
+  const id = optionalString('client_id', parameters.client_id);
+  const secret = optionalString('client_secret', parameters.client_secret);
+  if (authorization === undefined) return { id, secret };
+  if (authorization.isRepeated) throw OAuthError.invalidClient('more than one Authorization header');
+  const basic = readBasicCredentials(authorization);
+  if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
+  if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
+  if (id !== undefined && id !== basic.id) throw REQUEST_ERRORS.clientOfOtherHeader();
+  return basic;
+}
+
+/** The parts of the credentials (RFC 7617) are form-urlencoded (RFC 6749 §2.3.1). */
+export function readBasicCredentials(authorization: Authorization | undefined): ClientCredentials | undefined {
+  const [encoded] = /^[A-Za-z0-9+/]+={0,2}$/.exec(authorization?.basic ?? '') ?? [];
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, 'base64');
+  if (!isUtf8(bytes)) return undefined;
+  const [, id, secret] = /^([^:]*):(.*)$/s.exec(bytes.toString('utf8')) ?? [];
+  if (id === undefined || secret === undefined) return undefined;
+  try {
+    return { id: decodeFormValue(id), secret: decodeFormValue(secret) };
+  } catch {
+    return undefined;
+  }
+}
+
+function decodeFormValue(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
+}

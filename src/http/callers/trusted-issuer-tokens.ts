@@ -1,0 +1,117 @@
+import { Injectable } from '@nestjs/common';
+import type { errors, JWTPayload } from 'jose';
+import { type InactiveReason, inactiveToken } from '../../access-token/inactive-reason.js';
+import { jose } from '../../oauth/foreign-jwt.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { RemoteKeySet } from '../../oauth/remote-key-set.js';
+import { Clock } from '../../platform/clock.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
+import { sha256 } from '../../platform/secret.js';
+import { isWellFormed } from '../../platform/text-forms.js';
+import { TokenValidity } from '../../session/token-validity.js';
+import type { AgentPrincipal } from './principal.js';
+
+export interface Issuer extends TrustedIssuer {
+  keySet: RemoteKeySet;
+}
+
+/** The size of the columns of a session. */
+const MAX_CLAIM_CHARACTERS = 255;
+
+/** Verifies agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (protocol §6.10). */
+@Injectable()
+export class TrustedIssuerTokens {
+  private readonly issuers: Map<string, Issuer>;
+
+  constructor(
+    { TRUSTED_AGENT_ISSUERS }: Configuration,
+    private readonly clock: Clock,
+    private readonly validity: TokenValidity,
+  ) {
+    const withKeys = (issuer: TrustedIssuer) => ({ ...issuer, keySet: new RemoteKeySet(issuer.jwks_uri, clock) });
+    this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
+  }
+
+  /** The trusted issuer that the `iss` claim of a token names. The token is not verified yet. */
+  issuerOf(token: string): Issuer | undefined {
+    if (this.issuers.size === 0) return undefined;
+    try {
+      return this.issuers.get(String(jose().decodeJwt(token).iss));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
+  async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'proof'>> {
+    const claims = await this.claimsOf(token, issuer);
+    const organizationId = claims[issuer.organization_claim];
+    if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))
+      throw inactiveToken('other_organization');
+    requestContext.set({ organizationId });
+    const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
+    const { sub } = claims;
+    if (typeof sub !== 'string' || !isWellFormed([sub, clientId])) throw inactiveToken('rejected_claim');
+    if (Math.max(sub.length, clientId.length) > MAX_CLAIM_CHARACTERS) throw inactiveToken('rejected_claim');
+    const jti = tokenId(issuer, claims, token);
+    const { iat = 0, exp } = claims;
+    const session = { sid: jti, ep: 0 };
+    const bearer = {
+      jti,
+      sub,
+      client_id: clientId,
+      organization_id: organizationId,
+      iat,
+      exp: exp as number,
+      iss: issuer.issuer,
+      ...session,
+    };
+    // a token without `iat` cannot show that it is from before a suspension
+    const endedReason = await this.validity.endedReason({ ...bearer, iat: claims.iat ?? this.clock.seconds() });
+    if (endedReason) throw inactiveToken(endedReason);
+    const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
+    return { kind: 'agent', agentId: sub, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
+  }
+
+  private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {
+    const { keySet, issuer, audience, algorithms, typ } = trusted;
+    try {
+      const rules = { issuer, audience, algorithms, typ, requiredClaims: ['exp', 'sub'] };
+      const payload = await keySet.verify(token, rules);
+      requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
+      return payload;
+    } catch (error) {
+      if (error instanceof OAuthError) throw error;
+      const { code = '', claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
+      // jose checks the claims after the signature, so the signature of a payload is valid
+      if (payload) requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
+      throw inactiveToken(BY_CLAIM[claim] ?? BY_CODE[code] ?? 'malformed');
+    }
+  }
+}
+
+/**
+ * The id of a token as a session, and in the log. A hash, because a `jti` of the issuer may have any length. Without a
+ * `jti`, the signed part identifies the token, because a signature has several valid texts: other base64url texts decode
+ * to the same bytes, and ECDSA accepts two signatures.
+ */
+function tokenId({ issuer }: Issuer, { jti }: JWTPayload, token: string): string {
+  const hasId = typeof jti === 'string' && jti !== '';
+  return sha256(`${issuer} ${hasId ? jti : token.slice(0, token.lastIndexOf('.'))}`);
+}
+
+function scopesOf(claim: unknown): string[] {
+  if (Array.isArray(claim)) return claim.filter((scope) => typeof scope === 'string');
+  return typeof claim === 'string' ? claim.split(' ') : [];
+}
+
+const BY_CODE: Record<string, InactiveReason> = {
+  ERR_JWT_EXPIRED: 'expired',
+  ERR_JWT_CLAIM_VALIDATION_FAILED: 'rejected_claim',
+  ERR_JOSE_ALG_NOT_ALLOWED: 'rejected_claim',
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'invalid_signature',
+  ERR_JWKS_NO_MATCHING_KEY: 'unknown_key',
+};
+const BY_CLAIM: Record<string, InactiveReason> = { aud: 'other_audience', nbf: 'not_yet_valid', iat: 'not_yet_valid' };

@@ -1,0 +1,40 @@
+import type { DiscoveryService } from '@nestjs/core';
+import type { Surface } from '../../platform/http/surfaces.js';
+import { type Route, routesOf } from './declared-routes.js';
+
+/** Which routes match the path of a request, for what is decided apart from the route that handles it. */
+export class RoutePatterns {
+  private cookieRoutes: RegExp | undefined;
+  private readonly surfaces = new Map<Surface, { method: string; pattern: RegExp }[]>();
+
+  constructor(private readonly discovery: DiscoveryService) {}
+
+  /** The methods of all routes at this path. */
+  methodsAt(surface: Surface, path: string): string[] {
+    const routes = this.surfaces.get(surface) ?? this.routesOn(surface);
+    this.surfaces.set(surface, routes);
+    return routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+  }
+
+  private routesOn(surface: Surface): { method: string; pattern: RegExp }[] {
+    const routes = routesOf(this.discovery).filter((route) => route.surface === surface);
+    return routes.map((route) => ({ method: route.method.toUpperCase(), pattern: patternOf([route]) }));
+  }
+
+  /** Whether a customer route at this path reads or sets cookies. */
+  useCookies(path: string): boolean {
+    this.cookieRoutes ??= patternOf(routesOf(this.discovery).filter(({ parameters }) => parameters.usesCookies));
+    return this.cookieRoutes.test(path);
+  }
+}
+
+function patternOf(routes: Route[]): RegExp {
+  const patterns = routes.map(({ path }) => path.split('/').map(patternOfSegment).join('/').replace(/\/$/, ''));
+  return new RegExp(`^(${patterns.join('|')})/?$`);
+}
+
+/** A parameter matches each segment. Any other segment matches itself. */
+function patternOfSegment(segment: string): string {
+  if (segment.startsWith('*')) return '.+'; // a wildcard
+  return segment.startsWith('{') ? '[^/]+' : segment.replace(/[^\w-]/g, '\\$&');
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { aheadOfDatabaseMs, Clock, dayOf } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { expiringTables } from '../../platform/database/entity-checks.js';
+import { writeIn } from '../../platform/database/in-transaction.js';
+import { acquireLease, finishDay, finishedDay, type Lease, releaseLease } from '../../platform/database/lease.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
+import { selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { DeletedEntries } from '../../registry/deleted-entries.js';
+import { AgentSessions } from '../../session/agent/agent-sessions.js';
+import { DeletedClients } from '../../session/deleted-clients.js';
+import { SessionPurge } from '../../session/session-purge.js';
+import { IdleCustomers } from './idle-customers.js';
+
+const ROWS_PER_DELETE = 1_000;
+/** Pause between two deletes, during which the rows are unlocked for requests. */
+const PAUSE_BETWEEN_DELETES_MS = 10;
+/** Mean time between two purges of one process. */
+const PURGE_INTERVAL_MS = 3_600_000;
+/** Covers requests under way at midnight, and clocks that differ. */
+const MIDNIGHT_MARGIN_MS = 300_000;
+
+const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELECT ${now} AS now`);
+
+export type Purged = Record<string, number>;
+
+interface Pass {
+  now: Date;
+  /** In days since 1970 (UTC). */
+  today: number;
+  /** Only then the purge reads whole tables. */
+  isFirstOfDay: boolean;
+  /** Whether nothing is left for another purge of this day. */
+  isFinished: boolean;
+}
+
+/**
+ * Deletes expired rows, sessions, browsers that lead nowhere and idle customers in small batches that do not delay
+ * requests. One process purges at a time.
+ */
+@Injectable()
+export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(Purge.name);
+  private readonly lease: Lease = { name: 'purge', owner: randomUUID() };
+  private timer: NodeJS.Timeout | undefined;
+  private stopping = false;
+  private tables: string[] = [];
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly database: Database,
+    private readonly sessions: SessionPurge,
+    private readonly agentSessions: AgentSessions,
+    private readonly idleCustomers: IdleCustomers,
+    private readonly deletedEntries: DeletedEntries,
+    private readonly deletedClients: DeletedClients,
+    private readonly clock: Clock,
+  ) {}
+
+  /** @throws Error that names an entity that cannot be purged; the application then does not start */
+  onModuleInit(): void {
+    this.tables = expiringTables(this.dataSource);
+  }
+
+  onApplicationBootstrap(): void {
+    this.scheduleNext();
+  }
+
+  onApplicationShutdown(): void {
+    this.stopping = true;
+    clearTimeout(this.timer);
+  }
+
+  /**
+   * Purges all tables, and goes on with the others if one fails. Returns `undefined` if another process is purging.
+   *
+   * @throws Error that names the tables that failed, and counts the rows that were deleted in the others
+   */
+  async run(): Promise<Purged | undefined> {
+    if (!(await this.holdLease())) return undefined;
+    const failed: string[] = [];
+    try {
+      const now = await this.now();
+      const today = dayOf(now.getTime() - MIDNIGHT_MARGIN_MS);
+      const lastDay = await finishedDay(this.database.manager, this.lease);
+      const pass: Pass = { now, today, isFirstOfDay: lastDay !== today, isFinished: true };
+      const purged: Purged = {};
+      for (const [table, steps] of this.allSteps(pass)) {
+        try {
+          const { deleted, isFinished } = await this.runSteps(steps);
+          purged[table] = (purged[table] ?? 0) + deleted;
+          if (isFinished) continue;
+          pass.isFinished = false;
+          break; // the next purge continues
+        } catch (error) {
+          this.logger.warn(`the table ${table} cannot be purged: ${(error as Error).message}`);
+          failed.push(table);
+          if (!(await this.holdLease())) break; // throws if the database is unreachable
+        }
+      }
+      if (failed.length > 0)
+        throw new Error(`tables that cannot be purged: ${failed.join(', ')}; purged: ${JSON.stringify(purged)}`);
+      if (pass.isFirstOfDay && pass.isFinished) await finishDay(this.database.manager, this.lease, today);
+      return purged;
+    } finally {
+      await this.database.transaction((manager) => releaseLease(manager, this.lease));
+    }
+  }
+
+  /**
+   * The earlier one of the times of the process and of the database. A clock that is ahead would delete what other
+   * processes still need, such as the revocations of tokens that have not expired.
+   */
+  private async now(): Promise<Date> {
+    const [row] = await this.database.select(FIND_TIME, []);
+    const aheadMs = row ? aheadOfDatabaseMs(timeOf(row.now)) : 0;
+    return new Date(this.clock.now() - Math.max(aheadMs, 0));
+  }
+
+  /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
+  private *allSteps(pass: Pass): Generator<[table: string, steps: AsyncIterable<number>]> {
+    const { now } = pass;
+    for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
+    yield ['registry', this.deleteEntries(now)];
+    yield ['session', this.deleteSessions(pass)];
+    yield ['agent_session', this.agentSessions.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['customer', this.deleteCustomers(pass)];
+  }
+
+  private async *deleteSessions({ now, isFirstOfDay }: Pass): AsyncGenerator<number, void> {
+    if (isFirstOfDay) yield* this.sessions.applyShorterSettings(ROWS_PER_DELETE, now);
+    yield* this.sessions.deleteInSteps(ROWS_PER_DELETE, now);
+    if (isFirstOfDay) yield* this.sessions.deleteUnusedBrowsers(ROWS_PER_DELETE);
+  }
+
+  private async *deleteCustomers(pass: Pass): AsyncGenerator<number, void> {
+    if (!pass.isFirstOfDay) return;
+    const isFinished = yield* this.idleCustomers.deleteInSteps(ROWS_PER_DELETE, pass.now, pass.today);
+    if (!isFinished) pass.isFinished = false;
+  }
+
+  /** The id of a deleted client is free when nothing is left that a new client with this id could use. */
+  private async *deleteEntries(now: Date): AsyncGenerator<number, void> {
+    const clients = await this.deletedEntries.clients(now);
+    const clientIds = new Set(clients.map(({ clientId }) => clientId));
+    if (clientIds.size > 0) yield* this.deletedClients.endInSteps(clientIds, ROWS_PER_DELETE, now);
+    yield* this.deletedEntries.deleteInSteps(clients, now);
+  }
+
+  private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {
+    const deleteOldest = writeStatement<[now: Date]>(({ deleteInOrder }) =>
+      deleteInOrder(table, 'expires_at < ?', 'expires_at', ROWS_PER_DELETE),
+    );
+    let deleted = ROWS_PER_DELETE;
+    while (deleted === ROWS_PER_DELETE) {
+      // not within the time of one statement, because it may wait for the locks of a publication
+      deleted = await this.database.transaction((manager) => writeIn(manager, deleteOldest, [now]));
+      yield deleted;
+    }
+  }
+
+  /**
+   * Runs steps until they end, the process stops or another process has the lease.
+   *
+   * @returns the number of deleted rows, and whether the steps have ended and the purge may continue
+   */
+  private async runSteps(steps: AsyncIterable<number>): Promise<{ deleted: number; isFinished: boolean }> {
+    let deleted = 0;
+    for await (const rows of steps) {
+      deleted += rows;
+      if (this.stopping || !(await this.holdLease())) return { deleted, isFinished: false };
+      await sleep(PAUSE_BETWEEN_DELETES_MS);
+    }
+    return { deleted, isFinished: !this.stopping };
+  }
+
+  private holdLease(): Promise<boolean> {
+    return this.database.transaction((manager) => acquireLease(manager, this.lease));
+  }
+
+  /** Each purge begins about an hour after the end of the one before. */
+  private scheduleNext(): void {
+    if (this.stopping) return;
+    // The random part spreads the purges of pods that start together.
+    const delayMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => void this.runInBackground().then(() => this.scheduleNext()), delayMs);
+    this.timer.unref();
+  }
+
+  private async runInBackground(): Promise<void> {
+    try {
+      const purged = await this.run();
+      if (purged) this.logger.log(`purged ${JSON.stringify(purged)}`);
+    } catch (error) {
+      this.logger.warn(`the purge failed; the next purge continues: ${(error as Error).message}`);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { HttpCode, Post } from '@nestjs/common';
+import { AgentGuard } from '../../http/callers/bearer.guard.js';
+import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../../http/callers/principal.js';
+import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
+import { Limits } from '../../oauth/limits.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
+import { PublicController } from '../../platform/http/surfaces.js';
+import { CustomerErasure } from '../customer-erasure.js';
+import { CustomerExport, CustomerRecords } from '../customer-records.js';
+import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
+
+const errors = () => [
+  ...NAMED_CUSTOMER_ERRORS(),
+  OAuthError.insufficientScope(CUSTOMERS_MANAGE),
+  OAuthError.rateLimited(1, 'example'),
+];
+
+/** Lets the backend of an organization export and erase its customers (protocol §4.16). */
+@PublicController('v2/customer')
+export class CustomerDataController {
+  constructor(
+    private readonly limits: Limits,
+    private readonly customers: NamedCustomers,
+    private readonly records: CustomerRecords,
+    private readonly erasure: CustomerErasure,
+  ) {}
+
+  @Post('export')
+  @ApiRoute({
+    summary: 'Get everything that is stored about a customer of your organization',
+    description: 'The rows of all tables about a customer. The caller is an agent with the scope `customers:manage`.',
+    bodyExamples: { 'by customer_id': ['customer_id'], 'by external_id': ['external_id'] },
+    response: CustomerExport,
+    errors,
+  })
+  @HttpCode(200)
+  async export(
+    @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
+    @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
+  ): Promise<CustomerExport> {
+    this.limits.takeKeys('tokens', agent.clientId);
+    const entityId = await this.customers.idOf(agent, body);
+    const exported = await this.records.export(entityId, agentActor(agent));
+    if (!exported) throw unknownCustomer(body);
+    return exported;
+  }
+
+  @Post('erase')
+  @ApiRoute({
+    summary: 'Erase a customer of your organization, and end its tokens',
+    description:
+      'Deletes what is stored about a customer. The caller is an agent with the scope `customers:manage`. The response is the same if the organization has no such customer.',
+    bodyExamples: { 'by customer_id': ['customer_id'], 'by external_id': ['external_id'] },
+    errors,
+  })
+  @HttpCode(200)
+  async erase(
+    @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
+    @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
+  ): Promise<object> {
+    this.limits.takeKeys('tokens', agent.clientId);
+    const entityId = await this.customers.find(agent, body);
+    if (entityId !== undefined) await this.erasure.erase(entityId, agentActor(agent));
+    return {};
+  }
+}

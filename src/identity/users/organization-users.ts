@@ -1,0 +1,311 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { type Customer, type CustomerCreator, scopeOf } from '../../customer/customer.js';
+import { type CustomerRow, Customers, userKeyOf } from '../../customer/customers.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Audit, party } from '../../platform/audit/audit.js';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { uuidv7 } from '../../platform/uuid.js';
+import { Browsers, isIn, type LeadingBrowser, type NewBrowser, type SessionRow } from '../../session/browsers.js';
+import { Devices } from '../../session/devices.js';
+import { SessionLifetime } from '../../session/session-lifetime.js';
+import { Sessions } from '../../session/sessions.js';
+import { auditBrowserLinked } from '../browser-audit.js';
+import { CustomerCreation } from '../customer-creation.js';
+import { CustomerSessions } from '../customer-sessions.js';
+import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
+import { type Copies, NewBrowsers } from '../new-browsers.js';
+
+/** The browser that signs a user in (protocol §5.6). */
+export interface UserSignIn {
+  /** The identity cookies of the request. */
+  credentials: CandidateCredentials | undefined;
+  /** Whether the customer that the browser created itself becomes a new user's, or is linked to a known user. */
+  link: boolean;
+}
+
+/** A request for the customer of a user of an organization. */
+export interface UserRequest {
+  organizationId: string;
+  /** The organization's id of the user, byte for byte. */
+  userId: string;
+  /** Only if the browser is to lead to the customer. The limit of new customers then does not count. */
+  signIn?: UserSignIn | undefined;
+  /** The creator of the customer in the audit event. */
+  creator: CustomerCreator;
+}
+
+/** The customer of a user. */
+export interface UserCustomer extends Customer {
+  /** Whether this request created the user. Of parallel requests one did. */
+  created: boolean;
+  /** The values of the identity cookies after a sign-in. */
+  credentials?: BrowserCredentials;
+}
+
+/** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
+const MAX_READ_ATTEMPTS = 3;
+
+/** A request, and what was read for it. */
+interface ReadRequest {
+  request: UserRequest;
+  key: string;
+  /** The browser that signs the user in. */
+  browser: SigningBrowser | undefined;
+  /** The customer that this browser created itself, if the request asks to link it, and it can be linked. */
+  visitor: CustomerRow | undefined;
+  known: CustomerRow | undefined;
+  copies: Copies | undefined;
+}
+
+interface SigningBrowser extends LeadingBrowser {
+  /** Its session in the organization, without a group. */
+  session: SessionRow | undefined;
+}
+
+interface StoredUser {
+  entityId: string;
+  generation: number;
+  created: boolean;
+  /** The visitor's customer, if it became the user's or was linked to the user. */
+  linkedId?: string | undefined;
+  signedIn?: SignedInBrowser;
+}
+
+/** The browser in which a user has signed in, and its session. */
+interface SignedInBrowser {
+  secret: string;
+  sessionId: string;
+  epoch: number;
+  /** The id of the new browser; `undefined` if a pair was renewed. */
+  createdId: string | undefined;
+}
+
+/** Finds or creates the customer of a user of an organization, in one transaction with the key of the user. */
+@Injectable()
+export class OrganizationUsers {
+  constructor(
+    private readonly database: Database,
+    private readonly customers: Customers,
+    private readonly browsers: Browsers,
+    private readonly newBrowsers: NewBrowsers,
+    private readonly sessions: Sessions,
+    private readonly devices: Devices,
+    private readonly customerSessions: CustomerSessions,
+    private readonly creation: CustomerCreation,
+    private readonly lifetime: SessionLifetime,
+    private readonly clock: Clock,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * The customer of a user. A known user costs one SELECT, unless the request signs a browser in. A new user gets the
+   * browser's customer if the request links it and it belongs to no user yet, else a new customer.
+   *
+   * @throws OAuthError 503 if the response to the COMMIT was lost; the change may have happened
+   */
+  async customerOf(request: UserRequest): Promise<UserCustomer> {
+    const { organizationId, signIn } = request;
+    const takeLimit = this.creation.limitOnce();
+    for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
+      const read = await this.read(request);
+      const { known } = read;
+      if (known && !signIn) return userOf(known);
+      const stored = await this.store(read, takeLimit);
+      if (stored) return this.finish(read, stored, organizationId);
+    }
+    throw OAuthError.unavailable();
+  }
+
+  /** The `entity_id` of a user's customer, also of one that is being erased; `undefined` if the user is unknown. */
+  async find(organizationId: string, userId: string): Promise<string | undefined> {
+    return (await this.customers.findByKey(userKeyOf(organizationId, userId)))?.entity_id;
+  }
+
+  private async read(request: UserRequest): Promise<ReadRequest> {
+    const { organizationId, userId, signIn } = request;
+    const key = userKeyOf(organizationId, userId);
+    const found = await this.customers.findByKey(key);
+    if (found && found.erased_at !== null) throw OAuthError.unavailable();
+    if (!signIn) return { request, key, known: found, browser: undefined, visitor: undefined, copies: undefined };
+    const { credentials, link } = signIn;
+    const browser = await this.signingBrowser(credentials, organizationId);
+    const visitorId = link && browser?.session?.kind === 'own' ? browser.session.customer_id : undefined;
+    const visitor = visitorId === undefined ? undefined : await this.customers.find(visitorId);
+    // the customer of another user is never linked or reassigned, because users may share a browser
+    const isFree = visitor && !visitor.has_user && visitor.linked_to === null && visitor.erased_at === null;
+    const isSignedIn = found !== undefined && isSignedInTo(browser, found);
+    const copies = isSignedIn ? undefined : this.newBrowsers.copiesOf(browser, organizationId);
+    return { request, key, browser, visitor: isFree ? visitor : undefined, known: found, copies };
+  }
+
+  private async signingBrowser(
+    credentials: CandidateCredentials | undefined,
+    organizationId: string,
+  ): Promise<SigningBrowser | undefined> {
+    const [browser] = await this.browsers.leadingOf(credentials?.pairs ?? []);
+    return browser && { ...browser, session: browser.leading.find((each) => isIn(each, scopeOf(organizationId))) };
+  }
+
+  /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
+  private async store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
+    try {
+      return await this.database.transaction((manager) => this.storeIn(manager, read, takeLimit));
+    } catch (error) {
+      if (error instanceof UserExistsError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Creates the user, links the visitor and signs the browser in. The transaction writes the rows of the customers first.
+   *
+   * @throws UserExistsError, which rolls the transaction back
+   */
+  private async storeIn(
+    manager: EntityManager,
+    { request, key, browser, visitor, known, copies }: ReadRequest,
+    takeLimit: () => void,
+  ): Promise<StoredUser | undefined> {
+    const { organizationId, creator, signIn } = request;
+    const written = [known, visitor].filter((row) => row !== undefined);
+    const generations = new Map(written.map((row) => [row.entity_id, row.generation]));
+    if (!(await this.newBrowsers.writeCustomersIn(manager, generations, copies))) return undefined;
+    const recognized = visitor ?? (known && isSignedInTo(browser, known) ? known : undefined);
+    // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
+    if (recognized && !(await this.leadsIn(manager, browser, recognized.entity_id))) return undefined;
+    const user = known
+      ? await this.linkKnownIn(manager, known, visitor)
+      : await this.createIn(manager, {
+          key,
+          visitor,
+          organizationId,
+          creator,
+          takeLimit: signIn ? undefined : takeLimit,
+        });
+    if (!user || !signIn) return user;
+    const signedIn = await this.signInIn(manager, user.entityId, organizationId, browser, copies);
+    return { ...user, signedIn };
+  }
+
+  /** Whether the browser still leads to a customer with the session with which it was recognized. */
+  private async leadsIn(
+    manager: EntityManager,
+    browser: SigningBrowser | undefined,
+    entityId: string,
+  ): Promise<boolean> {
+    const sessions = await this.sessions.allOf(manager, entityId);
+    return sessions.some(({ id, browser_id }) => id === browser?.session?.id && browser_id === browser.browserId);
+  }
+
+  private async linkKnownIn(
+    manager: EntityManager,
+    known: CustomerRow,
+    visitor: CustomerRow | undefined,
+  ): Promise<StoredUser> {
+    const user = { entityId: known.entity_id, generation: known.generation, created: false };
+    if (!visitor) return user;
+    const linkedId = visitor.entity_id;
+    const generation = await this.customers.linkIn(manager, linkedId, known.entity_id);
+    if (generation === undefined) return user;
+    await this.customerSessions.endAllIn(manager, linkedId, generation, true);
+    return { ...user, linkedId };
+  }
+
+  /** A visitor's customer becomes the user's: what a person has kept of the visitor must not lead to the user. */
+  private async createIn(
+    manager: EntityManager,
+    { key, visitor, organizationId, creator, takeLimit }: NewUser,
+  ): Promise<StoredUser | undefined> {
+    const visitorId = visitor?.entity_id;
+    if (visitorId !== undefined) {
+      if (!(await this.customers.becomeUserIn(manager, visitorId))) return undefined;
+      if (!(await this.customers.insertKeyIn(manager, key, visitorId))) throw new UserExistsError();
+      const generation = (await this.customers.raiseGenerationIn(manager, visitorId)) as number;
+      await this.customerSessions.endAllIn(manager, visitorId, generation, true);
+      return { entityId: visitorId, generation, created: true, linkedId: visitorId };
+    }
+    const entityId = uuidv7(this.clock.now());
+    const generation = await this.customers.insertIn(manager, entityId, scopeOf(organizationId), creator, true);
+    if (!(await this.customers.insertKeyIn(manager, key, entityId))) throw new UserExistsError();
+    // of parallel requests, only the one that creates the user counts
+    takeLimit?.();
+    return { entityId, generation, created: true };
+  }
+
+  /** Renews the sign-in of the browser, or creates a new browser (protocol §5.6). */
+  private async signInIn(
+    manager: EntityManager,
+    entityId: string,
+    organizationId: string,
+    browser: SigningBrowser | undefined,
+    copies: Copies | undefined,
+  ): Promise<SignedInBrowser> {
+    const day = this.lifetime.today();
+    const days = { seenDay: day, signedInDay: day };
+    const end = { ...days, expiresAt: this.lifetime.expiryOf(organizationId, days) };
+    const all = await this.sessions.allOf(manager, entityId);
+    const earlier = browser?.session?.kind === 'sign_in' && all.find(({ id }) => id === browser.session?.id);
+    if (browser && earlier) {
+      await this.sessions.renewIn(manager, earlier.id, end);
+      return { secret: browser.secret, sessionId: earlier.id, epoch: earlier.epoch, createdId: undefined };
+    }
+    const created: NewBrowser = this.browsers.create();
+    const sessionId = uuidv7(this.clock.now());
+    await this.devices.makeRoomForSignIn(manager, all);
+    await this.newBrowsers.insertIn(manager, created, copies);
+    const { browserId, secret } = created;
+    const session = {
+      id: sessionId,
+      kind: 'sign_in',
+      customerId: entityId,
+      browserId,
+      organizationId,
+      groupId: '',
+    } as const;
+    await this.sessions.insertIn(manager, { ...session, ...end });
+    return { secret, sessionId, epoch: 0, createdId: browserId };
+  }
+
+  private finish(
+    { request }: ReadRequest,
+    { entityId, generation, created, linkedId, signedIn }: StoredUser,
+    organizationId: string,
+  ): UserCustomer {
+    if (linkedId !== undefined)
+      this.audit.success('identity.linked', party('customer'), party('customer', entityId), {
+        organizationId,
+        details: { linked: linkedId },
+      });
+    else if (created) this.creation.auditCreated(request.creator, entityId, organizationId);
+    const customer = { entityId, organizationId, groupId: '', generation, created };
+    if (!signedIn) return customer;
+    const { secret, sessionId, epoch, createdId } = signedIn;
+    if (createdId !== undefined) auditBrowserLinked(this.audit, createdId, customer, { sign_in: sessionId });
+    const session = { gen: generation, sid: sessionId, ep: epoch };
+    return { ...customer, session, credentials: { entityId, secret } };
+  }
+}
+
+/** A parallel request has created the user. */
+class UserExistsError extends Error {}
+
+interface NewUser {
+  key: string;
+  visitor: CustomerRow | undefined;
+  organizationId: string;
+  creator: CustomerCreator;
+  /** Absent for a sign-in, which does not count. */
+  takeLimit: (() => void) | undefined;
+}
+
+function userOf(known: CustomerRow): UserCustomer {
+  const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = known;
+  return { entityId, organizationId, groupId, generation, created: false };
+}
+
+/** Whether the browser leads to the customer by a sign-in. */
+function isSignedInTo(browser: SigningBrowser | undefined, { entity_id }: CustomerRow): boolean {
+  return browser?.session?.kind === 'sign_in' && browser.session.customer_id === entity_id;
+}

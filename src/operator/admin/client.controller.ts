@@ -1,0 +1,75 @@
+import { Exclude } from 'class-transformer';
+import { IsBoolean, IsISO8601, IsOptional } from 'class-validator';
+import { Clock } from '../../platform/clock.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
+import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { CLIENTS, ClientEntry } from '../../registry/entries/client.entry.js';
+import { PageQuery } from '../../registry/page-query.js';
+import { secretEnds } from '../../registry/previous-secrets.js';
+import { RegistryEditor } from '../../registry/registry-editor.js';
+import { RegistryLists } from '../../registry/registry-lists.js';
+import { AdminController } from './admin-controller.js';
+import { EntryController, EntryPage } from './entry.controller.js';
+import { Entries, FromFile, Named, OfOrganization } from './entry-fields.js';
+import { entryRoutes } from './entry-routes.js';
+
+class ClientQuery extends PageQuery {
+  @OfOrganization()
+  organization_id?: string;
+
+  @Named()
+  name?: string;
+}
+
+class ClientResponse extends ClientEntry {
+  @Exclude()
+  override client_secret?: never;
+
+  @IsBoolean()
+  @ApiProperty('Whether the client has a secret.', true)
+  has_secret!: boolean;
+
+  @IsOptional()
+  @IsISO8601()
+  @ApiProperty('When the last replaced secret stops working; absent if none is valid.', EXAMPLE.laterTime)
+  previous_secret_expires_at?: string;
+
+  @FromFile()
+  from_file!: boolean;
+}
+
+class ClientPage extends EntryPage {
+  @Entries(() => ClientResponse)
+  clients!: ClientResponse[];
+}
+
+@AdminController('clients')
+@ApiInheritedRoutes(
+  entryRoutes(CLIENTS, {
+    query: ClientQuery,
+    page: ClientPage,
+    response: ClientResponse,
+    exampleFields: ['organization_id', 'client_secret', 'redirect_uris', 'scopes'],
+    exampleChange: 'name',
+    deletion: ' and ends its tokens',
+  }),
+)
+export class ClientController extends EntryController<ClientApplication> {
+  constructor(
+    lists: RegistryLists,
+    editor: RegistryEditor,
+    private readonly clock: Clock,
+  ) {
+    super(CLIENTS, ClientQuery, lists, editor);
+  }
+
+  protected toResponse(row: ClientApplication): object {
+    return {
+      ...CLIENTS.toEntry(row),
+      has_secret: row.secretHash !== null,
+      previous_secret_expires_at: secretEnds(row.previousSecrets, this.clock.now()).at(-1),
+      from_file: row.fromFile,
+    };
+  }
+}

@@ -1,0 +1,97 @@
+import type { Type } from '@nestjs/common';
+import { type ApiRouteDescription, apiPropertyOf } from '../../platform/http/api-route.js';
+import { type EntryKind, listOf, nounOf } from '../../registry/entries/entry-kind.js';
+import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../../registry/page-query.js';
+import { EDITOR_ERRORS } from '../../registry/registry-editor.js';
+
+const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
+
+const responseHeaders = { ETag: { description: 'Names the state of the entry, for `If-Match`.', example: '"42"' } };
+const requestHeaders = {
+  'If-Match': {
+    description: 'The `ETag` of the state that the request changes. If omitted, any state.',
+    example: '"42"',
+  },
+};
+
+interface EntryTexts {
+  query: Type<object>;
+  page: Type<object>;
+  response: Type<object>;
+  /** The optional fields of the examples of new entries. */
+  exampleFields: string[];
+  /** The field of the example of a change. */
+  exampleChange: string;
+  /** What a deletion does besides. */
+  deletion?: string;
+  deletionErrors?: ApiRouteDescription['errors'];
+}
+
+/** The descriptions of the routes of a list (protocol §9.1). */
+export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
+  const { query, page, response, exampleFields, exampleChange, deletion = '', deletionErrors = () => [] } = texts;
+  const { entry: body } = kind;
+  const [noun, list] = [nounOf(kind), listOf(kind)];
+  const pathParameters = { key: apiPropertyOf(response, kind.key.field) };
+  const bodyExamples = { '': exampleFields };
+  const changeErrors = () => [
+    EDITOR_ERRORS.fixedKey(kind),
+    EDITOR_ERRORS.changedSince(),
+    ...(kind.fileKey ? [EDITOR_ERRORS.belongsToAnother(kind)] : []),
+  ];
+  return {
+    list: {
+      summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
+      description: `Returns a page of the ${list}. Follow \`next_cursor\` until it is absent.`,
+      query,
+      response: page,
+      errors: PAGE_ERRORS,
+    },
+    create: {
+      summary: `Create one of the ${list}`,
+      description: 'Adds an entry. The process that responds uses it at once, the others within seconds.',
+      body,
+      bodyExamples,
+      response,
+      responseHeaders,
+      errors: () => [EDITOR_ERRORS.exists(kind)],
+    },
+    read: {
+      summary: `Get one of the ${list}`,
+      description: `Returns the ${noun}, without its secret. The header \`ETag\` names its present state.`,
+      pathParameters,
+      response,
+      responseHeaders,
+    },
+    put: {
+      summary: `Create or replace one of the ${list}`,
+      description: `Gives the entry the fields of the body, and creates it if there is none. ${IF_MATCH}`,
+      pathParameters,
+      requestHeaders,
+      body,
+      bodyExamples,
+      response,
+      responseHeaders,
+      mayCreate: true,
+      errors: () => [...changeErrors(), EDITOR_ERRORS.exists(kind)],
+    },
+    change: {
+      summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
+      description: `Changes the fields that the body has. \`null\` removes a field. Other fields keep their value. ${IF_MATCH}`,
+      pathParameters,
+      requestHeaders,
+      body,
+      bodyExamples: { '': [exampleChange] },
+      response,
+      responseHeaders,
+      errors: changeErrors,
+    },
+    delete: {
+      summary: `Delete one of the ${list}`,
+      description: `Deletes the ${noun}${deletion}.`,
+      pathParameters,
+      requestHeaders,
+      errors: () => [EDITOR_ERRORS.changedSince(), ...deletionErrors()],
+    },
+  } satisfies Record<string, ApiRouteDescription>;
+}

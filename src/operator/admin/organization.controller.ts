@@ -1,0 +1,54 @@
+import { Delete, Headers, Param } from '@nestjs/common';
+import { RequiredRole } from '../../http/callers/operator.guard.js';
+import { ApiInheritedRoutes } from '../../platform/http/api-route.js';
+import { ORGANIZATIONS, OrganizationEntry } from '../../registry/entries/organization.entry.js';
+import type { Organization } from '../../registry/organization.entity.js';
+import { PageQuery } from '../../registry/page-query.js';
+import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js';
+import { RegistryLists } from '../../registry/registry-lists.js';
+import { AdminController } from './admin-controller.js';
+import { EntryController, EntryPage } from './entry.controller.js';
+import { Entries, FromFile, Named } from './entry-fields.js';
+import { entryRoutes } from './entry-routes.js';
+
+class OrganizationQuery extends PageQuery {
+  @Named()
+  name?: string;
+}
+
+class OrganizationResponse extends OrganizationEntry {
+  @FromFile()
+  from_file!: boolean;
+}
+
+class OrganizationPage extends EntryPage {
+  @Entries(() => OrganizationResponse)
+  organizations!: OrganizationResponse[];
+}
+
+@AdminController('organizations')
+@ApiInheritedRoutes(
+  entryRoutes(ORGANIZATIONS, {
+    query: OrganizationQuery,
+    page: OrganizationPage,
+    response: OrganizationResponse,
+    exampleFields: ['license', 'public_clients'],
+    exampleChange: 'name',
+    deletionErrors: () => [EDITOR_ERRORS.organizationInUse()],
+  }),
+)
+export class OrganizationController extends EntryController<Organization> {
+  constructor(lists: RegistryLists, editor: RegistryEditor) {
+    super(ORGANIZATIONS, OrganizationQuery, lists, editor);
+  }
+
+  @Delete(':key')
+  @RequiredRole('all')
+  override delete(@Param('key') key: string, @Headers('if-match') ifMatch?: string): Promise<object> {
+    return super.delete(key, ifMatch);
+  }
+
+  protected toResponse(row: Organization): object {
+    return { ...ORGANIZATIONS.toEntry(row), from_file: row.fromFile };
+  }
+}

@@ -1,0 +1,49 @@
+import { Exclude } from 'class-transformer';
+import { IsBoolean } from 'class-validator';
+import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
+import { RESOURCE_SERVERS, ResourceServerEntry } from '../../registry/entries/resource-server.entry.js';
+import { PageQuery } from '../../registry/page-query.js';
+import { RegistryEditor } from '../../registry/registry-editor.js';
+import { RegistryLists } from '../../registry/registry-lists.js';
+import type { ResourceServer } from '../../registry/resource-server.entity.js';
+import { AdminController } from './admin-controller.js';
+import { EntryController, EntryPage } from './entry.controller.js';
+import { Entries, FromFile } from './entry-fields.js';
+import { entryRoutes } from './entry-routes.js';
+
+class ResourceServerResponse extends ResourceServerEntry {
+  @Exclude()
+  override secret?: never;
+
+  @IsBoolean()
+  @ApiProperty('Always `true`.', true)
+  has_secret!: boolean;
+
+  @FromFile()
+  from_file!: boolean;
+}
+
+class ResourceServerPage extends EntryPage {
+  @Entries(() => ResourceServerResponse)
+  resource_servers!: ResourceServerResponse[];
+}
+
+@AdminController('resource-servers')
+@ApiInheritedRoutes(
+  entryRoutes(RESOURCE_SERVERS, {
+    query: PageQuery,
+    page: ResourceServerPage,
+    response: ResourceServerResponse,
+    exampleFields: ['secret'],
+    exampleChange: 'audiences',
+  }),
+)
+export class ResourceServerController extends EntryController<ResourceServer> {
+  constructor(lists: RegistryLists, editor: RegistryEditor) {
+    super(RESOURCE_SERVERS, PageQuery, lists, editor);
+  }
+
+  protected toResponse(row: ResourceServer): object {
+    return { ...RESOURCE_SERVERS.toEntry(row), has_secret: true, from_file: row.fromFile };
+  }
+}

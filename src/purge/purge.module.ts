@@ -1,8 +1,0 @@
-import { Module } from '@nestjs/common';
-import { IdentityModule } from '../identity/identity.module.js';
-import { RegistryModule } from '../registry/registry.module.js';
-import { SessionModule } from '../session/session.module.js';
-import { Purge } from './purge.js';
-
-@Module({ imports: [IdentityModule, RegistryModule, SessionModule], providers: [Purge], exports: [Purge] })
-export class PurgeModule {}

@@ -1,0 +1,102 @@
+import { Delete, Get, Req } from '@nestjs/common';
+import type { Request } from 'express';
+import { declaredClaimsOf } from '../access-token/reserved-claims.js';
+import { Actor } from '../access-token/token-claims.js';
+import { authorizationOf } from '../http/callers/authorization.js';
+import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
+import type { CustomerPrincipal } from '../http/callers/principal.js';
+import { Caller } from '../http/routes/parameter.decorators.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import { Clock } from '../platform/clock.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { Nested } from '../platform/validation.js';
+import { RevocationLimit } from '../session/feed/revocation-limit.js';
+
+class TokenInfo {
+  @Text('The bearer token of the request.', EXAMPLE.accessToken)
+  access_token!: string;
+
+  @Text('The client that the token was issued for.', EXAMPLE.clientId)
+  client_id!: string;
+
+  @Text('The id of the customer.', EXAMPLE.entityId)
+  entity_id!: string;
+
+  @Integer('The seconds until the token expires.', 28_800)
+  expires_in!: number;
+
+  @Text('The organization of the customer.', EXAMPLE.organizationId)
+  organization_id!: string;
+
+  @OptionalText('The grant that issued the token.', 'cookie')
+  gty?: string;
+
+  @OptionalText('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
+  group_id?: string;
+
+  @Optional()
+  @Nested(() => Actor)
+  @ApiProperty('The agent that obtained the token (RFC 8693 §4.1); absent if no agent did.')
+  act?: Actor;
+
+  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  token_type!: 'Bearer';
+}
+
+/** Lets a customer read and end its own access token (protocol §4.11 and §4.12). */
+@PublicController('v2/customer')
+export class CustomerTokenController {
+  constructor(
+    private readonly sessions: CustomerSessions,
+    private readonly revocationLimit: RevocationLimit,
+    private readonly clock: Clock,
+    private readonly audit: Audit,
+  ) {}
+
+  @Get('info')
+  @ApiRoute({
+    summary: 'Get the data of a customer token',
+    description: 'Says which customer the bearer token is for, and how long it is valid.',
+    response: TokenInfo,
+    responseExamples: {
+      'a token by the grant cookie': ['gty'],
+      'a token that an agent obtained, in a group': ['gty', 'group_id', 'act'],
+    },
+    withGrantClaims: true,
+  })
+  info(@Caller(CustomerGuard) customer: CustomerPrincipal, @Req() request: Request): TokenInfo {
+    const { entityId, clientId, organizationId, claims: token } = customer;
+    const { gty, group_id, act } = token;
+    return {
+      access_token: authorizationOf(request)?.bearer as string,
+      client_id: clientId,
+      entity_id: entityId,
+      expires_in: token.exp - this.clock.seconds(),
+      organization_id: organizationId,
+      ...(gty !== undefined && { gty }),
+      ...(group_id !== undefined && { group_id }),
+      ...(act && { act }),
+      ...declaredClaimsOf(token),
+      token_type: 'Bearer',
+    };
+  }
+
+  @Delete('token')
+  @ApiRoute({
+    summary: 'End the customer token of the request, and what was made with it',
+    description:
+      'Ends the access tokens of the session of the bearer token, and everything that was made with them by an identity transfer. Accepts an expired token too. The browser still leads to the customer.',
+    errors: () => [OAuthError.rateLimited(1, 'example')],
+  })
+  async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
+    const counted = this.revocationLimit.take();
+    counted.setEntries(await this.sessions.endToken(token));
+    this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
+    return {};
+  }
+}

@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
+import type { Audience } from '../access-token/token-claims.js';
+import { operatorActor } from '../http/callers/operator-credentials.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
+import { Audit, party } from '../platform/audit/audit.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
+import { AgentSessions } from '../session/agent/agent-sessions.js';
+import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
+import type { CountedRevocation } from '../session/feed/revocation-limit.js';
+
+const setReason = (reason: InactiveReason) => requestContext.set({ reason });
+
+interface Revoker {
+  /** The calling client; `undefined` means the operator, who may end any token. */
+  clientId: string | undefined;
+  /** The only audience whose tokens the caller may end; all if omitted. */
+  audience?: Audience;
+  /** Counts the revocation before it is written; throws if a limit is reached. */
+  count?: () => CountedRevocation | undefined;
+}
+
+/** Revokes tokens for a client or the operator (RFC 7009). */
+@Injectable()
+export class TokenRevocation {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly sessions: CustomerSessions,
+    private readonly customerRefreshTokens: CustomerRefreshTokens,
+    private readonly agentRefreshTokens: AgentRefreshTokens,
+    private readonly agentSessions: AgentSessions,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * Ends an access token, also an expired one, because what was made with it may live longer. Ends a refresh token with
+   * its session. An invalid token causes no error (RFC 7009 §2.2), nor does a token of another client, which stays valid.
+   */
+  async revoke(token: string, revoker: Revoker): Promise<void> {
+    const { clientId, audience, count } = revoker;
+    const { claims, inactiveReason } = this.tokens.inspect(token);
+    if (!claims) return this.endRefreshToken(token, revoker, inactiveReason as InactiveReason);
+    if (inactiveReason && inactiveReason !== 'expired') return setReason(inactiveReason);
+    if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');
+    if (audience !== undefined && claims.aud !== audience) return setReason('other_audience');
+    const counted = count?.();
+    const entries = await this.end(claims);
+    counted?.setEntries(entries);
+    this.auditRevocation(claims.jti, clientId);
+  }
+
+  /** @returns the number of entries for verifiers */
+  private async end(claims: AccessTokenClaims): Promise<number> {
+    if (claims.aud === 'customer-api') return this.sessions.endToken(claims);
+    await this.agentSessions.endTokens({ organizationId: claims.organization_id, claims });
+    return 1;
+  }
+
+  /** @param accessTokenReason why the text is no access token; it may be a refresh token */
+  private async endRefreshToken(
+    token: string,
+    { clientId, audience, count }: Revoker,
+    accessTokenReason: InactiveReason,
+  ): Promise<void> {
+    const ofCustomer = await this.customerRefreshTokens.sessionOf(token, clientId);
+    const ofAgent =
+      ofCustomer || audience === 'customer-api' ? undefined : await this.agentRefreshTokens.sessionOf(token, clientId);
+    const id = ofCustomer?.id ?? ofAgent?.id;
+    if (id === undefined)
+      return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
+    const counted = count?.();
+    if (ofCustomer) {
+      const entries = await this.sessions.endOne(ofCustomer.customer_id, id, 'refresh_token_revoked');
+      counted?.setEntries(entries ?? 0);
+    } else await this.agentSessions.end(id, 'refresh_token_revoked');
+    this.auditRevocation(id, clientId);
+  }
+
+  private auditRevocation(jti: string, clientId: string | undefined): void {
+    const actor = clientId === undefined ? operatorActor() : party('client', clientId);
+    this.audit.success('token.revoked', actor, party('token', jti));
+  }
+}
