@@ -1,5 +1,5 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import { CustomerIdentity } from './customer.entity.js';
+import { CustomerEntity } from './customer.entity.js';
 
 /** An organization's own id of a user: an external id, or the `sub` of a sign-in. It leads to one customer. */
 @Entity('customer_key')
@@ -12,7 +12,7 @@ export class CustomerKey {
   @Column('varchar', { name: 'entity_id', length: 36 })
   entityId!: string;
 
-  @ManyToOne(() => CustomerIdentity, { createForeignKeyConstraints: false })
+  @ManyToOne(() => CustomerEntity, { createForeignKeyConstraints: false })
   @JoinColumn({ name: 'entity_id' })
   readonly customer?: never;
 }

@@ -1,12 +1,12 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { CustomerIdentity } from './customer.entity.js';
+import { CustomerEntity } from './customer.entity.js';
 import { CustomerKey } from './customer-key.entity.js';
 import { Customers } from './customers.js';
 
 /** The rows of customers, and the keys that lead to them. */
 @Module({
-  imports: [TypeOrmModule.forFeature([CustomerIdentity, CustomerKey])],
+  imports: [TypeOrmModule.forFeature([CustomerEntity, CustomerKey])],
   providers: [Customers],
   exports: [Customers],
 })

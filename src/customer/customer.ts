@@ -8,16 +8,16 @@ export const GROUP_ID_RULE = 'must be 1 to 64 letters, digits, _ or -';
 /** The creator of a customer in the audit event. */
 export type CustomerCreator = 'browser' | 'agent' | 'organization';
 
-/** The organization and group that an identity belongs to. A browser has one identity per scope. */
-export interface IdentityScope {
+/** The organization and group of a customer. A browser has at most one customer in each. */
+export interface CustomerSpace {
   organizationId: string;
-  /** The empty string if the identity belongs to no group. */
+  /** The empty string if the customer belongs to no group. */
   groupId: string;
 }
 
-/** The scope of an organization without a group, or the given scope. @internal */
-export function scopeOf(scope: string | IdentityScope): IdentityScope {
-  return typeof scope === 'string' ? { organizationId: scope, groupId: '' } : scope;
+/** The organization without a group, or the given space. @internal */
+export function spaceOf(space: string | CustomerSpace): CustomerSpace {
+  return typeof space === 'string' ? { organizationId: space, groupId: '' } : space;
 }
 
 /** A customer of an organization, with the values that a token needs. */

@@ -15,8 +15,8 @@ import {
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { sha256 } from '../platform/secret.js';
 import { idleDaysOf } from '../registry/organization.entity.js';
-import { CustomerIdentity } from './customer.entity.js';
-import type { CustomerCreator, IdentityScope } from './customer.js';
+import { CustomerEntity } from './customer.entity.js';
+import type { CustomerCreator, CustomerSpace } from './customer.js';
 import { CustomerKey } from './customer-key.entity.js';
 
 const COLUMNS = [
@@ -32,7 +32,7 @@ const COLUMNS = [
   'created_at',
 ] as const;
 
-export type CustomerRow = EntityRow<CustomerIdentity, (typeof COLUMNS)[number]>;
+export type CustomerRow = EntityRow<CustomerEntity, (typeof COLUMNS)[number]>;
 
 const FIND = selectStatement<[entityId: string], CustomerRow>({
   columns: [...COLUMNS],
@@ -58,7 +58,7 @@ const INSERT_COLUMNS = [
   'created_at',
 ] as const;
 
-const NEW_ROW = { into: CustomerIdentity, columns: INSERT_COLUMNS };
+const NEW_ROW = { into: CustomerEntity, columns: INSERT_COLUMNS };
 /** For an INSERT together with rows of other tables too. */
 export const NEW_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
 const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
@@ -116,11 +116,11 @@ export interface CustomersToPurge {
 /** The values of a new customer in the order of the columns. */
 export function newCustomerRow(
   entityId: string,
-  { organizationId, groupId }: IdentityScope,
+  { organizationId, groupId }: CustomerSpace,
   creator: CustomerCreator,
   now: number,
   hasUser = false,
-): ColumnValues<CustomerIdentity, typeof INSERT_COLUMNS> {
+): ColumnValues<CustomerEntity, typeof INSERT_COLUMNS> {
   return [entityId, organizationId, groupId, creator, now, 0, hasUser, dayOf(now), new Date(now)];
 }
 
@@ -156,32 +156,32 @@ export class Customers {
     return (await this.database.select(FIND_BY_KEY, [key]))[0];
   }
 
-  async insert(entityId: string, scope: IdentityScope, creator: CustomerCreator): Promise<number> {
+  async insert(entityId: string, space: CustomerSpace, creator: CustomerCreator): Promise<number> {
     const now = this.clock.now();
-    await this.database.insert(NEW_CUSTOMER, newCustomerRow(entityId, scope, creator, now));
+    await this.database.insert(NEW_CUSTOMER, newCustomerRow(entityId, space, creator, now));
     return now;
   }
 
   async insertIn(
     manager: EntityManager,
     entityId: string,
-    scope: IdentityScope,
+    space: CustomerSpace,
     creator: CustomerCreator,
     hasUser = false,
   ): Promise<number> {
     const now = this.clock.now();
-    await writeIn(manager, NEW_CUSTOMER, newCustomerRow(entityId, scope, creator, now, hasUser));
+    await writeIn(manager, NEW_CUSTOMER, newCustomerRow(entityId, space, creator, now, hasUser));
     return now;
   }
 
   /** Inserts a customer unless its id exists. */
   async insertIfAbsent(
     entityId: string,
-    scope: IdentityScope,
+    space: CustomerSpace,
     creator: CustomerCreator,
   ): Promise<{ isInserted: boolean; generation: number }> {
     const now = this.clock.now();
-    const inserted = await this.database.execute(INSERT_IF_ABSENT, newCustomerRow(entityId, scope, creator, now));
+    const inserted = await this.database.execute(INSERT_IF_ABSENT, newCustomerRow(entityId, space, creator, now));
     return { isInserted: inserted > 0, generation: now };
   }
 
@@ -233,7 +233,7 @@ export class Customers {
   /** Makes a visitor's customer that of a user. @returns false if it is one already, or is linked */
   async becomeUserIn(manager: EntityManager, entityId: string): Promise<boolean> {
     const visitor = { entityId, linkedTo: IsNull(), hasUser: false, erasedAt: IsNull() };
-    return (await manager.update(CustomerIdentity, visitor, { hasUser: true })).affected === 1;
+    return (await manager.update(CustomerEntity, visitor, { hasUser: true })).affected === 1;
   }
 
   /** Marks a customer as being erased. @returns the new generation; `undefined` if it is gone or marked already */
@@ -247,10 +247,10 @@ export class Customers {
   async deleteErased(entityId: string): Promise<void> {
     const { manager } = this.database;
     // the customers that were linked to it stay linked, and do not name it any more
-    await manager.update(CustomerIdentity, { linkedTo: entityId }, { linkedTo: '' });
+    await manager.update(CustomerEntity, { linkedTo: entityId }, { linkedTo: '' });
     // no foreign key deletes them, because a MySQL group with several primaries refuses one with CASCADE
     await manager.delete(CustomerKey, { entityId });
-    await manager.delete(CustomerIdentity, { entityId, erasedAt: Not(IsNull()) });
+    await manager.delete(CustomerEntity, { entityId, erasedAt: Not(IsNull()) });
   }
 
   /**
@@ -268,7 +268,7 @@ export class Customers {
 
   /** The customers that were linked to one. @param limit the most ids that are returned */
   async linkedTo(entityId: string, limit: number): Promise<string[]> {
-    const rows = await this.database.manager.find(CustomerIdentity, {
+    const rows = await this.database.manager.find(CustomerEntity, {
       select: { entityId: true },
       where: { linkedTo: entityId },
       order: { entityId: 'ASC' },
@@ -309,7 +309,7 @@ export class Customers {
     const rows = await this.database.transaction(async (manager) => {
       await writeIn(manager, mark, [now, ...list, today]);
       const where = { entityId: In(list), erasedAt: Not(IsNull()) };
-      return manager.find(CustomerIdentity, { select: { entityId: true }, where });
+      return manager.find(CustomerEntity, { select: { entityId: true }, where });
     });
     return rows.map(({ entityId }) => entityId);
   }

@@ -11,7 +11,7 @@ import { ApiProperty } from '../platform/http/api-route.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import { Browsers } from '../session/browsers.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
-import { CustomerSessions } from './customer-sessions.js';
+import { EndSessionsService } from './end-sessions.service.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
@@ -58,7 +58,7 @@ export class RefreshTokenRecord {
 export class CustomerDevices {
   constructor(
     private readonly sessions: Sessions,
-    private readonly customerSessions: CustomerSessions,
+    private readonly customerSessions: EndSessionsService,
     private readonly browsers: Browsers,
     private readonly audit: Audit,
   ) {}

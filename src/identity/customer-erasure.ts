@@ -4,7 +4,7 @@ import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { CustomerSessions } from './customer-sessions.js';
+import { EndSessionsService } from './end-sessions.service.js';
 
 /** After so many errors of an unavailable database, each after up to a second, the purge does not try other customers. */
 const MAX_UNAVAILABLE_COUNT = 3;
@@ -17,7 +17,7 @@ export class CustomerErasure {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
-    private readonly sessions: CustomerSessions,
+    private readonly sessions: EndSessionsService,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
   ) {}

@@ -4,16 +4,16 @@ import { CustomerModule } from '../customer/customer.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
+import { AdminCustomerController } from './admin-customer.controller.js';
+import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerRecords } from './customer-records.js';
-import { CustomerSessions } from './customer-sessions.js';
+import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
 import { Forgetting } from './forgetting.js';
-import { Identities } from './identities.js';
-import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { NewBrowsers } from './new-browsers.js';
 import { NewVisitors } from './new-visitors.js';
@@ -26,9 +26,9 @@ const PROVIDERS = [
   CustomerDevices,
   CustomerErasure,
   CustomerRecords,
-  CustomerSessions,
+  EndSessionsService,
   Forgetting,
-  Identities,
+  CustomerService,
   IdentityCookies,
   IdleCustomers,
   NewBrowsers,
@@ -39,15 +39,15 @@ const PROVIDERS = [
 /**
  * Customers and their browsers. A browser becomes a customer's in these ways (protocol §5.3 and §5.6):
  *
- * - An unrecognized browser visits, and is created with a customer: `identities.ts`, `new-visitors.ts`.
- * - A known browser visits another organization or group, and gets a further customer: `identities.ts`.
+ * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`, `new-visitors.ts`.
+ * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.
  * - A browser redeems a transfer token with `remember`: `remembered-browsers.ts` creates a new browser.
  * - A user signs in: `identity/users/organization-users.ts` creates a new browser.
  * - A new browser gets copies of sessions of the earlier browser: `new-browsers.ts`.
  */
 @Module({
   imports: [AccessTokenModule, CustomerModule, CallersModule, RegistryModule, SessionModule],
-  controllers: [IdentityController, ForgetController],
+  controllers: [AdminCustomerController, ForgetController],
   providers: PROVIDERS,
   exports: PROVIDERS,
 })

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type IdentityScope } from '../customer/customer.js';
+import { type CustomerSpace } from '../customer/customer.js';
 import { NEW_CUSTOMER, newCustomerRow } from '../customer/customers.js';
 import { dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -9,7 +9,7 @@ import type { NewBrowser } from '../session/browsers.js';
 import { Session } from '../session/session.entity.js';
 
 /** A customer that its browser creates together with itself, and the session that leads the browser to it. */
-export interface NewVisitor extends IdentityScope {
+export interface NewVisitor extends CustomerSpace {
   entityId: string;
   sessionId: string;
   browser: NewBrowser;
@@ -44,11 +44,11 @@ export class NewVisitors {
   constructor(private readonly database: Database) {}
 
   /** @throws ServiceUnavailableException if the database is unavailable; the rows may have been inserted */
-  async insert({ entityId, sessionId, browser, createdAt, expiresAt, ...scope }: NewVisitor): Promise<void> {
-    const { organizationId, groupId } = scope;
+  async insert({ entityId, sessionId, browser, createdAt, expiresAt, ...space }: NewVisitor): Promise<void> {
+    const { organizationId, groupId } = space;
     const { browserId, secretHash } = browser;
     await this.database.insert(INSERT, [
-      ...newCustomerRow(entityId, scope, 'browser', createdAt),
+      ...newCustomerRow(entityId, space, 'browser', createdAt),
       ...([browserId, secretHash, 0] as const),
       ...([sessionId, 'own', entityId, browserId, organizationId, groupId, 0, 0] as const),
       ...([dayOf(createdAt), new Date(createdAt), expiresAt] as const),

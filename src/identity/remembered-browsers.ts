@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { IdentityScope } from '../customer/customer.js';
+import type { CustomerSpace } from '../customer/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Audit } from '../platform/audit/audit.js';
 import { Database } from '../platform/database/database.js';
@@ -80,9 +80,9 @@ export class RememberedBrowsers {
   }
 
   /** @throws OAuthError `identity_conflict` if a parallel request has created a customer for the earlier browser */
-  private async assertNoCustomer(manager: EntityManager, browserId: string, scope: IdentityScope): Promise<void> {
+  private async assertNoCustomer(manager: EntityManager, browserId: string, space: CustomerSpace): Promise<void> {
     await this.browsers.writeIn(manager, browserId);
     const leading = await this.browsers.leadingSessionsIn(manager, browserId);
-    if (leading.some((session) => isIn(session, scope))) throw OAuthError.identityConflict();
+    if (leading.some((session) => isIn(session, space))) throw OAuthError.identityConflict();
   }
 }

@@ -3,7 +3,7 @@
  * The grant `jwt-bearer` follows the same rule.
  */
 
-export type { Customer, CustomerCreator, IdentityScope } from '../customer/customer.js';
+export type { Customer, CustomerCreator, CustomerSpace } from '../customer/customer.js';
 export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../http/callers/bearer.guard.js';
 export type { AgentPrincipal, CustomerPrincipal, Principal } from '../http/callers/principal.js';
 export type { Browser, ClientParameters } from '../http/routes/client-request.js';
@@ -19,12 +19,12 @@ export {
   ValidatedBody,
   ValidatedQuery,
 } from '../http/routes/parameter.decorators.js';
+export { CustomerService } from '../identity/customer.service.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
   type ExportedRows,
 } from '../identity/customer-data-participants.js';
-export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export { OrganizationUserModule } from '../identity/users/organization-user.module.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, type FindOptionsWhere, In } from 'typeorm';
 import type { SessionClaims } from '../access-token/token-claims.js';
-import type { IdentityScope } from '../customer/customer.js';
+import type { CustomerSpace } from '../customer/customer.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
@@ -143,9 +143,9 @@ export class Browsers {
   }
 
   /** Finds the browser of one of the pairs: the one created last if there are several (protocol §5.4). */
-  async recognize(pairs: BrowserPair[], scope: IdentityScope): Promise<RecognizedBrowser | undefined> {
+  async recognize(pairs: BrowserPair[], space: CustomerSpace): Promise<RecognizedBrowser | undefined> {
     const browsers: RecognizedBrowser[] = [];
-    for (const row of await this.rowsOf(pairs, scope)) {
+    for (const row of await this.rowsOf(pairs, space)) {
       const pair = pairs.find((each) => isOf(each, row));
       if (pair) browsers.push({ browserId: row.browser_id, secret: pair.cookie, session: this.sessionOf(row) });
     }
@@ -269,7 +269,7 @@ export class Browsers {
       await manager.increment(Browser, { browserId: In(valueList(portion)) }, 'version', 1);
   }
 
-  private async rowsOf(pairs: BrowserPair[], { organizationId, groupId }: IdentityScope): Promise<RecognizedRow[]> {
+  private async rowsOf(pairs: BrowserPair[], { organizationId, groupId }: CustomerSpace): Promise<RecognizedRow[]> {
     const [first] = pairs;
     if (!first) return [];
     if (pairs.length === 1) return this.database.select(RECOGNIZE, [organizationId, groupId, first.browserId]);
@@ -320,7 +320,7 @@ function paddedIds(pairs: BrowserPair[]): string[] {
 /** Whether a session leads a browser to a customer of an organization, or of a group of it. */
 export function isIn(
   session: Pick<SessionRow, 'organization_id' | 'group_id'>,
-  { organizationId, groupId }: IdentityScope,
+  { organizationId, groupId }: CustomerSpace,
 ): boolean {
   return session.organization_id === organizationId && session.group_id === groupId;
 }

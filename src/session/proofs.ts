@@ -78,7 +78,7 @@ const ERRORS = {
   customerEnded: () => OAuthError.invalidGrant('proof: the customer is gone, or its sessions have ended'),
 };
 
-/** An agent's customer, as `Identities` returned it. */
+/** An agent's customer, as `CustomerService` returned it. */
 export interface ProofCustomer {
   entityId: string;
   generation: number;

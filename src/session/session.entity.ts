@@ -1,5 +1,5 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import { CustomerIdentity } from '../customer/customer.entity.js';
+import { CustomerEntity } from '../customer/customer.entity.js';
 import { AgentSession } from './agent/agent-session.entity.js';
 import { Browser } from './browser.entity.js';
 import { RedeemableSession } from './redeemable-session.js';
@@ -38,7 +38,7 @@ export class Session extends RedeemableSession {
   customerId!: string;
 
   /** No foreign key: the transaction that deletes a customer deletes its sessions, and each INSERT writes its row first. */
-  @ManyToOne(() => CustomerIdentity, { createForeignKeyConstraints: false })
+  @ManyToOne(() => CustomerEntity, { createForeignKeyConstraints: false })
   @JoinColumn({ name: 'customer_id' })
   readonly customer?: never;
 

@@ -3,7 +3,7 @@ import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import type { SessionClaims } from '../access-token/token-claims.js';
 import type { Customer } from '../customer/customer.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
-import { Identities } from '../identity/identities.js';
+import { CustomerService } from '../identity/customer.service.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { Proofs } from '../session/proofs.js';
@@ -53,7 +53,7 @@ const ERRORS = {
 @Injectable()
 export class CustomerClaimsSource {
   constructor(
-    private readonly identities: Identities,
+    private readonly customers: CustomerService,
     private readonly agentSessions: AgentSessions,
     private readonly proofs: Proofs,
   ) {}
@@ -99,7 +99,7 @@ export class CustomerClaimsSource {
   private async currentOf(granted: GrantResult, isRead: boolean): Promise<Pick<Customer, 'groupId' | 'generation'>> {
     const { entityId, organizationId, groupId, session, generation = session?.gen } = granted;
     if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
-    const current = await this.identities.findGranted(entityId, organizationId);
+    const current = await this.customers.findGranted(entityId, organizationId);
     if (!current) throw ERRORS.erased();
     if ((groupId ?? current.groupId) !== current.groupId) throw ERRORS.wrongGroup();
     return { groupId: current.groupId, generation: generation ?? current.generation };

@@ -6,7 +6,7 @@ import { authorizationOf } from '../http/callers/authorization.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
-import { CustomerSessions } from '../identity/customer-sessions.js';
+import { EndSessionsService } from '../identity/end-sessions.service.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
@@ -52,7 +52,7 @@ class TokenInfo {
 @PublicController('v2/customer')
 export class CustomerTokenController {
   constructor(
-    private readonly sessions: CustomerSessions,
+    private readonly sessions: EndSessionsService,
     private readonly revocationLimit: RevocationLimit,
     private readonly clock: Clock,
     private readonly audit: Audit,

@@ -70,7 +70,7 @@ export interface GrantResult {
    */
   organizationId: string;
   /**
-   * The customer's group and generation as `Identities` returned them. By default, those of the customer's row. The
+   * The customer's group and generation as `CustomerService` returned them. By default, those of the customer's row. The
    * endpoint responds with 500 if the group of the row is another one than that of the result or the path.
    */
   groupId?: string;

@@ -3,7 +3,7 @@ import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tok
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Audience } from '../access-token/token-claims.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
-import { CustomerSessions } from '../identity/customer-sessions.js';
+import { EndSessionsService } from '../identity/end-sessions.service.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
@@ -27,7 +27,7 @@ interface Revoker {
 export class TokenRevocation {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly sessions: CustomerSessions,
+    private readonly sessions: EndSessionsService,
     private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly agentRefreshTokens: AgentRefreshTokens,
     private readonly agentSessions: AgentSessions,

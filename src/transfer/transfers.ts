@@ -8,7 +8,7 @@ import {
   ownId,
   type Principal,
 } from '../http/callers/principal.js';
-import { Identities } from '../identity/identities.js';
+import { CustomerService } from '../identity/customer.service.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Integer, Text } from '../oauth/parameters.js';
@@ -41,7 +41,7 @@ interface CodeContent {
 export class Transfers {
   constructor(
     private readonly registry: Registry,
-    private readonly identities: Identities,
+    private readonly customerService: CustomerService,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly agentSessions: AgentSessions,
@@ -89,7 +89,7 @@ export class Transfers {
   private async ofAgent(agent: AgentPrincipal, customerId: string | undefined, content: CodeContent): Promise<string> {
     if (customerId === undefined) throw REQUEST_ERRORS.customerRequired();
     const { organizationId } = agent;
-    if (!(await this.identities.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
+    if (!(await this.customerService.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
     // After the lookup, so that made-up customer ids take no counters in memory.
     this.limits.takeKeys('transfers', customerId);
     const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };

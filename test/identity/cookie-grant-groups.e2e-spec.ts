@@ -26,16 +26,16 @@ import type { TestResponse, TestService } from '../support/test-service.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
 /** An organization or group in which a browser has an identity of its own. */
-interface IdentityScope {
+interface CustomerSpace {
   organization: string;
   group?: string;
 }
 
-const A: IdentityScope = { organization: ACME };
-const B: IdentityScope = { organization: RIVAL };
-const G1: IdentityScope = { organization: ACME, group: 'g1' };
-const G2: IdentityScope = { organization: ACME, group: 'g2' };
-const SCOPES: IdentityScope[] = [
+const A: CustomerSpace = { organization: ACME };
+const B: CustomerSpace = { organization: RIVAL };
+const G1: CustomerSpace = { organization: ACME, group: 'g1' };
+const G2: CustomerSpace = { organization: ACME, group: 'g2' };
+const SCOPES: CustomerSpace[] = [
   A,
   B,
   { organization: SHARED },
@@ -112,7 +112,7 @@ it('protocol §5.3: a browser has one cookie pair for all organizations and grou
       for (const { scopeIndex, responseIndex, days } of steps) {
         service.clock.advance({ seconds: days * 86_400 });
         const earlier = responses[responseIndex % (responses.length + 1)];
-        const response = await visit(SCOPES[scopeIndex] as IdentityScope, earlier?.cookie);
+        const response = await visit(SCOPES[scopeIndex] as CustomerSpace, earlier?.cookie);
         const browser = earlier?.browser ?? responses.length;
         const key = `${browser} in ${scopeIndex}`;
         expect(response.status).toBe(200);
@@ -270,7 +270,7 @@ function groupPath(organization: string, group: string): string {
 }
 
 function visit(
-  { organization, group }: IdentityScope,
+  { organization, group }: CustomerSpace,
   cookie?: string,
   at: TestService = service,
 ): Promise<TestResponse> {

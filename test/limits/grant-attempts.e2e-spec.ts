@@ -2,12 +2,12 @@ import { Module, type Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
+  CustomerService,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   IdentityModule,
   OAuthError,
 } from '../../src/public/grant.js';
@@ -42,7 +42,7 @@ let gate: Promise<void> | undefined;
   ],
 })
 class SmsGrant implements Grant<SmsBody> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
   async grant({ body, organization, network }: GrantRequest<SmsBody>): Promise<GrantResult> {
     runs++;
@@ -50,7 +50,7 @@ class SmsGrant implements Grant<SmsBody> {
     if (body.code === 'outage') throw OAuthError.unavailable();
     if (body.code === 'network') throw OAuthError.invalidRequest(`network: ${network}`);
     if (body.code !== 'right') throw OAuthError.invalidGrant('a wrong code');
-    return this.identities.create(organization.id);
+    return this.customers.create(organization.id);
   }
 }
 

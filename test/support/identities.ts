@@ -1,14 +1,14 @@
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
-import { CustomerIdentity } from '../../src/customer/customer.entity.js';
+import { CustomerEntity } from '../../src/customer/customer.entity.js';
 import { Browser } from '../../src/session/browser.entity.js';
 import { Session } from '../../src/session/session.entity.js';
 import { expectError, MALFORMED } from './expect-error.js';
 import type { TestResponse, TestService } from './test-service.js';
 
 /** The customers in the database of a service. */
-export function identitiesOf({ application }: TestService): Repository<CustomerIdentity> {
-  return application.get(DataSource).getRepository(CustomerIdentity);
+export function identitiesOf({ application }: TestService): Repository<CustomerEntity> {
+  return application.get(DataSource).getRepository(CustomerEntity);
 }
 
 /** Checks that a request gets an error with a hint that names the parameter, and creates no customer. */

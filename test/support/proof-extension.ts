@@ -6,12 +6,12 @@ import {
   ApiRoute,
   BearerGuard,
   Caller,
+  CustomerService,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   IdentityModule,
   OAuthError,
   Optional,
@@ -72,7 +72,7 @@ export class Proofs {
   /** What happens after the check of the bearer token, and before the proof is made. */
   before = async (): Promise<void> => undefined;
 
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
   async create(principal: Principal, customerId: string | undefined): Promise<CreateResponse> {
     const { organizationId } = principal;
@@ -83,7 +83,7 @@ export class Proofs {
       this.byHash.set(sha256(code), { entityId, organizationId, proof: await principal.proof() });
       return { code };
     }
-    const customer = customerId === undefined ? undefined : await this.identities.find(customerId, organizationId);
+    const customer = customerId === undefined ? undefined : await this.customers.find(customerId, organizationId);
     const proof = await principal.proof(customer);
     this.byHash.set(sha256(code), { entityId: customer?.entityId, organizationId, proof });
     return { code };

@@ -7,7 +7,7 @@ import {
   ApiRoute,
   Caller,
   ClientRequest,
-  Identities,
+  CustomerService,
   IdentityModule,
   Limits,
   OAuthError,
@@ -81,7 +81,7 @@ class Links {
 @PublicController('v2/customer/one_time_link')
 class LinkController {
   constructor(
-    private readonly identities: Identities,
+    private readonly customers: CustomerService,
     private readonly links: Links,
   ) {}
 
@@ -94,7 +94,7 @@ class LinkController {
   ): Promise<LinkResponse> {
     const [page] = client.redirectUris;
     if (page === undefined) throw OAuthError.invalidRequest('client_id: has no redirect URI');
-    const customer = await this.identities.find(body.entity_id, agent.organizationId);
+    const customer = await this.customers.find(body.entity_id, agent.organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
     const code = randomSecret('base64url');
     const [{ clientId }, { entityId }, proof] = [client, customer, await agent.proof(customer)];

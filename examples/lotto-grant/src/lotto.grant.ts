@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import {
   Clock,
+  CustomerService,
   Database,
   type Grant,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   IdentityCookies,
   insertIgnoreStatement,
   OAuthError,
@@ -22,7 +22,7 @@ const REDEEM = insertIgnoreStatement({ into: LottoTicket, columns: ['client_id',
 @GrantType('lotto', { body: LottoBody, settings: LottoSettings, responds: ['client_id', 'prize'] })
 export class LottoGrant implements Grant<LottoBody> {
   constructor(
-    private readonly identities: Identities,
+    private readonly customers: CustomerService,
     private readonly cookies: IdentityCookies,
     private readonly database: Database,
     private readonly clock: Clock,
@@ -35,7 +35,7 @@ export class LottoGrant implements Grant<LottoBody> {
     await this.redeem(client.clientId, body.ticket); // before the customer, so that a rejected request creates none
     const organizationId = body.organization_id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
+    const customer = await this.customers.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     return { ...customer, response: { prize: draw.prize } };
   }

@@ -1,4 +1,4 @@
-import { Identities } from 'customer-authorization-service/grant';
+import { CustomerService } from 'customer-authorization-service/grant';
 import { declaredProperties, type GrantMetadata } from 'customer-authorization-service/testing-host';
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { violationOfResponse } from './error-response.js';
@@ -89,12 +89,12 @@ export class ResponseChecks {
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
-    const identities = this.context.environment.service.application.get(Identities);
-    const customer = await identities.find(entityId, organization_id as string);
+    const customerService = this.context.environment.service.application.get(CustomerService);
+    const customer = await customerService.find(entityId, organization_id as string);
     if (customer && (claims.group_id ?? '') !== customer.groupId)
       return `group_id is ${claims.group_id}; ${RETURN_GROUP}`;
     return customer
       ? undefined
-      : `entity_id is no customer of the organization: ${entityId}; create customers with Identities`;
+      : `entity_id is no customer of the organization: ${entityId}; create customers with CustomerService`;
   }
 }

@@ -1,4 +1,4 @@
-import { Identities } from 'customer-authorization-service/grant';
+import { CustomerService } from 'customer-authorization-service/grant';
 import { signAgentToken } from './agent-token.js';
 import type { Customer, TestEnvironment } from './grant-kit.js';
 import {
@@ -68,7 +68,7 @@ export class KitEnvironment implements TestEnvironment {
 
   /** Creates a customer of another organization. No caller of this organization may get a token for it. */
   async foreignCustomer(): Promise<string> {
-    return (await this.service.application.get(Identities).create(FOREIGN_ORGANIZATION)).entityId;
+    return (await this.service.application.get(CustomerService).create(FOREIGN_ORGANIZATION)).entityId;
   }
 
   agentToken = (scope: string, organizationId = this.organizationId): Promise<string> =>

@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../http/callers/principal.js';
-import { Identities } from '../../identity/identities.js';
+import { CustomerService } from '../../identity/customer.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { OrganizationUserModule } from '../../identity/users/organization-user.module.js';
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
@@ -77,7 +77,7 @@ const ERRORS = {
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   constructor(
-    private readonly identities: Identities,
+    private readonly customers: CustomerService,
     private readonly users: OrganizationUsers,
   ) {}
 
@@ -85,9 +85,9 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     const { organizationId } = agent;
     const { entity_id: entityId, external_id: externalId } = body;
     if (externalId !== undefined) return this.ofUser(externalId, entityId, organizationId);
-    if (entityId === undefined) return this.identities.create(organizationId);
+    if (entityId === undefined) return this.customers.create(organizationId);
     // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
-    const customer = await this.identities.find(entityId, organizationId);
+    const customer = await this.customers.find(entityId, organizationId);
     if (!customer) throw ERRORS.unknown();
     return customer;
   }

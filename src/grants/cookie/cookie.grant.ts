@@ -1,6 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { Identities } from '../../identity/identities.js';
+import { CustomerService } from '../../identity/customer.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
@@ -32,14 +32,14 @@ export class CookieBody extends GrantBody {
 })
 export class CookieGrant implements Grant<CookieBody> {
   constructor(
-    private readonly identities: Identities,
+    private readonly customers: CustomerService,
     private readonly cookies: IdentityCookies,
   ) {}
 
   async grant({ organization, groupId, browser }: GrantRequest<CookieBody>): Promise<GrantResult> {
     const organizationId = organization.id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
+    const customer = await this.customers.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     const { entityId, session } = customer;
     return { entityId, organizationId, groupId, session };

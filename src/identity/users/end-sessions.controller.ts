@@ -20,7 +20,7 @@ import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RevocationLimit } from '../../session/feed/revocation-limit.js';
 import { CustomerDevices } from '../customer-devices.js';
-import { BROWSERS, CustomerSessions } from '../customer-sessions.js';
+import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
 import { IdentityCookies } from '../identity-cookies.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
@@ -43,7 +43,7 @@ export class EndSessionsController {
     private readonly cookies: IdentityCookies,
     private readonly customers: NamedCustomers,
     private readonly devices: CustomerDevices,
-    private readonly sessions: CustomerSessions,
+    private readonly sessions: EndSessionsService,
   ) {}
 
   @Post()

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { type Customer, type CustomerCreator, scopeOf } from '../../customer/customer.js';
+import { type Customer, type CustomerCreator, spaceOf } from '../../customer/customer.js';
 import { type CustomerRow, Customers, userKeyOf } from '../../customer/customers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Audit, party } from '../../platform/audit/audit.js';
@@ -13,7 +13,7 @@ import { SessionLifetime } from '../../session/session-lifetime.js';
 import { Sessions } from '../../session/sessions.js';
 import { auditBrowserLinked } from '../browser-audit.js';
 import { CustomerCreation } from '../customer-creation.js';
-import { CustomerSessions } from '../customer-sessions.js';
+import { EndSessionsService } from '../end-sessions.service.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
 import { type Copies, NewBrowsers } from '../new-browsers.js';
 
@@ -92,7 +92,7 @@ export class OrganizationUsers {
     private readonly newBrowsers: NewBrowsers,
     private readonly sessions: Sessions,
     private readonly devices: Devices,
-    private readonly customerSessions: CustomerSessions,
+    private readonly customerSessions: EndSessionsService,
     private readonly creation: CustomerCreation,
     private readonly lifetime: SessionLifetime,
     private readonly clock: Clock,
@@ -145,7 +145,7 @@ export class OrganizationUsers {
     organizationId: string,
   ): Promise<SigningBrowser | undefined> {
     const [browser] = await this.browsers.leadingOf(credentials?.pairs ?? []);
-    return browser && { ...browser, session: browser.leading.find((each) => isIn(each, scopeOf(organizationId))) };
+    return browser && { ...browser, session: browser.leading.find((each) => isIn(each, spaceOf(organizationId))) };
   }
 
   /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
@@ -227,7 +227,7 @@ export class OrganizationUsers {
       return { entityId: visitorId, generation, created: true, linkedId: visitorId };
     }
     const entityId = uuidv7(this.clock.now());
-    const generation = await this.customers.insertIn(manager, entityId, scopeOf(organizationId), creator, true);
+    const generation = await this.customers.insertIn(manager, entityId, spaceOf(organizationId), creator, true);
     if (!(await this.customers.insertKeyIn(manager, key, entityId))) throw new UserExistsError();
     // of parallel requests, only the one that creates the user counts
     takeLimit?.();

@@ -18,7 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forwardRef, Get, Injectable, Module, Param } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { runService } from '../service/dist/public/service.js';
-import { ApiRoute, GrantBody, GrantType, Identities, IdentityModule, OAuthError, PublicController } from '../service/dist/public/grant.js';
+import { ApiRoute, GrantBody, GrantType, CustomerService, IdentityModule, OAuthError, PublicController } from '../service/dist/public/grant.js';
 import { send } from 'provider-client';
 
 const REFUSING = 1;
@@ -36,7 +36,7 @@ const mistakes = {
   nothing: () => void Promise.reject(),
   no_stack: () => void Promise.reject(Object.assign(new Error('x'), { stack: 5 })),
   its_own_cause: () => { const error = new Error('x'); error.cause = error; void Promise.reject(error); },
-  method_of_service: (identities) => void identities.findOrCreateForBrowser(),
+  method_of_service: (customers) => void customers.findOrCreateForBrowser(),
   timer: () => void setTimeout(() => { throw new Error('a timer'); }, 1),
   emitter: () => void setImmediate(() => new EventEmitter().emit('error', new Error('an emitter'))),
   socket: () => void connect(REFUSING, '127.0.0.1'),
@@ -46,38 +46,38 @@ class Body extends GrantBody {}
 IsString()(Body.prototype, 'mistake');
 
 class FloatingGrant {
-  constructor(identities) { this.identities = identities; }
+  constructor(customers) { this.customers = identities; }
   grant = async ({ body }) => {
-    mistakes[body.mistake](this.identities);
+    mistakes[body.mistake](this.customers);
     throw OAuthError.invalidGrant('a grant of a test');
   };
 }
-decorate(FloatingGrant, [Identities], Injectable(), GrantType('floating', { body: Body }));
+decorate(FloatingGrant, [CustomerService], Injectable(), GrantType('floating', { body: Body }));
 
 class FloatingController {
-  constructor(identities) { this.identities = identities; }
-  get(mistake) { mistakes[mistake](this.identities); }
+  constructor(customers) { this.customers = identities; }
+  get(mistake) { mistakes[mistake](this.customers); }
 }
-decorate(FloatingController, [Identities], PublicController('floating'));
+decorate(FloatingController, [CustomerService], PublicController('floating'));
 const route = Object.getOwnPropertyDescriptor(FloatingController.prototype, 'get');
 Get(':mistake')(FloatingController.prototype, 'get', route);
 ApiRoute({ summary: 'Forget an await' })(FloatingController.prototype, 'get', route);
 Param('mistake')(FloatingController.prototype, 'get', 0);
 
 class FloatingModule {
-  constructor(identities) {
-    this.identities = identities;
+  constructor(customers) {
+    this.customers = identities;
     setTimeout(mistakes.native, 1);
   }
   onModuleInit() {
     void Promise.reject(new Error('at the start'));
-    setTimeout(() => mistakes.method_of_service(this.identities), 100);
+    setTimeout(() => mistakes.method_of_service(this.customers), 100);
   }
 }
-decorate(FloatingModule, [Identities], Module({ imports: [IdentityModule], controllers: [FloatingController], providers: [FloatingGrant] }));
+decorate(FloatingModule, [CustomerService], Module({ imports: [IdentityModule], controllers: [FloatingController], providers: [FloatingGrant] }));
 
 class ReferredGrant extends FloatingGrant {}
-decorate(ReferredGrant, [Identities], Injectable(), GrantType('referred', { body: Body }));
+decorate(ReferredGrant, [CustomerService], Injectable(), GrantType('referred', { body: Body }));
 class ReferredModule {}
 decorate(ReferredModule, [], Module({ imports: [IdentityModule], providers: [ReferredGrant] }));
 class ReferringModule {}

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
 import { Database } from '../../../src/platform/database/database.js';
-import { type Customer, Identities, IdentityModule, uuidv7 } from '../../../src/public/grant.js';
+import { type Customer, CustomerService, IdentityModule, uuidv7 } from '../../../src/public/grant.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -20,7 +20,7 @@ import { serviceOfTest, useService } from '../../support/use-service.js';
 
 class CaseBody extends GrantBody {}
 
-type Case = (identities: Identities, groupId: string) => Promise<Pick<GrantResult, 'entityId' | 'groupId'>>;
+type Case = (customerService: CustomerService, groupId: string) => Promise<Pick<GrantResult, 'entityId' | 'groupId'>>;
 const storedId = uuidv7(Date.now());
 /** What the grant does with the group of the request. */
 let grantCase: Case;
@@ -28,10 +28,10 @@ let grantCase: Case;
 /** Takes the organization from the path alone: its body declares none. */
 @GrantType('group_case', { body: CaseBody, groups: true })
 class GroupCaseGrant implements Grant<CaseBody> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customerService: CustomerService) {}
 
   async grant({ groupId }: Pick<GrantRequest, 'groupId'>): Promise<GrantResult> {
-    return { organizationId: ACME, generation: 0, ...(await grantCase(this.identities, groupId)) };
+    return { organizationId: ACME, generation: 0, ...(await grantCase(this.customerService, groupId)) };
   }
 }
 
@@ -51,7 +51,8 @@ const request = (group: string, next: Case) => {
   return service.post(group === '' ? TOKEN : `/v2/customer/${ACME}/${group}/token`, BODY);
 };
 const groupOf = (token: string) => decodeJwt(token.split(':').at(-1) as string).group_id;
-const ofSales = (identities: Identities) => identities.create({ organizationId: ACME, groupId: 'sales' });
+const ofSales = (customerService: CustomerService) =>
+  customerService.create({ organizationId: ACME, groupId: 'sales' });
 
 function expectServerError(response: TestResponse, solution: string): void {
   expectError(response, { status: 500, error: 'server_error', hint: undefined });
@@ -65,8 +66,8 @@ describe('the group of the customer that a grant returns', () => {
   });
 
   it('is that of a customer with a stored id, in parallel and in a later request', async () => {
-    const find: Case = async (identities, groupId) => {
-      const customer = await identities.createIfAbsent(storedId, { organizationId: ACME, groupId });
+    const find: Case = async (customerService, groupId) => {
+      const customer = await customerService.createIfAbsent(storedId, { organizationId: ACME, groupId });
       return customer ?? { entityId: 'erased', groupId };
     };
     const responses = await Promise.all([request('sales', find), request('sales', find), request('sales', find)]);
@@ -82,8 +83,8 @@ describe('the group of the customer that a grant returns', () => {
     beginWindow(limited);
     delaySelects(limited);
     const statuses = async (...ids: string[]) => {
-      grantCase = async (identities, groupId) =>
-        (await identities.createIfAbsent(ids.shift() as string, { organizationId: ACME, groupId })) as Customer;
+      grantCase = async (customerService, groupId) =>
+        (await customerService.createIfAbsent(ids.shift() as string, { organizationId: ACME, groupId })) as Customer;
       return (await Promise.all(ids.map(() => limited.post(groupPath(ACME), BODY)))).map(({ status }) => status);
     };
     const id = uuidv7(Date.now());
@@ -104,8 +105,8 @@ describe('the group of the customer that a grant returns', () => {
         });
         const id = uuidv7(Date.now());
         return () =>
-          request('sales', async (identities, groupId) => {
-            const customer = await identities.createIfAbsent(id, { organizationId: ACME, groupId });
+          request('sales', async (customerService, groupId) => {
+            const customer = await customerService.createIfAbsent(id, { organizationId: ACME, groupId });
             return customer as Customer;
           });
       },
@@ -129,10 +130,10 @@ describe('the group of the customer that a grant returns', () => {
 
   const wrongGroup = 'return groupId of the Customer';
   const otherGroup = 'find or create it in the group `groupId` of the request';
-  const withoutGroup: Case = async (identities) => ({ ...(await ofSales(identities)), groupId: '' });
-  const ofNoGroup = (identities: Identities) => identities.create(ACME);
-  const withSession: Case = async (identities, groupId) => ({
-    ...(await withoutGroup(identities, groupId)),
+  const withoutGroup: Case = async (customerService) => ({ ...(await ofSales(customerService)), groupId: '' });
+  const ofNoGroup = (customerService: CustomerService) => customerService.create(ACME);
+  const withSession: Case = async (customerService, groupId) => ({
+    ...(await withoutGroup(customerService, groupId)),
     session: { gen: 0, sid: 'session', ep: 0 },
   });
 
@@ -140,7 +141,7 @@ describe('the group of the customer that a grant returns', () => {
     [
       'a new customer without a group',
       'sales',
-      async (identities, groupId) => ({ ...(await ofNoGroup(identities)), groupId }),
+      async (customerService, groupId) => ({ ...(await ofNoGroup(customerService)), groupId }),
       wrongGroup,
     ],
     ['a customer of a group, without its group', 'sales', withoutGroup, wrongGroup],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
-import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
+import { CustomerEntity } from '../../../src/customer/customer.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
@@ -80,7 +80,7 @@ it.each(EVENTS)(
       browsers: (await service.rowsOf(Browser).count()) - browsersBefore,
       entries: (await service.rowsOf(Ended).count()) - entriesBefore,
     }).toEqual({ sessions: sessionCount, browsers: browserCount, entries: entryCount });
-    const exists = await service.rowsOf(CustomerIdentity).existsBy({ entityId: customerId });
+    const exists = await service.rowsOf(CustomerEntity).existsBy({ entityId: customerId });
     expect(exists).toBe(act !== EVENTS.at(-1)?.[1]);
   },
 );

@@ -12,12 +12,12 @@ import {
   CustomerDataParticipants,
   CustomerGuard,
   type CustomerPrincipal,
+  CustomerService,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   IdentityModule,
   Optional,
   PublicController,
@@ -44,10 +44,10 @@ let resultOf: (customer: Customer) => Result;
 
 @GrantType('case', { body: CaseBody })
 class CaseGrant implements Grant<CaseBody> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
   async grant({ groupId = '' }: Pick<GrantRequest, 'groupId'>): Promise<GrantResult> {
-    return resultOf(await this.identities.create({ organizationId: ACME, groupId })) as GrantResult;
+    return resultOf(await this.customers.create({ organizationId: ACME, groupId })) as GrantResult;
   }
 }
 

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral, type QueryResult } from 'typeorm';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
-import { CustomerIdentity } from '../../../src/customer/customer.entity.js';
+import { CustomerEntity } from '../../../src/customer/customer.entity.js';
 import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { type Purged } from '../../../src/identity/purge/purge.js';
@@ -42,7 +42,7 @@ beforeAll(async () => {
   database = service.application.get(Database);
 });
 beforeEach(async () => {
-  for (const entity of [...EXPIRING, Session, CustomerIdentity, Browser])
+  for (const entity of [...EXPIRING, Session, CustomerEntity, Browser])
     await dataSource.getRepository(entity).createQueryBuilder().delete().execute();
   await forgetPurgeOfDay(service);
   // A failed test can leave its lease.
@@ -92,7 +92,7 @@ describe('a table that cannot be purged', () => {
       /^tables that cannot be purged: ended; purged: \{.*"customer":1/,
     );
     expect(warn.mock.calls.join()).toMatch(/ended.*an error of the database/);
-    const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerIdentity].map(countOf));
+    const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerEntity].map(countOf));
     expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
     vi.restoreAllMocks();
     expect((await purge(service))?.ended).toBe(1);
@@ -115,7 +115,7 @@ describe('a table that cannot be purged', () => {
     await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
     failAtSessions();
     await expect(runCommand(service, 'purge')).rejects.toThrow('tables that cannot be purged: session; purged: ');
-    expect(await Promise.all([UsedAssertion, Session, CustomerIdentity].map(countOf))).toEqual([0, 1, 1]);
+    expect(await Promise.all([UsedAssertion, Session, CustomerEntity].map(countOf))).toEqual([0, 1, 1]);
     vi.restoreAllMocks();
     expect(await purge(service)).toMatchObject({ session: 1, customer: 1 });
   });

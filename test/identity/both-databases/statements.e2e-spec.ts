@@ -5,7 +5,7 @@ import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-s
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../scripts/mariadb.js';
 import { findMariadb } from '../../../scripts/test-programs.js';
-import { Identities } from '../../../src/identity/identities.js';
+import { CustomerService } from '../../../src/identity/customer.service.js';
 import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
@@ -127,7 +127,7 @@ describe('the database', () => {
     try {
       expect(new Date(0).getTimezoneOffset() === 0).toBe(zone === 'UTC');
       const now = service.clock.now();
-      const { entityId } = await service.application.get(Identities).create(ACME);
+      const { entityId } = await service.application.get(CustomerService).create(ACME);
       const [row] = await service.application.get(Database).select(FIND_TIMES, [entityId]);
       expect(row).toEqual({ created: expect.any(Date), last_created_at: row?.created, erased_at: null });
       expect(Math.abs(Number(row?.created.getTime()) - now)).toBeLessThan(600_000);

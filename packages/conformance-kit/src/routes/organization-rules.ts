@@ -97,7 +97,7 @@ function actsOnCustomer(parameter: string): RouteRule {
       const ofOther = await context.send(await fromOther(context, sent));
       const ofUnknown = await context.send(await fromOther(context, withText(sent, parameter, unknown)));
       if (ofOther.status >= 400 && statusOf(ofOther) === statusOf(ofUnknown)) return;
-      const solution = 'look up the customer by `Identities.find(entityId, organizationId)` of the caller';
+      const solution = 'look up the customer by `CustomerService.find(entityId, organizationId)` of the caller';
       throw new Error(
         `for another organization's customer ${statusOf(ofOther)}\nfor no customer ${statusOf(ofUnknown)}\n${solution}`,
       );

@@ -1,4 +1,4 @@
-import { CustomerErasure, CustomerSessions } from 'customer-authorization-service/testing-host';
+import { CustomerErasure, EndSessionsService } from 'customer-authorization-service/testing-host';
 import { about } from '../cases.js';
 import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
 import { createProof, type Proof } from '../proof.js';
@@ -95,7 +95,7 @@ const ENDS_WITH_SESSIONS: Rule = {
     await endSessions(context, customers);
     const { body } = await context.send(proof.parameters);
     if (!customers.includes(body.entity_id)) return;
-    const solution = 'compare the stored `generation` with that of `Identities.find`';
+    const solution = 'compare the stored `generation` with that of `CustomerService.find`';
     const optOut = 'if the proof names something else, such as a phone, declare `endsWithSessions: false` in the test';
     throw new Error(`a token after the sessions of the customer ended; ${solution}; ${optOut}`);
   },
@@ -103,7 +103,7 @@ const ENDS_WITH_SESSIONS: Rule = {
 
 async function endSessions({ environment }: GrantTestContext, customers: string[]): Promise<void> {
   const { service, organizationId } = environment;
-  const sessions = service.application.get(CustomerSessions, { strict: false });
+  const sessions = service.application.get(EndSessionsService, { strict: false });
   const actor = { kind: 'operator', id: 'kit' } as const;
   for (const entityId of customers) await sessions.end({ entityId, organizationId, browsers: false, actor });
 }

@@ -1,4 +1,4 @@
-import { Identities } from 'customer-authorization-service/grant';
+import { CustomerService } from 'customer-authorization-service/grant';
 import type { RuleSet } from '../grant-test-context.js';
 import { withoutDatabase } from '../race.js';
 import { type Method, replaceMethod, thenRestore } from '../shared-patch.js';
@@ -27,7 +27,7 @@ export const responseRules: RuleSet = () => [
     title: 'sets the identity cookies of the browser whose customer it finds or creates',
     async check(context) {
       const parameters = await context.body();
-      const identities = context.environment.service.application.get(Identities);
+      const customers = context.environment.service.application.get(CustomerService);
       let found = false;
       const noting =
         (find: Method): Method =>
@@ -35,7 +35,7 @@ export const responseRules: RuleSet = () => [
           found = true;
           return find(...scope);
         };
-      const restore = replaceMethod(identities, 'findOrCreateForBrowser', noting);
+      const restore = replaceMethod(customers, 'findOrCreateForBrowser', noting);
       const { cookies } = await thenRestore([restore], () => context.expectToken(parameters));
       if (found && cookies.length === 0)
         throw new Error('call `browser.setCookie` for each of `IdentityCookies.setCookieLines`');

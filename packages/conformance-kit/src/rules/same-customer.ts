@@ -5,8 +5,9 @@ import { ADDRESS } from '../secret-search.js';
 import { erase } from './endings.js';
 
 const STORE_ID =
-  'store the `entity_id` with the HMAC of the address, and call `Identities.createIfAbsent` with the stored id';
-const DELETE_ID = 'delete the stored `entity_id` in `onErase`, or if `Identities.createIfAbsent` resolves to undefined';
+  'store the `entity_id` with the HMAC of the address, and call `CustomerService.createIfAbsent` with the stored id';
+const DELETE_ID =
+  'delete the stored `entity_id` in `onErase`, or if `CustomerService.createIfAbsent` resolves to undefined';
 
 /** The same person is the same customer. */
 export const sameCustomerRules: RuleSet = (_declared, { again }) => {

@@ -1,19 +1,19 @@
 import { Injectable, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import {
   Clock,
+  CustomerService,
   Database,
   type GrantBody,
   type GrantOptions,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   IdentityModule,
 } from 'customer-authorization-service/grant';
 
 type Behavior<Body extends GrantBody> = (
   request: GrantRequest<Body>,
-  identities: Identities,
+  customers: CustomerService,
   services: { clock: Clock; database: Database },
 ) => Promise<GrantResult>;
 
@@ -28,12 +28,12 @@ export function grantOf<Body extends GrantBody>(
   @GrantType(name, options)
   class KitGrant {
     constructor(
-      private readonly identities: Identities,
+      private readonly customers: CustomerService,
       readonly clock: Clock,
       readonly database: Database,
     ) {}
 
-    grant = (request: GrantRequest<Body>): Promise<GrantResult> => behaves(request, this.identities, this);
+    grant = (request: GrantRequest<Body>): Promise<GrantResult> => behaves(request, this.customers, this);
   }
   const module = moduleOf({ imports: [IdentityModule, ...imports], providers: [...providers, KitGrant], ...routes });
   return { grant: KitGrant, modules: [module] };

@@ -8,7 +8,7 @@ import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js'
 import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AgentTokenIssuer } from '../../../../src/agent-auth/agent-token-issuer.js';
 import type { AgentPrincipal } from '../../../../src/http/callers/principal.js';
-import { Identities } from '../../../../src/identity/identities.js';
+import { CustomerService } from '../../../../src/identity/customer.service.js';
 import { IdentityModule } from '../../../../src/identity/identity.module.js';
 import { migrationName, migrations } from '../../../../src/migrations/migrations.js';
 import {
@@ -43,11 +43,11 @@ import { useService } from '../../../support/use-service.js';
 /** A grant for groups too. Its name is a URI, which RFC 6749 §4.5 requires for an extension grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
   async grant({ organization, groupId }: GrantRequest<LottoBody>): Promise<GrantResult> {
     const response = { club: groupId, of: organization.name, expires_in: 1, undeclared: 'never seen' };
-    const { entityId } = await this.identities.create({ organizationId: organization.id, groupId });
+    const { entityId } = await this.customers.create({ organizationId: organization.id, groupId });
     return { entityId, organizationId: organization.id, response };
   }
 }
@@ -59,20 +59,20 @@ class ClubGrant implements Grant<LottoBody> {
   responds: ['organization_id', 'drawn_by', 'drawn_for'],
 })
 class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
   async grant({ agent, organization }: GrantRequest<GrantBody, AgentPrincipal>): Promise<GrantResult> {
     const response = { drawn_by: agent.agentId, drawn_for: organization.name };
-    return { ...(await this.identities.create(organization.id)), response };
+    return { ...(await this.customers.create(organization.id)), response };
   }
 }
 
 /** A grant that no client may use by default. */
 @GrantType('lotto_syndicate', { body: LottoBody, optIn: true })
 class SyndicateGrant implements Grant<LottoBody> {
-  constructor(private readonly identities: Identities) {}
+  constructor(private readonly customers: CustomerService) {}
 
-  grant = ({ organization }: GrantRequest<LottoBody>): Promise<GrantResult> => this.identities.create(organization.id);
+  grant = ({ organization }: GrantRequest<LottoBody>): Promise<GrantResult> => this.customers.create(organization.id);
 }
 
 /** A route that belongs to this grant. */

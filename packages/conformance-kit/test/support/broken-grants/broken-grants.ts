@@ -51,16 +51,16 @@ class LooseSettings {
 const { pending: _pending, ...withoutPending } = pollingGrant();
 const VALID = { ticket: '123456' };
 const taking = (body: object) => ({ body: body as typeof TicketBody });
-const acceptAnyTicket: Behavior = (request, identities) =>
-  sound({ ...request, body: { ...request.body, ticket: '123456' } }, identities);
+const acceptAnyTicket: Behavior = (request, customers) =>
+  sound({ ...request, body: { ...request.body, ticket: '123456' } }, customers);
 
 /** Accepts each ticket once, but without atomicity: it reads, waits, and then writes. */
 function once(used: Set<string>, pauseMs: number, then: Behavior = acceptAnyTicket): Behavior {
-  return async (request, identities) => {
+  return async (request, customers) => {
     if (used.has(request.body.ticket)) throw OAuthError.invalidGrant('used');
     await sleep(pauseMs);
     used.add(request.body.ticket);
-    return then(request, identities);
+    return then(request, customers);
   };
 }
 
@@ -89,13 +89,13 @@ type Row = [
 
 /** A grant that changes the result of a correct one. */
 const returning = (changed: object) =>
-  grantThat(async (request, identities) => ({ ...(await sound(request, identities)), ...changed }));
+  grantThat(async (request, customers) => ({ ...(await sound(request, customers)), ...changed }));
 
 /** A grant that does something before it does what a correct one does. */
 const first = (act: (...parameters: Parameters<Behavior>) => unknown, options = {}) =>
-  grantThat(async (request, identities) => {
-    await act(request, identities);
-    return sound(request, identities);
+  grantThat(async (request, customers) => {
+    await act(request, customers);
+    return sound(request, customers);
   }, options);
 
 /** A grant that fails for some requests. */
@@ -115,27 +115,27 @@ const polluting = first(({ body }) => {
   Object.defineProperty(known[body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
 }, taking(AnyTicket));
 
-const ofForeignOrganization = grantThat(async (request, identities) => {
-  if (request.client.organizationId !== null) return sound(request, identities);
-  return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, identities);
+const ofForeignOrganization = grantThat(async (request, customers) => {
+  if (request.client.organizationId !== null) return sound(request, customers);
+  return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, customers);
 });
 
-const ofAnyCustomer = grantThat(async (request, identities) => {
+const ofAnyCustomer = grantThat(async (request, customers) => {
   const { entity_id: entityId } = request.body as CustomerBody;
-  const granted = await sound(request, identities);
+  const granted = await sound(request, customers);
   return entityId === undefined ? granted : { ...granted, entityId };
 }, taking(CustomerBody));
 
-const revealingCustomers = first(async ({ body }, identities) => {
+const revealingCustomers = first(async ({ body }, customers) => {
   const { entity_id: entityId } = body as CustomerBody;
-  if (entityId && (await identities.find(entityId, FOREIGN_ORGANIZATION)))
+  if (entityId && (await customers.find(entityId, FOREIGN_ORGANIZATION)))
     throw OAuthError.unauthorizedClient('entity_id: not yours');
   if (entityId) throw OAuthError.invalidRequest('entity_id: unknown');
 }, taking(CustomerBody));
 
 const agentGrant = grantThat(
-  once(new Set(), 0, async ({ agent }, identities) => {
-    return { ...(await identities.create(agent?.organizationId ?? '')), response: { prize: 1 } };
+  once(new Set(), 0, async ({ agent }, customers) => {
+    return { ...(await customers.create(agent?.organizationId ?? '')), response: { prize: 1 } };
   }),
   { agentScope: 'tickets:any' },
 );
@@ -143,9 +143,9 @@ const agentGrant = grantThat(
 const ofAnyAgent = { ...agentGrant, valid: newTicket };
 
 const ofAllGroups = grantThat(
-  async ({ browser }, identities) => {
+  async ({ browser }, customers) => {
     const [, entityId = ''] = /cid=([\w-]+)/.exec(browser.cookies ?? '') ?? [];
-    const customer = (await identities.find(entityId, OWN_ORGANIZATION)) ?? (await identities.create(OWN_ORGANIZATION));
+    const customer = (await customers.find(entityId, OWN_ORGANIZATION)) ?? (await customers.create(OWN_ORGANIZATION));
     return { ...customer, response: { prize: 1 } };
   },
   { groups: true },
@@ -168,8 +168,8 @@ const throwingLater = first(async () => {
     throw new Error('a timer');
   });
 });
-const catching = grantThat((request, identities) =>
-  sound(request, identities).catch(() => Promise.reject(OAuthError.invalidGrant('any error'))),
+const catching = grantThat((request, customers) =>
+  sound(request, customers).catch(() => Promise.reject(OAuthError.invalidGrant('any error'))),
 );
 const ruleless = grantThat(acceptAnyTicket, taking(RulelessTicket));
 const endless = grantThat(acceptAnyTicket, taking(AnyTicket));
@@ -188,7 +188,7 @@ const withoutSettings = failing(({ client }) => !client.grants.ticket, 'no setti
 const forPublicClients = voucherGrant(VOUCHER_FORM, 'ignores the organization');
 const forAnyClient = voucherGrant({ ...VOUCHER_FORM, boundToClient: false }, 'ignores the organization');
 const singleUse = { valid: newTicket, singleUse: true };
-const inMemory = grantThat((request, identities) => perProcess(identities)(request, identities));
+const inMemory = grantThat((request, customers) => perProcess(customers)(request, customers));
 const usedUp = {
   ...usingUp,
   ...singleUse,
@@ -199,7 +199,7 @@ const usedUp = {
 };
 const printing = leaking((text) => Reflect.get(console, 'log').call(console, { text }));
 const logging = leaking((text) => new Logger('Tickets').debug(`asked for ${text}`));
-const creatingFirst = first(({ body }, identities) => identities.create(body.organization_id));
+const creatingFirst = first(({ body }, customers) => customers.create(body.organization_id));
 
 const { again: _again, ...withoutAgain } = addressGrant();
 const withShortWindow = voucherGrant({ ...VOUCHER_FORM, attempts: { per: ['network'], limit: '3/10' } });
@@ -221,15 +221,15 @@ const STORE = writeStatement<[email: string]>(
 );
 
 const storingLongTexts = {
-  ...grantOf<StoredBody>('kit_stored', { body: StoredBody }, async ({ body }, identities, { database }) => {
+  ...grantOf<StoredBody>('kit_stored', { body: StoredBody }, async ({ body }, customers, { database }) => {
     await database.execute(STORE, [body.email]);
-    return identities.create(body.organization_id);
+    return customers.create(body.organization_id);
   }),
   migrations: [Stored1795700000000],
   valid: () => ({ email: 'person.10000@example.com' }),
 };
-const withoutCookies = grantThat(async ({ body, groupId }, identities) => {
-  const customer = await identities.findOrCreateForBrowser(undefined, {
+const withoutCookies = grantThat(async ({ body, groupId }, customers) => {
+  const customer = await customers.findOrCreateForBrowser(undefined, {
     organizationId: body.organization_id,
     groupId,
   });
@@ -367,9 +367,9 @@ export const BROKEN_GRANTS: BrokenCase[] = ROWS.map(([description, rule, failure
 
 const memories = new WeakMap<object, Behavior>();
 
-/** One memory for each service, identified by its `Identities`. */
-function perProcess(identities: object): Behavior {
-  const known = memories.get(identities) ?? once(new Set(), 0);
-  memories.set(identities, known);
+/** One memory for each service, identified by its `CustomerService`. */
+function perProcess(customers: object): Behavior {
+  const known = memories.get(customers) ?? once(new Set(), 0);
+  memories.set(customers, known);
   return known;
 }

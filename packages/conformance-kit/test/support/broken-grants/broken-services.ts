@@ -1,5 +1,5 @@
 import { IsString } from 'class-validator';
-import { GrantBody, Identities, type Principal } from 'customer-authorization-service/grant';
+import { CustomerService, GrantBody, type Principal } from 'customer-authorization-service/grant';
 import { BearerAuthGuard } from '../../../../../src/http/callers/bearer.strategy.js';
 import { GrantSettingsClasses } from '../../../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../../../src/registry/registry.js';
@@ -18,8 +18,8 @@ class AnySetting {
 
 const asAgent = {
   ...grantThat(
-    async ({ agent }, identities) => ({
-      ...(await identities.create(agent?.organizationId ?? '')),
+    async ({ agent }, customers) => ({
+      ...(await customers.create(agent?.organizationId ?? '')),
       response: { prize: 'a car' },
     }),
     { agentScope: SCOPE, body: GrantBody as typeof TicketBody },
@@ -39,7 +39,7 @@ const ERASED = 'gives a token for an erased customer';
 const admittingErased: Broken = {
   breakService: ({ application }) => {
     const found = { groupId: '', generation: 0 };
-    application.get(Identities).findGranted = async (entityId, organizationId) => ({
+    application.get(CustomerService).findGranted = async (entityId, organizationId) => ({
       entityId,
       organizationId,
       ...found,

@@ -8,6 +8,7 @@ import {
   type Customer,
   type CustomerDataParticipant,
   CustomerDataParticipants,
+  CustomerService,
   Database,
   type EntityRow,
   Expires,
@@ -15,7 +16,6 @@ import {
   GrantBody,
   type GrantRequest,
   type GrantResult,
-  Identities,
   insertStatement,
   OAuthError,
   PublicController,
@@ -201,7 +201,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
 
   const redeemPass = async (
     { body, client, organization }: GrantRequest<PassBody>,
-    identities: Identities,
+    customers: CustomerService,
     { clock, database }: { clock: Clock; database: Database },
   ): Promise<GrantResult> => {
     const pass = stored(body.pass.trimEnd());
@@ -214,7 +214,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
       throw OAuthError.invalidGrant('pass: expired');
     const entityId = decoded(row.customer);
     const organizationId = organization?.id ?? client.organizationId ?? '';
-    const customer = await identities.find(entityId, organizationId);
+    const customer = await customers.find(entityId, organizationId);
     if (!customer && mistake !== 'gives a token for an erased customer')
       throw OAuthError.invalidGrant('pass: customer erased');
     if (customer && customer.generation !== row.generation && mistake !== 'ignores ended sessions')
@@ -306,7 +306,7 @@ export function passGrant(mistake?: string, isListed = false): { grant: Type } &
     valid: async ({ service, clientId, organizationId, newCustomer }: TestEnvironment) => {
       await fetch(`${service.url}/pass_link`);
       const { entityId } = await newCustomer();
-      const customer = await service.application.get(Identities).find(entityId, organizationId);
+      const customer = await service.application.get(CustomerService).find(entityId, organizationId);
       return service.application.get(Passes).create(customer as Customer, clientId);
     },
     singleUse: true,

@@ -3,9 +3,9 @@ import { IsString, Matches } from 'class-validator';
 import {
   ApiRoute,
   type Clock,
+  CustomerService,
   GrantBody,
   type GrantRequest,
-  Identities,
   OAuthError,
   PublicController,
   randomSecret,
@@ -45,26 +45,26 @@ export function pollingGrant(
 
   @PublicController('kit_polling')
   class StartController {
-    constructor(private readonly identities: Identities) {}
+    constructor(private readonly customers: CustomerService) {}
 
     @Get()
     @ApiRoute({ summary: 'Start a poll', response: StartResponse })
     async start(): Promise<StartResponse> {
-      if (mistake === 'creates a customer in its start route') await this.identities.create(OWN_ORGANIZATION);
+      if (mistake === 'creates a customer in its start route') await this.customers.create(OWN_ORGANIZATION);
       return { poll: start(false) };
     }
   }
 
   const poll = async (
     { body, organization }: GrantRequest<PollBody>,
-    identities: Identities,
+    customers: CustomerService,
     { clock }: { clock: Clock },
   ) => {
     const organizationId = organization?.id ?? OWN_ORGANIZATION;
     const proof = proofs.get(body.poll);
     if (!proof || proof.uses > (mistake === 'redeems a proof twice' ? 1 : 0)) throw OAuthError.invalidGrant('unknown');
     if (!proof.isConfirmed) {
-      if (mistake === 'creates a customer for a poll') await identities.create(organizationId);
+      if (mistake === 'creates a customer for a poll') await customers.create(organizationId);
       const isEarly = clock.now() - proof.lastPoll < INTERVAL_SECONDS * 1_000;
       proof.lastPoll = clock.now();
       throw isEarly && mistake !== 'never slows a poll down'
@@ -72,7 +72,7 @@ export function pollingGrant(
         : OAuthError.authorizationPending();
     }
     proof.uses++;
-    return identities.create(organizationId);
+    return customers.create(organizationId);
   };
 
   return {

@@ -2,11 +2,11 @@ import type { Type } from '@nestjs/common';
 import { Matches } from 'class-validator';
 import {
   type AgentPrincipal,
+  type CustomerService,
   GrantBody,
   type GrantOptions,
   type GrantRequest,
   type GrantResult,
-  type Identities,
   OAuthError,
   Optional,
   UUID,
@@ -27,12 +27,12 @@ export class TicketBody extends GrantBody {
 }
 
 export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
-export type Behavior = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
+export type Behavior = (request: TicketRequest, customers: CustomerService) => Promise<GrantResult>;
 
 /** The behavior of a correct grant: a valid ticket creates a customer. */
-export const sound: Behavior = async ({ body, groupId }, identities) => {
+export const sound: Behavior = async ({ body, groupId }, customers) => {
   if (body.ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
-  const customer = await identities.create({ organizationId: body.organization_id, groupId });
+  const customer = await customers.create({ organizationId: body.organization_id, groupId });
   return { ...customer, response: { prize: 'a bicycle' } };
 };
 
@@ -43,7 +43,7 @@ export function grantThat(
   name = 'ticket',
 ): { grant: Type; modules: Type[] } {
   const all = { body: TicketBody, responds: ['prize'], ...options } as GrantOptions<TicketBody, undefined>;
-  const provided = grantOf(name, all, (request, identities) => behaves(request as TicketRequest, identities));
+  const provided = grantOf(name, all, (request, customers) => behaves(request as TicketRequest, customers));
   Object.defineProperty(provided.grant, 'name', { value: 'TicketGrant' }); // error messages have it
   return provided;
 }

@@ -80,7 +80,7 @@ const AWAITS = 'awaits each call of the providers';
 const NOT_AWAITED =
   /^the route POST .*kit_mail: an error that no code catches; await each promise.*\n? *[\s\S]*OAuthError/;
 const FOREIGN_CODE = /^(code|claim): of another organization 200\nunknown 400 invalid_request \w+: unknown\nlook it up/;
-const FOREIGN_CUSTOMER = /^for another organization's customer 200\nfor no customer 200\n.*Identities\.find/;
+const FOREIGN_CUSTOMER = /^for another organization's customer 200\nfor no customer 200\n.*CustomerService\.find/;
 const SAME_BADGE = /^redeem: returns the same parameters for two requests; take them from the request or its response/;
 const NO_GRANT = /^declares no grant; add \{ grant: '…' \} to @ClientRequest/;
 const NO_REDEEM = /^redeem: return the parameters of the token request, or declare `redeem: false`/;

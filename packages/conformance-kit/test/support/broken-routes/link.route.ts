@@ -7,8 +7,8 @@ import {
   BearerGuard,
   Caller,
   ClientRequest,
+  CustomerService,
   GrantBody,
-  Identities,
   Limits,
   OAuthError,
   type Principal,
@@ -55,7 +55,7 @@ export function linkRoute(mistake?: string): RouteKit {
   @PublicController('v2/customer/kit_link')
   class LinkController {
     constructor(
-      private readonly identities: Identities,
+      private readonly customers: CustomerService,
       private readonly limits: Limits<typeof LIMITS>,
     ) {}
 
@@ -67,7 +67,7 @@ export function linkRoute(mistake?: string): RouteKit {
       @ClientRequest(LinkBody, options) { body: { entity_id: entityId } }: ClientRequest<LinkBody>,
     ): Promise<LinkResponse> {
       if (mistake !== 'takes from no limit') this.limits.take('kit_links', `${organizationId} ${entityId}`);
-      const customer = await this.identities.find(entityId, organizationId);
+      const customer = await this.customers.find(entityId, organizationId);
       if (!customer && mistake !== 'does not look up the customer')
         throw OAuthError.invalidRequest('entity_id: unknown');
       return { url: `https://kit.example/#${randomSecret('base64url')}` };

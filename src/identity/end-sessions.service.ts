@@ -41,7 +41,7 @@ const KEPT_KINDS: SessionKind[] = ['own', 'sign_in'];
 
 /** Ends sessions of customers, each ending in one transaction (protocol §3.10 and §4.14). */
 @Injectable()
-export class CustomerSessions {
+export class EndSessionsService {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { type Customer, type CustomerCreator, type IdentityScope, scopeOf } from '../customer/customer.js';
+import { type Customer, type CustomerCreator, type CustomerSpace, spaceOf } from '../customer/customer.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -17,9 +17,9 @@ const MAX_CUSTOMERS_COUNT = 500;
 /** For a further customer of the organization, the browser forgets the one used longest ago. */
 const MAX_CUSTOMERS_OF_ORGANIZATION_COUNT = 50;
 
-/** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
+/** Finds and creates customers, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
-export class Identities {
+export class CustomerService {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
@@ -32,27 +32,27 @@ export class Identities {
   ) {}
 
   /**
-   * Finds the customer of a browser in a scope, or creates it. Without a pair of a known browser, the method creates a
+   * Finds the customer of a browser in a space, or creates it. Without a pair of a known browser, the method creates a
    * browser with a new secret. The returned secret is that of the browser (costs: protocol §5.5).
    */
   async findOrCreateForBrowser(
     candidates: CandidateCredentials | undefined,
-    scope: IdentityScope,
+    space: CustomerSpace,
   ): Promise<Customer & BrowserCredentials> {
-    let found = await this.recognize(candidates, scope);
+    let found = await this.recognize(candidates, space);
     // a parallel request has noted the visit, or the session has ended
-    if (found?.browser.session && !found.customer) found = await this.recognize(candidates, scope);
-    if (!found) return this.createWithBrowser(scope);
+    if (found?.browser.session && !found.customer) found = await this.recognize(candidates, space);
+    if (!found) return this.createWithBrowser(space);
     const { browser } = found;
-    const known = found.customer ?? (await this.createFor(browser, scope));
+    const known = found.customer ?? (await this.createFor(browser, space));
     // a parallel request may have created the customer
-    const customer = known ?? (await this.recognize(candidates, scope))?.customer;
-    return customer ? { ...customer, secret: browser.secret } : this.createWithBrowser(scope);
+    const customer = known ?? (await this.recognize(candidates, space))?.customer;
+    return customer ? { ...customer, secret: browser.secret } : this.createWithBrowser(space);
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
-  async create(scope: string | IdentityScope): Promise<Customer> {
-    const { organizationId, groupId } = scopeOf(scope);
+  async create(space: string | CustomerSpace): Promise<Customer> {
+    const { organizationId, groupId } = spaceOf(space);
     this.creation.takeLimit();
     const entityId = uuidv7(this.clock.now());
     const generation = await this.customers.insert(entityId, { organizationId, groupId }, 'agent');
@@ -65,16 +65,16 @@ export class Identities {
    * calls with one id get the same customer. No browser owns the customer.
    *
    * @param entityId from `uuidv7`
-   * @param scope the organization, or the organization and the group. An id belongs to one group only
+   * @param space the organization, or the organization and the group. An id belongs to one group only
    * @param options `creator`: the actor of the audit event
    * @returns the customer; `undefined` while it is being erased, and if it was linked to a user's customer
    */
   async createIfAbsent(
     entityId: string,
-    scope: string | IdentityScope,
+    space: string | CustomerSpace,
     { creator = 'organization' as CustomerCreator } = {},
   ): Promise<Customer | undefined> {
-    const { organizationId, groupId } = scopeOf(scope);
+    const { organizationId, groupId } = spaceOf(space);
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
     const taken = this.creation.takeReturnableLimit();
@@ -108,7 +108,7 @@ export class Identities {
     const row = await this.rowOf(entityId, organizationId);
     if (row) return this.customerOfRow(row);
     throw new Error(
-      'entityId is no customer of the organization of the result; return a Customer as `Identities` returned it',
+      'entityId is no customer of the organization of the result; return a Customer as `CustomerService` returned it',
     );
   }
 
@@ -129,30 +129,30 @@ export class Identities {
   /** The browser of one of the pairs, and the customer that it leads to. */
   private async recognize(
     candidates: CandidateCredentials | undefined,
-    scope: IdentityScope,
+    space: CustomerSpace,
   ): Promise<{ browser: RecognizedBrowser; customer: Customer | undefined } | undefined> {
-    const browser = candidates && (await this.browsers.recognize(candidates.pairs, scope));
-    return browser && { browser, customer: await this.customerOf(browser, scope) };
+    const browser = candidates && (await this.browsers.recognize(candidates.pairs, space));
+    return browser && { browser, customer: await this.customerOf(browser, space) };
   }
 
   /** The customer that a recognized browser leads to; `undefined` if there is none. */
   private async customerOf(
     { browserId, session }: RecognizedBrowser,
-    { organizationId, groupId }: IdentityScope,
+    { organizationId, groupId }: CustomerSpace,
   ): Promise<Customer | undefined> {
     if (!session || !(await this.browsers.noteVisit(browserId, organizationId, session))) return undefined;
     const { entityId, claims } = session;
     return { entityId, organizationId, groupId, generation: claims.gen, session: claims };
   }
 
-  private async createWithBrowser(scope: IdentityScope): Promise<Customer & BrowserCredentials> {
+  private async createWithBrowser(space: CustomerSpace): Promise<Customer & BrowserCredentials> {
     this.creation.takeLimit();
     const createdAt = this.clock.now();
     const browser = this.browsers.create();
     const [entityId, sessionId] = [uuidv7(createdAt), uuidv7(createdAt)];
-    await this.visitors.insert({ ...scope, entityId, sessionId, browser, createdAt, expiresAt: this.expiryOf(scope) });
-    this.creation.auditCreated('browser', entityId, scope.organizationId);
-    return { ...customerOf(entityId, scope, createdAt, sessionId), secret: browser.secret };
+    await this.visitors.insert({ ...space, entityId, sessionId, browser, createdAt, expiresAt: this.expiryOf(space) });
+    this.creation.auditCreated('browser', entityId, space.organizationId);
+    return { ...customerOf(entityId, space, createdAt, sessionId), secret: browser.secret };
   }
 
   /**
@@ -161,7 +161,7 @@ export class Identities {
    *
    * @returns `undefined` if the browser is gone, leads to the customer of a parallel call, or to too many customers
    */
-  private async createFor({ browserId }: RecognizedBrowser, scope: IdentityScope): Promise<Customer | undefined> {
+  private async createFor({ browserId }: RecognizedBrowser, space: CustomerSpace): Promise<Customer | undefined> {
     const now = this.clock.now();
     const [entityId, sessionId] = [uuidv7(now), uuidv7(now)];
     this.creation.assertWithinLimit(); // a request beyond the limit costs no transaction
@@ -169,32 +169,32 @@ export class Identities {
     const create = async (manager: EntityManager): Promise<Customer | undefined> => {
       if (!(await this.browsers.writeIn(manager, browserId))) return undefined;
       const leading = await this.browsers.leadingSessionsIn(manager, browserId);
-      const isKnown = leading.some((session) => isIn(session, scope));
+      const isKnown = leading.some((session) => isIn(session, space));
       if (isKnown || leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
-      const ofOrganization = leading.filter(({ organization_id }) => organization_id === scope.organizationId);
+      const ofOrganization = leading.filter(({ organization_id }) => organization_id === space.organizationId);
       const oldest = ofOrganization[MAX_CUSTOMERS_OF_ORGANIZATION_COUNT - 1];
       if (oldest) await this.browsers.detachOneIn(manager, browserId, oldest.id);
       // a session that has expired
-      await this.browsers.detachIn(manager, browserId, scope.organizationId, scope.groupId);
+      await this.browsers.detachIn(manager, browserId, space.organizationId, space.groupId);
       takeLimit();
-      const generation = await this.customers.insertIn(manager, entityId, scope, 'browser');
-      const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...scope } as const;
-      const days = { seenDay: this.lifetime.today(), expiresAt: this.expiryOf(scope) };
+      const generation = await this.customers.insertIn(manager, entityId, space, 'browser');
+      const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...space } as const;
+      const days = { seenDay: this.lifetime.today(), expiresAt: this.expiryOf(space) };
       await this.sessions.insertIn(manager, { ...session, ...days });
-      return customerOf(entityId, scope, generation, sessionId);
+      return customerOf(entityId, space, generation, sessionId);
     };
     const customer = await this.database.transaction(create);
-    if (customer) this.creation.auditCreated('browser', entityId, scope.organizationId);
+    if (customer) this.creation.auditCreated('browser', entityId, space.organizationId);
     return customer;
   }
 
-  private expiryOf({ organizationId }: IdentityScope): Date {
+  private expiryOf({ organizationId }: CustomerSpace): Date {
     return this.lifetime.expiryOf(organizationId, { seenDay: this.lifetime.today(), signedInDay: null });
   }
 }
 
-function customerOf(entityId: string, scope: IdentityScope, generation: number, sid: string): Customer {
-  return { entityId, ...scope, generation, session: { gen: generation, sid, ep: 0 } };
+function customerOf(entityId: string, space: CustomerSpace, generation: number, sid: string): Customer {
+  return { entityId, ...space, generation, session: { gen: generation, sid, ep: 0 } };
 }
 
 /** @throws Error if the customer is of another group, because an id belongs to one group */

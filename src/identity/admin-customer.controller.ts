@@ -13,17 +13,17 @@ import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
 import { BrowserPage, CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';
-import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
+import { EndSessionsBody, EndSessionsService } from './end-sessions.service.js';
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
 @RequiredRole('support')
-export class IdentityController {
+export class AdminCustomerController {
   constructor(
     private readonly records: CustomerRecords,
     private readonly devices: CustomerDevices,
-    private readonly sessions: CustomerSessions,
+    private readonly sessions: EndSessionsService,
     private readonly erasure: CustomerErasure,
   ) {}
 
