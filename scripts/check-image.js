@@ -58,6 +58,7 @@ function checkFiles(root) {
   if (unused.length > 0) throw new Error(`the image has files that the service does not use: ${unused.slice(0, 5)}`);
   const tryIt = files.filter((name) => /try-it|demo-|(^|\/)qr(\/|\.js)/.test(name));
   if (tryIt.length > 0) throw new Error(`the image has files of the try-it page: ${tryIt.slice(0, 5)}`);
+  if (!files.some((name) => /\/LICENSE\.md$/.test(name))) throw new Error('the image has no licenses of its packages');
   if (!existsSync(join(root, 'dist/main.js'))) throw new Error('the image has no dist/main.js');
   /** @type {{ components: { name: string }[] }} */
   const { components } = JSON.parse(readFileSync(join(root, 'sbom.cdx.json'), 'utf8'));
