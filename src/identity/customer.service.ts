@@ -20,6 +20,7 @@ const MAX_CUSTOMERS_OF_ORGANIZATION_COUNT = 50;
 /** Finds and creates customers, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
 export class CustomerService {
+  /** @internal */
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,

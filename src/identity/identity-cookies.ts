@@ -41,6 +41,7 @@ export class IdentityCookies {
   private readonly cookieScope: string;
   private readonly flags: string;
 
+  /** @internal */
   constructor(
     { COOKIE_PREFIX, COOKIE_DOMAIN, COOKIE_PARTITIONED }: Configuration,
     private readonly clock: Clock,

@@ -85,6 +85,7 @@ interface SignedInBrowser {
 /** Finds or creates the customer of a user of an organization, in one transaction with the key of the user. */
 @Injectable()
 export class OrganizationUsers {
+  /** @internal */
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,

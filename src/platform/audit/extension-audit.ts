@@ -7,6 +7,7 @@ import { AUDIT_EVENT_NAMES, type AuditEvent, type ExtensionAuditEvent } from './
  * compile: `ExtensionAudit<'device_approval'>`.
  */
 export class ExtensionAudit<Prefix extends string> {
+  /** @internal */
   constructor(
     private readonly audit: Audit,
     private readonly extensionName: string | undefined,

@@ -37,6 +37,7 @@ export class Database {
    */
   readonly manager: EntityManager;
 
+  /** @internal */
   constructor(
     @Inject(DataSource) dataSource: ServiceDataSource,
     private readonly client: SqlClient,

@@ -1,13 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  exampleManifest,
-  manifestOf,
-  PackedService,
-  type ProcessResult,
-  serviceManifest,
-} from '../../support/packed-example.js';
+import { exampleManifest, manifestOf, PackedService, type ProcessResult } from '../../support/packed-example.js';
 import { read } from '../../support/project-files.js';
 
 /** Long enough for the compiler, the conformance kit and a process. */
@@ -16,9 +10,8 @@ const PROGRAM = '../node_modules/customer-authorization-service/scripts/new-pack
 const URI = 'urn:acme:one-time-link';
 /** Names of the service's own routes: a generated route with one of them would have the same path. */
 const ROUTES = new Set(
-  Array.from(
-    read(`docs/releases/${serviceManifest.version}.txt`).matchAll(/^route \w+ \/v2\/customer\/(\w+)$/gm),
-    ([, name = '']) => name.replaceAll('_', ' '),
+  Array.from(read('docs/protocol.md').matchAll(/(?:GET|POST) \/v2\/customer\/(\w+)/g), ([, name = '']) =>
+    name.replaceAll('_', ' '),
   ),
 );
 
