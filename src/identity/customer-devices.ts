@@ -9,7 +9,7 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
-import { Browsers } from '../session/browsers.js';
+import { BrowserRecognition } from '../session/browser-recognition.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { EndSessionsService } from './end-sessions.service.js';
 import type { CandidateCredentials } from './identity-cookies.js';
@@ -59,7 +59,7 @@ export class CustomerDevices {
   constructor(
     private readonly sessions: Sessions,
     private readonly customerSessions: EndSessionsService,
-    private readonly browsers: Browsers,
+    private readonly recognition: BrowserRecognition,
     private readonly audit: Audit,
   ) {}
 
@@ -96,7 +96,7 @@ export class CustomerDevices {
    */
   async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
     if ((await this.browserRows(entityId)).every(({ kind }) => kind === 'transferred')) return true;
-    const browsers = await this.browsers.leadingOf(candidates?.pairs ?? []);
+    const browsers = await this.recognition.leadingOf(candidates?.pairs ?? []);
     const leading = browsers.flatMap((browser) => browser.leading);
     return leading.some(({ kind, customer_id }) => customer_id === entityId && kind !== 'transferred');
   }

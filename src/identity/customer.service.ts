@@ -5,12 +5,12 @@ import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { Browsers, isIn, type RecognizedBrowser } from '../session/browsers.js';
+import { BrowserRecognition, isIn, type RecognizedBrowser } from '../session/browser-recognition.js';
+import { Browsers } from '../session/browsers.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { Sessions } from '../session/sessions.js';
 import { CustomerCreation } from './customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { NewVisitors } from './new-visitors.js';
 
 /** The numbers of customers that a browser leads to. A request for a further one gets a new browser. */
 const MAX_CUSTOMERS_COUNT = 500;
@@ -25,11 +25,11 @@ export class CustomerService {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly customers: Customers,
+    private readonly recognition: BrowserRecognition,
     private readonly browsers: Browsers,
     private readonly sessions: Sessions,
     private readonly lifetime: SessionLifetime,
     private readonly creation: CustomerCreation,
-    private readonly visitors: NewVisitors,
   ) {}
 
   /**
@@ -132,7 +132,7 @@ export class CustomerService {
     candidates: CandidateCredentials | undefined,
     space: CustomerSpace,
   ): Promise<{ browser: RecognizedBrowser; customer: Customer | undefined } | undefined> {
-    const browser = candidates && (await this.browsers.recognize(candidates.pairs, space));
+    const browser = candidates && (await this.recognition.recognize(candidates.pairs, space));
     return browser && { browser, customer: await this.customerOf(browser, space) };
   }
 
@@ -141,7 +141,7 @@ export class CustomerService {
     { browserId, session }: RecognizedBrowser,
     { organizationId, groupId }: CustomerSpace,
   ): Promise<Customer | undefined> {
-    if (!session || !(await this.browsers.noteVisit(browserId, organizationId, session))) return undefined;
+    if (!session || !(await this.recognition.noteVisit(browserId, organizationId, session))) return undefined;
     const { entityId, claims } = session;
     return { entityId, organizationId, groupId, generation: claims.gen, session: claims };
   }
@@ -151,7 +151,8 @@ export class CustomerService {
     const createdAt = this.clock.now();
     const browser = this.browsers.create();
     const [entityId, sessionId] = [uuidv7(createdAt), uuidv7(createdAt)];
-    await this.visitors.insert({ ...space, entityId, sessionId, browser, createdAt, expiresAt: this.expiryOf(space) });
+    const expiresAt = this.expiryOf(space);
+    await this.browsers.insertVisitor({ ...space, entityId, sessionId, browser, createdAt, expiresAt });
     this.creation.auditCreated('browser', entityId, space.organizationId);
     return { ...customerOf(entityId, space, createdAt, sessionId), secret: browser.secret };
   }
@@ -169,14 +170,14 @@ export class CustomerService {
     const takeLimit = this.creation.limitOnce();
     const create = async (manager: EntityManager): Promise<Customer | undefined> => {
       if (!(await this.browsers.writeIn(manager, browserId))) return undefined;
-      const leading = await this.browsers.leadingSessionsIn(manager, browserId);
+      const leading = await this.browsers.leadingSessionsIn(manager, [browserId]);
       const isKnown = leading.some((session) => isIn(session, space));
       if (isKnown || leading.length >= MAX_CUSTOMERS_COUNT) return undefined;
       const ofOrganization = leading.filter(({ organization_id }) => organization_id === space.organizationId);
       const oldest = ofOrganization[MAX_CUSTOMERS_OF_ORGANIZATION_COUNT - 1];
-      if (oldest) await this.browsers.detachOneIn(manager, browserId, oldest.id);
+      if (oldest) await this.browsers.detachIn(manager, { browserId, id: oldest.id });
       // a session that has expired
-      await this.browsers.detachIn(manager, browserId, space.organizationId, space.groupId);
+      await this.browsers.detachIn(manager, { browserId, ...space });
       takeLimit();
       const generation = await this.customers.insertIn(manager, entityId, space, 'browser');
       const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...space } as const;

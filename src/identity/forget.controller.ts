@@ -11,7 +11,7 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { Forgetting } from './forgetting.js';
+import { BrowserService } from './browser.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
@@ -34,7 +34,7 @@ class ForgetBody {
 export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
-    private readonly forgetting: Forgetting,
+    private readonly browsers: BrowserService,
     private readonly limits: Limits,
   ) {}
 
@@ -53,8 +53,8 @@ export class ForgetController {
   ): Promise<object> {
     this.limits.takeKeys('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const scope = { organizationId: organization.id, groupId: body.group_id };
-    const leadsNowhere = await this.forgetting.forget(candidates, scope);
+    const space = { organizationId: organization.id, groupId: body.group_id };
+    const leadsNowhere = await this.browsers.forget(candidates, space);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }

@@ -4,7 +4,7 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { equalInConstantTime } from '../platform/secret.js';
 import { UUID } from '../platform/uuid.js';
-import { type BrowserPair, MAX_PAIRS_COUNT } from '../session/browser-pair.js';
+import { type BrowserPair, MAX_PAIRS_COUNT } from '../session/browser-recognition.js';
 
 /** What the two identity cookies of a browser are made of. */
 export interface BrowserCredentials {

@@ -5,6 +5,7 @@ import { CallersModule } from '../http/callers/callers.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AdminCustomerController } from './admin-customer.controller.js';
+import { BrowserService } from './browser.service.js';
 import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
@@ -13,37 +14,30 @@ import { CustomerErasure } from './customer-erasure.js';
 import { CustomerRecords } from './customer-records.js';
 import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
-import { Forgetting } from './forgetting.js';
 import { IdentityCookies } from './identity-cookies.js';
-import { NewBrowsers } from './new-browsers.js';
-import { NewVisitors } from './new-visitors.js';
 import { IdleCustomers } from './purge/idle-customers.js';
-import { RememberedBrowsers } from './remembered-browsers.js';
 
 const PROVIDERS = [
+  BrowserService,
   CustomerCreation,
   CustomerDataParticipants,
   CustomerDevices,
   CustomerErasure,
   CustomerRecords,
   EndSessionsService,
-  Forgetting,
   CustomerService,
   IdentityCookies,
   IdleCustomers,
-  NewBrowsers,
-  NewVisitors,
-  RememberedBrowsers,
 ];
 
 /**
  * Customers and their browsers. A browser becomes a customer's in these ways (protocol §5.3 and §5.6):
  *
- * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`, `new-visitors.ts`.
+ * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.
- * - A browser redeems a transfer token with `remember`: `remembered-browsers.ts` creates a new browser.
+ * - A browser redeems a transfer token with `remember`: `browser.service.ts` creates a new browser.
  * - A user signs in: `identity/users/organization-users.ts` creates a new browser.
- * - A new browser gets copies of sessions of the earlier browser: `new-browsers.ts`.
+ * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
  */
 @Module({
   imports: [AccessTokenModule, CustomerModule, CallersModule, RegistryModule, SessionModule],

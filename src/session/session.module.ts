@@ -8,6 +8,7 @@ import { AgentSession } from './agent/agent-session.entity.js';
 import { AgentSessions } from './agent/agent-sessions.js';
 import { AuthorizationCodes } from './agent/authorization-codes.js';
 import { Browser } from './browser.entity.js';
+import { BrowserRecognition } from './browser-recognition.js';
 import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
@@ -35,6 +36,7 @@ const EXPORTED = [
   AgentRefreshTokens,
   AgentSessions,
   AuthorizationCodes,
+  BrowserRecognition,
   Browsers,
   CallerNetworks,
   CustomerRefreshTokens,
@@ -57,7 +59,7 @@ const EXPORTED = [
 /**
  * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins and ends those of
  * customers, and `agent/agent-sessions.ts` those of agents. `token-validity.ts` decides whether a token has ended, and
- * `browsers.ts` recognizes browsers.
+ * `browser-recognition.ts` recognizes browsers.
  */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, CustomerModule, RegistryModule],

@@ -1,8 +1,8 @@
 import { Injectable, Module } from '@nestjs/common';
 import { ArrayUnique, IsArray, IsBoolean, IsIn, MaxLength } from 'class-validator';
+import { BrowserService } from '../../identity/browser.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
@@ -99,7 +99,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     private readonly registry: Registry,
     private readonly configuration: Configuration,
     private readonly codes: TransferCodes,
-    private readonly browsers: RememberedBrowsers,
+    private readonly browsers: BrowserService,
     private readonly refreshTokens: CustomerRefreshTokens,
     private readonly cookies: IdentityCookies,
   ) {}

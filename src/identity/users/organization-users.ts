@@ -7,15 +7,20 @@ import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { uuidv7 } from '../../platform/uuid.js';
-import { Browsers, isIn, type LeadingBrowser, type NewBrowser, type SessionRow } from '../../session/browsers.js';
+import {
+  BrowserRecognition,
+  isIn,
+  type LeadingBrowser,
+  type LeadingSession,
+} from '../../session/browser-recognition.js';
+import { Browsers } from '../../session/browsers.js';
 import { Devices } from '../../session/devices.js';
 import { SessionLifetime } from '../../session/session-lifetime.js';
 import { Sessions } from '../../session/sessions.js';
-import { auditBrowserLinked } from '../browser-audit.js';
+import { BrowserService } from '../browser.service.js';
 import { CustomerCreation } from '../customer-creation.js';
 import { EndSessionsService } from '../end-sessions.service.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
-import { type Copies, NewBrowsers } from '../new-browsers.js';
 
 /** The browser that signs a user in (protocol §5.6). */
 export interface UserSignIn {
@@ -45,7 +50,7 @@ export interface UserCustomer extends Customer {
 }
 
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
-const MAX_READ_ATTEMPTS = 3;
+const MAX_READS_COUNT = 3;
 
 /** A request, and what was read for it. */
 interface ReadRequest {
@@ -56,12 +61,11 @@ interface ReadRequest {
   /** The customer that this browser created itself, if the request asks to link it, and it can be linked. */
   visitor: CustomerRow | undefined;
   known: CustomerRow | undefined;
-  copies: Copies | undefined;
 }
 
 interface SigningBrowser extends LeadingBrowser {
   /** Its session in the organization, without a group. */
-  session: SessionRow | undefined;
+  session: LeadingSession | undefined;
 }
 
 interface StoredUser {
@@ -89,8 +93,9 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
+    private readonly recognition: BrowserRecognition,
     private readonly browsers: Browsers,
-    private readonly newBrowsers: NewBrowsers,
+    private readonly browserService: BrowserService,
     private readonly sessions: Sessions,
     private readonly devices: Devices,
     private readonly customerSessions: EndSessionsService,
@@ -107,14 +112,12 @@ export class OrganizationUsers {
    * @throws OAuthError 503 if the response to the COMMIT was lost; the change may have happened
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
-    const { organizationId, signIn } = request;
     const takeLimit = this.creation.limitOnce();
-    for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
+    for (let reads = 0; reads < MAX_READS_COUNT; reads++) {
       const read = await this.read(request);
-      const { known } = read;
-      if (known && !signIn) return userOf(known);
+      if (read.known && !request.signIn) return userOf(read.known);
       const stored = await this.store(read, takeLimit);
-      if (stored) return this.finish(read, stored, organizationId);
+      if (stored) return this.finish(request, stored);
     }
     throw OAuthError.unavailable();
   }
@@ -127,26 +130,24 @@ export class OrganizationUsers {
   private async read(request: UserRequest): Promise<ReadRequest> {
     const { organizationId, userId, signIn } = request;
     const key = userKeyOf(organizationId, userId);
-    const found = await this.customers.findByKey(key);
-    if (found && found.erased_at !== null) throw OAuthError.unavailable();
-    if (!signIn) return { request, key, known: found, browser: undefined, visitor: undefined, copies: undefined };
-    const { credentials, link } = signIn;
-    const browser = await this.signingBrowser(credentials, organizationId);
-    const visitorId = link && browser?.session?.kind === 'own' ? browser.session.customer_id : undefined;
+    const known = await this.customers.findByKey(key);
+    if (known && known.erased_at !== null) throw OAuthError.unavailable();
+    if (!signIn) return { request, key, known, browser: undefined, visitor: undefined };
+    const browser = await this.signingBrowser(signIn.credentials, organizationId);
+    const visitorId = signIn.link && browser?.session?.kind === 'own' ? browser.session.customer_id : undefined;
     const visitor = visitorId === undefined ? undefined : await this.customers.find(visitorId);
     // the customer of another user is never linked or reassigned, because users may share a browser
     const isFree = visitor && !visitor.has_user && visitor.linked_to === null && visitor.erased_at === null;
-    const isSignedIn = found !== undefined && isSignedInTo(browser, found);
-    const copies = isSignedIn ? undefined : this.newBrowsers.copiesOf(browser, organizationId);
-    return { request, key, browser, visitor: isFree ? visitor : undefined, known: found, copies };
+    return { request, key, known, browser, visitor: isFree ? visitor : undefined };
   }
 
   private async signingBrowser(
     credentials: CandidateCredentials | undefined,
     organizationId: string,
   ): Promise<SigningBrowser | undefined> {
-    const [browser] = await this.browsers.leadingOf(credentials?.pairs ?? []);
-    return browser && { ...browser, session: browser.leading.find((each) => isIn(each, spaceOf(organizationId))) };
+    const [browser] = await this.recognition.leadingOf(credentials?.pairs ?? []);
+    const space = spaceOf(organizationId);
+    return browser && { ...browser, session: browser.leading.find((session) => isIn(session, space)) };
   }
 
   /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
@@ -166,27 +167,24 @@ export class OrganizationUsers {
    */
   private async storeIn(
     manager: EntityManager,
-    { request, key, browser, visitor, known, copies }: ReadRequest,
+    read: ReadRequest,
     takeLimit: () => void,
   ): Promise<StoredUser | undefined> {
-    const { organizationId, creator, signIn } = request;
+    const { request, browser, visitor, known } = read;
+    const { organizationId, signIn } = request;
+    const isSignedIn = known !== undefined && isSignedInTo(browser, known);
+    const copied = isSignedIn ? undefined : this.browserService.copiedFrom(browser, organizationId);
     const written = [known, visitor].filter((row) => row !== undefined);
     const generations = new Map(written.map((row) => [row.entity_id, row.generation]));
-    if (!(await this.newBrowsers.writeCustomersIn(manager, generations, copies))) return undefined;
-    const recognized = visitor ?? (known && isSignedInTo(browser, known) ? known : undefined);
+    if (!(await this.browserService.writeCustomersIn(manager, generations, copied))) return undefined;
+    const recognized = visitor ?? (isSignedIn ? known : undefined);
     // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
     if (recognized && !(await this.leadsIn(manager, browser, recognized.entity_id))) return undefined;
     const user = known
       ? await this.linkKnownIn(manager, known, visitor)
-      : await this.createIn(manager, {
-          key,
-          visitor,
-          organizationId,
-          creator,
-          takeLimit: signIn ? undefined : takeLimit,
-        });
+      : await this.createIn(manager, read, signIn ? undefined : takeLimit);
     if (!user || !signIn) return user;
-    const signedIn = await this.signInIn(manager, user.entityId, organizationId, browser, copies);
+    const signedIn = await this.signInIn(manager, user.entityId, organizationId, browser, copied);
     return { ...user, signedIn };
   }
 
@@ -214,10 +212,15 @@ export class OrganizationUsers {
     return { ...user, linkedId };
   }
 
-  /** A visitor's customer becomes the user's: what a person has kept of the visitor must not lead to the user. */
+  /**
+   * A visitor's customer becomes the user's: what a person has kept of the visitor must not lead to the user.
+   *
+   * @param takeLimit absent for a sign-in, which does not count
+   */
   private async createIn(
     manager: EntityManager,
-    { key, visitor, organizationId, creator, takeLimit }: NewUser,
+    { request: { organizationId, creator }, key, visitor }: ReadRequest,
+    takeLimit: (() => void) | undefined,
   ): Promise<StoredUser | undefined> {
     const visitorId = visitor?.entity_id;
     if (visitorId !== undefined) {
@@ -241,7 +244,7 @@ export class OrganizationUsers {
     entityId: string,
     organizationId: string,
     browser: SigningBrowser | undefined,
-    copies: Copies | undefined,
+    copied: LeadingBrowser | undefined,
   ): Promise<SignedInBrowser> {
     const day = this.lifetime.today();
     const days = { seenDay: day, signedInDay: day };
@@ -252,38 +255,28 @@ export class OrganizationUsers {
       await this.sessions.renewIn(manager, earlier.id, end);
       return { secret: browser.secret, sessionId: earlier.id, epoch: earlier.epoch, createdId: undefined };
     }
-    const created: NewBrowser = this.browsers.create();
+    const created = this.browsers.create();
     const sessionId = uuidv7(this.clock.now());
     await this.devices.makeRoomForSignIn(manager, all);
-    await this.newBrowsers.insertIn(manager, created, copies);
+    await this.browserService.insertIn(manager, created, copied);
     const { browserId, secret } = created;
-    const session = {
-      id: sessionId,
-      kind: 'sign_in',
-      customerId: entityId,
-      browserId,
-      organizationId,
-      groupId: '',
-    } as const;
-    await this.sessions.insertIn(manager, { ...session, ...end });
+    const session = { id: sessionId, kind: 'sign_in', customerId: entityId, browserId } as const;
+    await this.sessions.insertIn(manager, { ...session, ...spaceOf(organizationId), ...end });
     return { secret, sessionId, epoch: 0, createdId: browserId };
   }
 
   private finish(
-    { request }: ReadRequest,
+    { organizationId, creator }: UserRequest,
     { entityId, generation, created, linkedId, signedIn }: StoredUser,
-    organizationId: string,
   ): UserCustomer {
+    const user = party('customer', entityId);
     if (linkedId !== undefined)
-      this.audit.success('identity.linked', party('customer'), party('customer', entityId), {
-        organizationId,
-        details: { linked: linkedId },
-      });
-    else if (created) this.creation.auditCreated(request.creator, entityId, organizationId);
+      this.audit.success('identity.linked', party('customer'), user, { organizationId, details: { linked: linkedId } });
+    else if (created) this.creation.auditCreated(creator, entityId, organizationId);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
     const { secret, sessionId, epoch, createdId } = signedIn;
-    if (createdId !== undefined) auditBrowserLinked(this.audit, createdId, customer, { sign_in: sessionId });
+    if (createdId !== undefined) this.browserService.auditLinked(createdId, customer, { sign_in: sessionId });
     const session = { gen: generation, sid: sessionId, ep: epoch };
     return { ...customer, session, credentials: { entityId, secret } };
   }
@@ -291,15 +284,6 @@ export class OrganizationUsers {
 
 /** A parallel request has created the user. */
 class UserExistsError extends Error {}
-
-interface NewUser {
-  key: string;
-  visitor: CustomerRow | undefined;
-  organizationId: string;
-  creator: CustomerCreator;
-  /** Absent for a sign-in, which does not count. */
-  takeLimit: (() => void) | undefined;
-}
 
 function userOf(known: CustomerRow): UserCustomer {
   const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = known;

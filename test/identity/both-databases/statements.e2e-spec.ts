@@ -6,11 +6,11 @@ import { onMariadb } from '../../../packages/conformance-kit/src/test-database.j
 import { startMariadb } from '../../../scripts/mariadb.js';
 import { findMariadb } from '../../../scripts/test-programs.js';
 import { CustomerService } from '../../../src/identity/customer.service.js';
-import { NewVisitors } from '../../../src/identity/new-visitors.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { type BoundWrite, insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { requestContext } from '../../../src/platform/request-context/request-context.js';
+import { Browsers } from '../../../src/session/browsers.js';
 import { Ended } from '../../../src/session/ended.entity.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
@@ -63,11 +63,11 @@ describe('parallel requests', () => {
   it.runIf(onMariadb)(
     'get customers in one transaction, and each waits for it until its own deadline only',
     async () => {
-      const visitors = service.application.get(NewVisitors);
-      const insert = visitors.insert.bind(visitors);
+      const rows = service.application.get(Browsers);
+      const insert = rows.insertVisitor.bind(rows);
       const all = [new TestBrowser(service), new TestBrowser(service)];
       const arrived: (() => void)[] = [];
-      vi.spyOn(visitors, 'insert').mockImplementation(async (visitor) => {
+      vi.spyOn(rows, 'insertVisitor').mockImplementation(async (visitor) => {
         await new Promise<void>((resolve) => {
           arrived.push(resolve);
           if (arrived.length === 1) requestContext.required().deadline = performance.now() + 500;

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { NewVisitors } from '../../../src/identity/new-visitors.js';
+import { Browsers } from '../../../src/session/browsers.js';
 import { askToken, exchangeCode } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { AgentBrowser, codeOf, implicitToken } from '../../support/authorization-page.js';
@@ -96,9 +96,9 @@ describe('/metrics on the management port', () => {
     const name = 'http_request_duration_seconds_sum{surface="public",route="/v2/customer/token",grant="cookie"}';
     let nowMs = performance.now();
     vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-    const visitors = service.application.get(NewVisitors);
-    const insert = visitors.insert.bind(visitors);
-    vi.spyOn(visitors, 'insert').mockImplementation((visitor) => {
+    const browsers = service.application.get(Browsers);
+    const insert = browsers.insertVisitor.bind(browsers);
+    vi.spyOn(browsers, 'insertVisitor').mockImplementation((visitor) => {
       nowMs += 1_500;
       return insert(visitor);
     });
