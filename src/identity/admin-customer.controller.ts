@@ -10,9 +10,8 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
-import { BrowserPage, CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
-import { CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';
+import { BrowserPage, CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';
 import { EndSessionsBody, EndSessionsService } from './end-sessions.service.js';
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
@@ -22,7 +21,6 @@ import { EndSessionsBody, EndSessionsService } from './end-sessions.service.js';
 export class AdminCustomerController {
   constructor(
     private readonly records: CustomerRecords,
-    private readonly devices: CustomerDevices,
     private readonly sessions: EndSessionsService,
     private readonly erasure: CustomerErasure,
   ) {}
@@ -52,7 +50,7 @@ export class AdminCustomerController {
   async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
     const query = readStrictQuery(PageQuery, request.originalUrl);
     await this.organizationOf(entityId);
-    return this.devices.page(entityId, query);
+    return this.records.browserPage(entityId, query);
   }
 
   @Get(':entity_id/export')
@@ -111,7 +109,7 @@ export class AdminCustomerController {
   })
   async endBrowser(@Param('entity_id') entityId: string, @Param('browser_id') browserId: string): Promise<object> {
     const areIds = UUID.test(entityId) && UUID.test(browserId);
-    if (!areIds || !(await this.devices.endBrowser(entityId, browserId))) throw OAuthError.notFound();
+    if (!areIds || !(await this.sessions.endBrowser(entityId, browserId))) throw OAuthError.notFound();
     return {};
   }
 
@@ -129,7 +127,7 @@ export class AdminCustomerController {
   })
   async endRefreshToken(@Param('entity_id') entityId: string, @Param('session_id') sessionId: string): Promise<object> {
     const areIds = UUID.test(entityId) && UUID.test(sessionId);
-    if (!areIds || !(await this.devices.endRefreshToken(entityId, sessionId))) throw OAuthError.notFound();
+    if (!areIds || !(await this.sessions.endRefreshToken(entityId, sessionId))) throw OAuthError.notFound();
     return {};
   }
 

@@ -3,8 +3,8 @@ import { Customers } from '../customer/customers.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
+import { SessionEndings } from '../session/session-endings.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { EndSessionsService } from './end-sessions.service.js';
 
 /** After so many errors of an unavailable database, each after up to a second, the purge does not try other customers. */
 const MAX_UNAVAILABLE_COUNT = 3;
@@ -17,7 +17,7 @@ export class CustomerErasure {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
-    private readonly sessions: EndSessionsService,
+    private readonly endings: SessionEndings,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
   ) {}
@@ -34,7 +34,7 @@ export class CustomerErasure {
     const isMarked = await this.database.transaction(async (manager) => {
       const generation = await this.customers.eraseIn(manager, entityId);
       if (generation === undefined) return false;
-      await this.sessions.endAllIn(manager, entityId, generation, true);
+      await this.endings.endAllIn(manager, entityId, generation, true);
       return true;
     });
     const { organization_id: organizationId } = customer;

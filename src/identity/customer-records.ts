@@ -5,16 +5,55 @@ import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, DAY_MS } from '../platform/clock.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { Sessions } from '../session/sessions.js';
+import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
+import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
-import { BrowserRecord, CustomerDevices, RefreshTokenRecord } from './customer-devices.js';
 
 /** The parameter of the operator's routes about a customer, for the OpenAPI document. */
 export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
+
+/** A browser that leads to a customer, in responses to the operator. */
+export class BrowserRecord {
+  @Text('The id of the browser.', EXAMPLE.browserId)
+  id!: string;
+
+  @IsISO8601()
+  @ApiProperty('The last day on which the browser used the customer (UTC).', '2026-11-22')
+  last_seen_day!: string;
+}
+
+/** A page of the browsers that lead to a customer. */
+export class BrowserPage {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => BrowserRecord)
+  @ApiProperty('The browsers of the page, in the order of their ids.')
+  browsers!: BrowserRecord[];
+
+  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
+
+/** A refresh token that leads to a customer, in responses to the operator. */
+export class RefreshTokenRecord {
+  @Text('The id of the session of the refresh token.', EXAMPLE.sessionId)
+  id!: string;
+
+  @Text('The client that uses the refresh token.', EXAMPLE.clientId)
+  client_id!: string;
+
+  @IsISO8601()
+  @ApiProperty('When the client used the refresh token last.', EXAMPLE.time)
+  last_used_at!: string;
+
+  @IsISO8601()
+  @ApiProperty('When the refresh token expires unless it is used.', EXAMPLE.laterTime)
+  expires_at!: string;
+}
 
 /** The customer in responses to the operator. */
 export class CustomerRecord {
@@ -87,7 +126,6 @@ export class CustomerRecords {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly participants: CustomerDataParticipants,
-    private readonly devices: CustomerDevices,
   ) {}
 
   /** The organization of a customer; `undefined` if the customer is unknown or being erased. */
@@ -100,6 +138,7 @@ export class CustomerRecords {
     const row = await this.rowOf(entityId);
     if (!row) return undefined;
     const { organization_id, group_id, creator, created_at } = row;
+    const devices = await this.sessions.devicesOf(entityId);
     const linked = [
       ...(await this.customers.linkedTo(entityId, MAX_LINKED_IDS)),
       ...(await this.participants.linkedIds(entityId)),
@@ -110,10 +149,23 @@ export class CustomerRecords {
       ...(group_id !== '' && { group_id }),
       browser: creator === 'browser',
       created_at: new Date(timeOf(created_at)).toISOString(),
-      browsers: await this.devices.lastSeenBrowsers(entityId),
-      refresh_tokens: await this.devices.refreshTokens(entityId),
+      browsers: browsersOf(devices),
+      refresh_tokens: devices.filter(({ kind }) => kind === 'refresh').map(refreshTokenOf),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
+  }
+
+  /** A page of the browsers that lead to a customer, in the order of their ids. */
+  async browserPage(entityId: string, query: PageQuery): Promise<BrowserPage> {
+    const list = `customers/${entityId}/browsers`;
+    const after = startOfPage(list, query);
+    const following = browsersOf(await this.sessions.devicesOf(entityId))
+      .filter(({ id }) => id > after)
+      .sort((one, other) => (one.id < other.id ? -1 : 1));
+    const browsers = following.slice(0, Number(query.limit ?? MAX_PAGE_ENTRIES));
+    const last = browsers.at(-1);
+    if (last === undefined || browsers.length === following.length) return { browsers };
+    return { browsers, next_cursor: cursorAfter(list, last.id) };
   }
 
   /**
@@ -125,9 +177,9 @@ export class CustomerRecords {
     const row = await this.rowOf(entityId);
     if (!row) return undefined;
     const { tables, truncated } = await this.participants.exportRows(entityId);
-    const customer = (await this.customers.exportRows(entityId)).map((each) => withIsoTimes(each, ['created_at']));
+    const customer = (await this.customers.exportRows(entityId)).map((row) => withIsoTimes(row, ['created_at']));
     const sessions = await this.sessions.exportRows(entityId);
-    const session = sessions.map((each) => withIsoTimes(each, ['redeemed_at', 'used_at', 'created_at', 'expires_at']));
+    const session = sessions.map((row) => withIsoTimes(row, ['redeemed_at', 'used_at', 'created_at', 'expires_at']));
     const { organization_id: organizationId } = row;
     this.audit.success('identity.exported', actor, party('customer', entityId), { organizationId });
     return {
@@ -142,4 +194,22 @@ export class CustomerRecords {
     const row = await this.customers.find(entityId);
     return row?.erased_at === null ? row : undefined;
   }
+}
+
+/** Those of the devices of a customer that are browsers, in the same order. */
+function browsersOf(devices: DeviceRow[]): BrowserRecord[] {
+  const browsers = devices.filter(({ browser_id }) => browser_id !== null);
+  return browsers.map(({ browser_id, seen_day }) => ({ id: browser_id as string, last_seen_day: isoDay(seen_day) }));
+}
+
+function refreshTokenOf({ id, client_id, used_at, expires_at }: DeviceRow): RefreshTokenRecord {
+  return {
+    ...{ id, client_id: client_id ?? '' },
+    last_used_at: new Date(timeOf(used_at as Date)).toISOString(),
+    expires_at: new Date(timeOf(expires_at)).toISOString(),
+  };
+}
+
+function isoDay(day: number | null): string {
+  return new Date((day ?? 0) * DAY_MS).toISOString().slice(0, 10);
 }

@@ -1,18 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
-import type { EntityManager } from 'typeorm';
-import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Customers } from '../customer/customers.js';
+import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Optional } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { Browsers } from '../session/browsers.js';
-import { Endings } from '../session/endings.js';
-import type { SessionKind } from '../session/session.entity.js';
+import { BrowserRecognition } from '../session/browser-recognition.js';
+import { SessionEndings } from '../session/session-endings.js';
 import { Sessions } from '../session/sessions.js';
+import type { CandidateCredentials } from './identity-cookies.js';
 
 /** The description of the parameter `browsers`. */
 export const BROWSERS = 'Whether the browsers forget the customer too. `false` if omitted.';
@@ -36,18 +34,15 @@ interface SessionsToEnd {
   actor: AuditParty;
 }
 
-/** The sessions that stay at `end_sessions` without `browsers`. */
-const KEPT_KINDS: SessionKind[] = ['own', 'sign_in'];
-
-/** Ends sessions of customers, each ending in one transaction (protocol §3.10 and §4.14). */
+/** Ends sessions of a customer for the customer, an agent or the operator (protocol §4.14 and §9.2). */
 @Injectable()
 export class EndSessionsService {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
-    private readonly browsers: Browsers,
-    private readonly endings: Endings,
+    private readonly endings: SessionEndings,
+    private readonly recognition: BrowserRecognition,
     private readonly audit: Audit,
   ) {}
 
@@ -56,45 +51,46 @@ export class EndSessionsService {
     const exists = await this.database.transaction(async (manager) => {
       const generation = await this.customers.raiseGenerationIn(manager, entityId);
       if (generation === undefined) return false;
-      await this.endAllIn(manager, entityId, generation, browsers);
+      await this.endings.endAllIn(manager, entityId, generation, browsers);
       return true;
     });
     if (!exists) return false;
-    const about = { organizationId, clientId, details: { browsers } };
-    this.audit.success('sessions.ended', actor, party('customer', entityId), about);
+    const facts = { organizationId, clientId, details: { browsers } };
+    this.audit.success('sessions.ended', actor, party('customer', entityId), facts);
     return true;
   }
 
   /**
-   * The same in a transaction that has raised the generation of the customer.
-   *
-   * @param browsers whether the browsers end too. One that leads to no other customer loses its secret, so that a copy of
-   *   its cookies does not lead to its next customer
+   * Whether a request may end all sessions of browsers of a customer. It may if one of its own browsers leads to the
+   * customer without a transfer, or if no browser does.
    */
-  async endAllIn(manager: EntityManager, entityId: string, generation: number, browsers: boolean): Promise<void> {
-    await this.endings.recordCustomer(manager, entityId, generation);
-    const browserIds = browsers ? await this.sessions.browsersOf(manager, entityId) : [];
-    await this.browsers.writeAllIn(manager, browserIds);
-    await this.sessions.deleteAllIn(manager, entityId, browsers ? [] : KEPT_KINDS);
-    await this.browsers.deleteUnusedIn(manager, browserIds);
-  }
-
-  /** Ends an access token of a customer, with what was made with it. @returns the number of entries for verifiers */
-  async endToken(claims: AccessTokenClaims): Promise<number> {
-    const entries = await this.customers.change({ entityId: claims.sub }, (manager) =>
-      this.sessions.endTokenIn(manager, claims),
-    );
-    return entries ?? 0;
+  async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
+    const devices = await this.sessions.devicesOf(entityId);
+    if (!devices.some(({ kind, browser_id }) => browser_id !== null && kind !== 'transferred')) return true;
+    const browsers = await this.recognition.leadingOf(candidates?.pairs ?? []);
+    const leading = browsers.flatMap((browser) => browser.leading);
+    return leading.some(({ kind, customer_id }) => customer_id === entityId && kind !== 'transferred');
   }
 
   /**
-   * Ends a session of a customer with its access tokens, and all that was made with them.
+   * Ends the session of a browser for the operator, with its access tokens and all that was made with them.
    *
-   * @returns the number of entries for verifiers; `undefined` if the customer does not have the session
+   * @returns whether the browser led to the customer
    */
-  endOne(entityId: string, sessionId: string, reason: InactiveReason): Promise<number | undefined> {
-    return this.customers.change({ entityId }, (manager) =>
-      this.sessions.endOneIn(manager, entityId, sessionId, reason),
-    );
+  async endBrowser(entityId: string, browserId: string): Promise<boolean> {
+    const session = (await this.sessions.devicesOf(entityId)).find(({ browser_id }) => browser_id === browserId);
+    if (!session || (await this.endings.end(entityId, session.id, 'revoked')) === undefined) return false;
+    const details = { browser: browserId };
+    this.audit.success('browser.ended', operatorActor(), party('customer', entityId), { details });
+    return true;
+  }
+
+  /** Ends a refresh token in the same way. @returns whether it led to the customer */
+  async endRefreshToken(entityId: string, sessionId: string): Promise<boolean> {
+    const devices = await this.sessions.devicesOf(entityId);
+    if (!devices.some(({ id, kind }) => id === sessionId && kind === 'refresh')) return false;
+    if ((await this.endings.end(entityId, sessionId, 'refresh_token_revoked')) === undefined) return false;
+    this.audit.success('token.revoked', operatorActor(), party('token', sessionId));
+    return true;
   }
 }

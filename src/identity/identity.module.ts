@@ -9,7 +9,6 @@ import { BrowserService } from './browser.service.js';
 import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerRecords } from './customer-records.js';
 import { EndSessionsService } from './end-sessions.service.js';
@@ -21,7 +20,6 @@ const PROVIDERS = [
   BrowserService,
   CustomerCreation,
   CustomerDataParticipants,
-  CustomerDevices,
   CustomerErasure,
   CustomerRecords,
   EndSessionsService,

@@ -9,9 +9,9 @@ import { Database } from '../platform/database/database.js';
 import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Devices } from './devices.js';
-import { RevocationLimit } from './feed/revocation-limit.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import type { Session } from './session.entity.js';
+import { SessionEndings } from './session-endings.js';
 import { Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
@@ -71,9 +71,9 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     private readonly database: Database,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
+    private readonly endings: SessionEndings,
     private readonly devices: Devices,
     private readonly codes: TransferCodes,
-    private readonly revocationLimit: RevocationLimit,
     private readonly audit: Audit,
   ) {
     super(clock, configuration);
@@ -131,12 +131,8 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return (await this.database.execute(NOTE_RETRY, [new Date(now), dayOf(now), id, usedHash])) > 0;
   }
 
-  protected override async end({ id, customer_id: entityId }: CustomerRefreshRow): Promise<void> {
-    const counted = this.revocationLimit.admit();
-    const entries = await this.customers.change({ entityId }, (manager) =>
-      this.sessions.endOneIn(manager, entityId, id, 'refresh_token_revoked', { isInFeed: counted !== undefined }),
-    );
-    counted?.setEntries(entries ?? 0);
+  protected override end({ id, customer_id: customerId }: CustomerRefreshRow): Promise<void> {
+    return this.endings.endReused(customerId, id, 'refresh_token_revoked');
   }
 
   protected override ownerOf(row: CustomerRefreshRow): Pick<StoredToken, 'subject' | 'organizationId'> {

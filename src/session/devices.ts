@@ -5,6 +5,7 @@ import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { AgentSessions } from './agent/agent-sessions.js';
 import type { SessionKind } from './session.entity.js';
+import { SessionEndings } from './session-endings.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
 const MAX_CODES_COUNT = 60;
@@ -28,6 +29,7 @@ const DEVICES: SessionKind[] = ['transferred', 'refresh'];
 export class Devices {
   constructor(
     private readonly sessions: Sessions,
+    private readonly endings: SessionEndings,
     private readonly agentSessions: AgentSessions,
     private readonly clock: Clock,
   ) {}
@@ -58,7 +60,7 @@ export class Devices {
     const oldest = longestUnused(devices);
     if (!oldest) return;
     if (!this.isUnused(oldest)) throw OAuthError.tooManyDevices(RETRY_AFTER_SECONDS);
-    await this.sessions.replaceIn(manager, oldest);
+    await this.endings.replaceIn(manager, oldest);
   }
 
   /** The same for a browser in which a user signs in. The one used longest ago is always replaced. */
@@ -89,7 +91,7 @@ export class Devices {
   }
 
   private async replace(manager: EntityManager, session: StoredSession | undefined): Promise<void> {
-    if (session) await this.sessions.replaceIn(manager, session);
+    if (session) await this.endings.replaceIn(manager, session);
   }
 
   /** The sessions of some kinds in force, locked, if there are `max` or more; otherwise none. */

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { Actor, RevocableClaims, SessionClaims } from '../access-token/token-claims.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -18,7 +17,6 @@ import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
 import { Devices } from './devices.js';
 import type { Session } from './session.entity.js';
 import { agentOf, type SessionOrigin, Sessions } from './sessions.js';
-import { TokenValidity } from './token-validity.js';
 
 /** Protocol §10.7. */
 const MAX_AGE_MS = DAY_MS;
@@ -110,7 +108,6 @@ export class Proofs {
     private readonly sessions: Sessions,
     private readonly agentSessions: AgentSessions,
     private readonly devices: Devices,
-    private readonly validity: TokenValidity,
     private readonly registry: Registry,
   ) {}
 
@@ -120,17 +117,11 @@ export class Proofs {
    * @throws OAuthError `invalid_token` if the token has ended; `invalid_grant` if its session has expired, or the chain is
    * too long; 429 if the customer has too many sessions
    */
-  async ofCustomer(claims: RevocableClaims & { exp: number }): Promise<string> {
-    const { sub: entityId, gen: generation = 0 } = claims;
-    const proof = await this.customers.change({ entityId, generation }, async (manager) => {
-      if (await this.validity.hasEndedIn(manager, claims)) throw inactiveToken('revoked');
-      const all = await this.sessions.allOf(manager, entityId);
-      const origin = await this.sessions.childOf(manager, claims, all);
+  ofCustomer(claims: RevocableClaims & { exp: number }): Promise<string> {
+    return this.sessions.beginForCustomer(claims, async (manager, all, origin) => {
       await this.devices.assertMayProve(manager, all);
       return this.insertIn(manager, { ...origin, clientId: claims.client_id }, origin.expiresAt);
     });
-    if (proof === undefined) throw inactiveToken('customer_generation');
-    return proof;
   }
 
   /**
@@ -142,14 +133,13 @@ export class Proofs {
   async ofAgent(agent: AgentCaller, customer?: ProofCustomer): Promise<string> {
     const { aud, client_id } = agent.claims;
     const clientId = aud === undefined ? null : client_id; // the registry has no client of a trusted issuer
-    const origin = { depth: 1, clientId, ...agentOf(await this.agentSessions.actorFor(agent)) };
-    if (!customer)
-      return this.database.transaction((manager) => this.insertIn(manager, { customerId: NO_CUSTOMER, ...origin }));
-    const { entityId: customerId } = customer;
-    const proof = await this.customers.change(customer, async (manager) => {
-      if (await this.validity.hasEndedIn(manager, agent.claims)) throw inactiveToken('revoked');
-      await this.devices.assertMayProve(manager, await this.sessions.allOf(manager, customerId));
-      return this.insertIn(manager, { customerId, ...origin });
+    if (!customer) {
+      const origin = { customerId: NO_CUSTOMER, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
+      return this.database.transaction((manager) => this.insertIn(manager, { ...origin, clientId }));
+    }
+    const proof = await this.sessions.beginForAgent(agent, customer, async (manager, all, origin) => {
+      await this.devices.assertMayProve(manager, all);
+      return this.insertIn(manager, { ...origin, clientId });
     });
     if (proof === undefined) throw ERRORS.customerEnded();
     return proof;

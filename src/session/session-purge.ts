@@ -10,7 +10,7 @@ import { Registry } from '../registry/registry.js';
 import { Browsers } from './browsers.js';
 import { Session } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
-import { handChildren } from './sessions.js';
+import { Sessions } from './sessions.js';
 
 /** A session that has expired may still have an access token. */
 const RETENTION_MS = DAY_MS;
@@ -33,6 +33,7 @@ export class SessionPurge {
     private readonly registry: Registry,
     private readonly lifetime: SessionLifetime,
     private readonly browsers: Browsers,
+    private readonly sessions: Sessions,
   ) {}
 
   /**
@@ -116,7 +117,7 @@ export class SessionPurge {
     const purged = new Map(rows.map((row) => [row.id, row]));
     for (const { id, customer_id: customerId } of await findParents(manager, rows)) {
       const oldest = remainingAncestor(purged.get(id) as PurgedRow, purged);
-      await handChildren(manager, { customerId, parentId: id }, oldest);
+      await this.sessions.handChildrenIn(manager, { customerId, parentId: id }, oldest);
     }
     await manager.delete(Session, { id: In(valueList([...purged.keys()])) });
     await this.browsers.deleteUnusedIn(manager, browserIds);

@@ -24,6 +24,7 @@ import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { Proofs } from './proofs.js';
 import { Session } from './session.entity.js';
+import { SessionEndings } from './session-endings.js';
 import { SessionLifetime } from './session-lifetime.js';
 import { SessionPurge } from './session-purge.js';
 import { Sessions } from './sessions.js';
@@ -48,6 +49,7 @@ const EXPORTED = [
   RevocationLimit,
   RevocationPages,
   RevocationPublisher,
+  SessionEndings,
   SessionLifetime,
   SessionPurge,
   Sessions,
@@ -57,9 +59,9 @@ const EXPORTED = [
 ];
 
 /**
- * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins and ends those of
- * customers, and `agent/agent-sessions.ts` those of agents. `token-validity.ts` decides whether a token has ended, and
- * `browser-recognition.ts` recognizes browsers.
+ * The sessions of customers and agents: everything that a device holds is one row. `sessions.ts` begins those of customers,
+ * and `session-endings.ts` ends them; `agent/agent-sessions.ts` does both for those of agents. `token-validity.ts` decides
+ * whether a token has ended, and `browser-recognition.ts` recognizes browsers.
  */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, CustomerModule, RegistryModule],

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import type { SessionClaims } from '../access-token/token-claims.js';
-import { Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { isPkceSatisfied } from '../oauth/pkce.js';
 import { Audit, party } from '../platform/audit/audit.js';
@@ -16,9 +15,9 @@ import { uuidv7 } from '../platform/uuid.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { CallerNetworks } from './caller-networks.js';
 import { Devices } from './devices.js';
-import { RevocationLimit } from './feed/revocation-limit.js';
 import { isDuplicateUse } from './redemptions.js';
 import { Session } from './session.entity.js';
+import { SessionEndings } from './session-endings.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
 const COLUMNS = ['id', 'kind', 'customer_id', 'client_id', 'code_challenge', 'redeemed_network', 'expires_at'] as const;
@@ -84,10 +83,9 @@ export class TransferCodes {
     private readonly configuration: Configuration,
     private readonly networks: CallerNetworks,
     private readonly sessions: Sessions,
+    private readonly endings: SessionEndings,
     private readonly devices: Devices,
     private readonly audit: Audit,
-    private readonly customers: Customers,
-    private readonly revocationLimit: RevocationLimit,
   ) {}
 
   /**
@@ -220,11 +218,7 @@ export class TransferCodes {
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
     const { id, customer_id: entityId, organization_id: organizationId } = row;
     if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
-    const counted = this.revocationLimit.admit();
-    const entries = await this.customers.change({ entityId }, (manager) =>
-      this.sessions.endOneIn(manager, entityId, id, 'revoked', { isInFeed: counted !== undefined }),
-    );
-    counted?.setEntries(entries ?? 0);
+    await this.endings.endReused(entityId, id, 'revoked');
     this.record({ entityId, organizationId, clientId: row.client_id ?? '', id }, 'replayed');
     throw OAuthError.invalidGrant('code: replayed');
   }

@@ -6,7 +6,6 @@ import { authorizationOf } from '../http/callers/authorization.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
-import { EndSessionsService } from '../identity/end-sessions.service.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
@@ -16,6 +15,7 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { Nested } from '../platform/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
+import { SessionEndings } from '../session/session-endings.js';
 
 class TokenInfo {
   @Text('The bearer token of the request.', EXAMPLE.accessToken)
@@ -52,7 +52,7 @@ class TokenInfo {
 @PublicController('v2/customer')
 export class CustomerTokenController {
   constructor(
-    private readonly sessions: EndSessionsService,
+    private readonly endings: SessionEndings,
     private readonly revocationLimit: RevocationLimit,
     private readonly clock: Clock,
     private readonly audit: Audit,
@@ -95,7 +95,7 @@ export class CustomerTokenController {
   })
   async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     const counted = this.revocationLimit.take();
-    counted.setEntries(await this.sessions.endToken(token));
+    counted.setEntries(await this.endings.endToken(token));
     this.audit.success('token.revoked', party('customer', entityId), party('token', token.jti));
     return {};
   }

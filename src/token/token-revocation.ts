@@ -3,13 +3,13 @@ import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tok
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Audience } from '../access-token/token-claims.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
-import { EndSessionsService } from '../identity/end-sessions.service.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
 import type { CountedRevocation } from '../session/feed/revocation-limit.js';
+import { SessionEndings } from '../session/session-endings.js';
 
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
@@ -27,7 +27,7 @@ interface Revoker {
 export class TokenRevocation {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly sessions: EndSessionsService,
+    private readonly endings: SessionEndings,
     private readonly customerRefreshTokens: CustomerRefreshTokens,
     private readonly agentRefreshTokens: AgentRefreshTokens,
     private readonly agentSessions: AgentSessions,
@@ -53,7 +53,7 @@ export class TokenRevocation {
 
   /** @returns the number of entries for verifiers */
   private async end(claims: AccessTokenClaims): Promise<number> {
-    if (claims.aud === 'customer-api') return this.sessions.endToken(claims);
+    if (claims.aud === 'customer-api') return this.endings.endToken(claims);
     await this.agentSessions.endTokens({ organizationId: claims.organization_id, claims });
     return 1;
   }
@@ -72,7 +72,7 @@ export class TokenRevocation {
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     const counted = count?.();
     if (ofCustomer) {
-      const entries = await this.sessions.endOne(ofCustomer.customer_id, id, 'refresh_token_revoked');
+      const entries = await this.endings.end(ofCustomer.customer_id, id, 'refresh_token_revoked');
       counted?.setEntries(entries ?? 0);
     } else await this.agentSessions.end(id, 'refresh_token_revoked');
     this.auditRevocation(id, clientId);

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import { Customers } from '../customer/customers.js';
 import {
   type AgentPrincipal,
   CUSTOMERS_OWN,
@@ -15,9 +14,7 @@ import { Integer, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { Registry } from '../registry/registry.js';
-import { AgentSessions } from '../session/agent/agent-sessions.js';
-import { agentOf, Sessions } from '../session/sessions.js';
-import { TokenValidity } from '../session/token-validity.js';
+import { Sessions } from '../session/sessions.js';
 import { TransferCodes } from '../session/transfer-codes.js';
 import type { TransferBody } from './transfer.body.js';
 
@@ -42,11 +39,8 @@ export class Transfers {
   constructor(
     private readonly registry: Registry,
     private readonly customerService: CustomerService,
-    private readonly customers: Customers,
     private readonly sessions: Sessions,
-    private readonly agentSessions: AgentSessions,
     private readonly codes: TransferCodes,
-    private readonly validity: TokenValidity,
     private readonly configuration: Configuration,
     private readonly limits: Limits,
   ) {}
@@ -75,13 +69,9 @@ export class Transfers {
   private async ofCustomer(principal: CustomerPrincipal, entityId: string, content: CodeContent): Promise<string> {
     this.limits.takeKeys('transfers', entityId);
     const { claims, organizationId } = principal;
-    const code = await this.customers.change({ entityId, generation: claims.gen ?? 0 }, async (manager) => {
-      if (await this.validity.hasEndedIn(manager, claims)) throw inactiveToken('revoked');
-      const all = await this.sessions.allOf(manager, entityId);
-      const origin = await this.sessions.childOf(manager, claims, all);
-      return this.codes.issueIn(manager, all, origin, content);
-    });
-    if (code === undefined) throw inactiveToken('customer_generation');
+    const code = await this.sessions.beginForCustomer(claims, (manager, all, origin) =>
+      this.codes.issueIn(manager, all, origin, content),
+    );
     this.codes.record({ entityId, organizationId, clientId: content.clientId }, 'issued');
     return code;
   }
@@ -92,11 +82,9 @@ export class Transfers {
     if (!(await this.customerService.find(customerId, organizationId))) throw REQUEST_ERRORS.customerUnknown();
     // After the lookup, so that made-up customer ids take no counters in memory.
     this.limits.takeKeys('transfers', customerId);
-    const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
-    const code = await this.customers.change({ entityId: customerId }, async (manager) => {
-      if (await this.validity.hasEndedIn(manager, agent.claims)) throw inactiveToken('revoked');
-      return this.codes.issueIn(manager, await this.sessions.allOf(manager, customerId), origin, content);
-    });
+    const code = await this.sessions.beginForAgent(agent, { entityId: customerId }, (manager, all, origin) =>
+      this.codes.issueIn(manager, all, origin, content),
+    );
     if (code === undefined) throw REQUEST_ERRORS.customerUnknown();
     this.codes.record({ entityId: customerId, organizationId, clientId: content.clientId }, 'issued');
     return code;

@@ -19,7 +19,6 @@ import { party } from '../../platform/audit/audit.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RevocationLimit } from '../../session/feed/revocation-limit.js';
-import { CustomerDevices } from '../customer-devices.js';
 import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
 import { IdentityCookies } from '../identity-cookies.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
@@ -42,7 +41,6 @@ export class EndSessionsController {
     private readonly revocationLimit: RevocationLimit,
     private readonly cookies: IdentityCookies,
     private readonly customers: NamedCustomers,
-    private readonly devices: CustomerDevices,
     private readonly sessions: EndSessionsService,
   ) {}
 
@@ -104,7 +102,7 @@ export class EndSessionsController {
   /** A thief of a token can lead a browser to the customer by a transfer, so the cookies must be of a browser that came without one. */
   private async assertBrowserOf({ entityId }: CustomerPrincipal, browser: Browser): Promise<void> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    if (await this.devices.mayEndBrowsers(candidates, entityId)) return;
+    if (await this.sessions.mayEndBrowsers(candidates, entityId)) return;
     throw OAuthError.invalidRequest(COOKIES_NEEDED);
   }
 }

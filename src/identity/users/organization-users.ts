@@ -15,11 +15,11 @@ import {
 } from '../../session/browser-recognition.js';
 import { Browsers } from '../../session/browsers.js';
 import { Devices } from '../../session/devices.js';
+import { SessionEndings } from '../../session/session-endings.js';
 import { SessionLifetime } from '../../session/session-lifetime.js';
 import { Sessions } from '../../session/sessions.js';
 import { BrowserService } from '../browser.service.js';
 import { CustomerCreation } from '../customer-creation.js';
-import { EndSessionsService } from '../end-sessions.service.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
 
 /** The browser that signs a user in (protocol §5.6). */
@@ -98,7 +98,7 @@ export class OrganizationUsers {
     private readonly browserService: BrowserService,
     private readonly sessions: Sessions,
     private readonly devices: Devices,
-    private readonly customerSessions: EndSessionsService,
+    private readonly endings: SessionEndings,
     private readonly creation: CustomerCreation,
     private readonly lifetime: SessionLifetime,
     private readonly clock: Clock,
@@ -208,7 +208,7 @@ export class OrganizationUsers {
     const linkedId = visitor.entity_id;
     const generation = await this.customers.linkIn(manager, linkedId, known.entity_id);
     if (generation === undefined) return user;
-    await this.customerSessions.endAllIn(manager, linkedId, generation, true);
+    await this.endings.endAllIn(manager, linkedId, generation, true);
     return { ...user, linkedId };
   }
 
@@ -227,7 +227,7 @@ export class OrganizationUsers {
       if (!(await this.customers.becomeUserIn(manager, visitorId))) return undefined;
       if (!(await this.customers.insertKeyIn(manager, key, visitorId))) throw new UserExistsError();
       const generation = (await this.customers.raiseGenerationIn(manager, visitorId)) as number;
-      await this.customerSessions.endAllIn(manager, visitorId, generation, true);
+      await this.endings.endAllIn(manager, visitorId, generation, true);
       return { entityId: visitorId, generation, created: true, linkedId: visitorId };
     }
     const entityId = uuidv7(this.clock.now());
