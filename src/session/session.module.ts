@@ -17,7 +17,7 @@ import { Devices } from './devices.js';
 import { Ended } from './ended.entity.js';
 import { Endings } from './endings.js';
 import { FeedEntries } from './feed/feed-entries.js';
-import { FeedHistory } from './feed/feed-state.js';
+import { FeedStore } from './feed/feed-store.js';
 import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
@@ -44,7 +44,7 @@ const EXPORTED = [
   DeletedClients,
   Devices,
   Endings,
-  FeedHistory,
+  FeedStore,
   Proofs,
   RevocationLimit,
   RevocationPages,

@@ -1,6 +1,6 @@
 import { Purge } from '../../identity/purge/purge.js';
 import { DATABASE_VARIABLES } from '../../platform/configuration/load-configuration.js';
-import { FeedHistory } from '../../session/feed/feed-state.js';
+import { FeedStore } from '../../session/feed/feed-store.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `purge` deletes expired rows. If another process is purging, the exit code is 1. */
@@ -25,7 +25,7 @@ export async function revocationFeedCommand(
 ): Promise<number> {
   if (action !== 'restart') throw new UsageError('revocation-feed: expected restart');
   expectParameters(parameters, 0);
-  await context.withApplication((application) => application.get(FeedHistory).renew(), {
+  await context.withApplication((application) => application.get(FeedStore).renewHistory(), {
     variables: DATABASE_VARIABLES,
   });
   context.print('restarted\n');

@@ -1,11 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Database } from '../../platform/database/database.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
-import type { Ended, EndedAudience, EndedKind } from '../ended.entity.js';
-import { type FeedPosition, FIND_STATE, MAX_ROWS_PER_POSITION } from './feed-state.js';
+import type { EndedAudience, EndedKind } from '../ended.entity.js';
+import type { FeedPosition } from './feed-state.js';
+import { FeedStore, type PageRow, ROWS_PER_PAGE } from './feed-store.js';
 import { RevocationPublisher } from './revocation-publisher.js';
 
 /** An entry of the feed as consumers get it (protocol §7.6), and whose tokens it can end. Times are in ISO 8601. */
@@ -29,22 +28,8 @@ export interface RevocationPage {
   highest: FeedPosition;
 }
 
-/** Far above one position, because a full page leaves out its last one. More rows would delay other requests. */
-const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
-
 /** Positions are times, and no entry is in force for longer than a day and two minutes. */
 const MAX_AGE_MS = 2 * 86_400_000;
-
-const COLUMNS = ['kind', 'value', 'issued_before', 'expires_at', 'published_until', 'number', 'audience'] as const;
-
-type PageRow = EntityRow<Ended, 'position' | (typeof COLUMNS)[number]>;
-
-const READ_PAGE = selectStatement<[after: number, now: Date, stillNow: Date], PageRow>({
-  columns: ['position', ...COLUMNS],
-  from: `ended WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
-    ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
-  batch: true,
-});
 
 /** Reads the revocation feed. Callers that ask for the same page at the same time share one statement. */
 @Injectable()
@@ -54,7 +39,7 @@ export class RevocationPages {
   private readonly readAlone = AsyncResource.bind((after?: FeedPosition) => this.readFromDatabase(after));
 
   constructor(
-    private readonly database: Database,
+    private readonly store: FeedStore,
     private readonly publisher: RevocationPublisher,
   ) {}
 
@@ -75,8 +60,7 @@ export class RevocationPages {
     const { highest } = this.publisher.state;
     if (!highest || isStale) throw OAuthError.unavailable(new Error('the state of the revocation feed is not known'));
     const start = after?.history === highest.history ? after.position : 0;
-    const time = new Date(now);
-    const rows = await this.database.select(READ_PAGE, [Math.max(start, now - MAX_AGE_MS), time, time]);
+    const rows = await this.store.readPage(Math.max(start, now - MAX_AGE_MS), new Date(now));
     if (rows.length === 0 && (await this.isUnknown(start, highest))) return this.readFromDatabase(undefined);
     const isFull = rows.length === ROWS_PER_PAGE;
     // the rows of the last position may continue on the next page, which therefore begins with this position
@@ -92,9 +76,7 @@ export class RevocationPages {
 
   /** Then the database was restored from a backup, and a caller that continued here could miss revocations. */
   private async isUnknown(position: number, highest: FeedPosition): Promise<boolean> {
-    if (position <= highest.position) return false;
-    const [state] = await this.database.select(FIND_STATE, []);
-    return state !== undefined && position > state.position;
+    return position > highest.position && position > (await this.store.readState()).position;
   }
 }
 

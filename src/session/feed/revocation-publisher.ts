@@ -1,34 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import {
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  ServiceUnavailableException,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { Counter } from 'prom-client';
 import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
-import { Database } from '../../platform/database/database.js';
 import { DatabaseStart } from '../../platform/database/database-start.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type BoundWrite, bindWrite, writesTogether } from '../../platform/database/statement.js';
-import { valueList } from '../../platform/database/value-list.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ENTRY_SECONDS } from '../endings.js';
 import { FeedEntries } from './feed-entries.js';
-import {
-  FeedHistory,
-  type FeedPosition,
-  FeedState,
-  FIND_STATE,
-  FIND_UNPUBLISHED,
-  FIND_WAITING,
-  MAX_ROWS_PER_POSITION,
-  publishStatement,
-  RAISE_POSITION,
-  type StoredFeedState,
-  type WaitingRow,
-} from './feed-state.js';
+import { type FeedPosition, FeedState } from './feed-state.js';
+import { FeedStore, MAX_ROWS_PER_POSITION, type StoredFeedState, type WaitingRow } from './feed-store.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;
@@ -61,7 +41,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
-  private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
   /** Since when each revocation waits, by `performance.now()`. A locked row is left out, so later ones may be first. */
@@ -70,8 +49,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private waitingSince: number | undefined;
 
   constructor(
-    private readonly database: Database,
-    private readonly history: FeedHistory,
+    private readonly store: FeedStore,
     private readonly entries: FeedEntries,
     private readonly clock: Clock,
     private readonly start: DatabaseStart,
@@ -91,7 +69,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** Reads the state before the first request, whose cursor must be of the history of the database. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.start.isOfCommand) return;
-    await this.attempt('publication', () => this.start.run(() => this.readFirstState()));
+    await this.run('publication', () => this.start.run(() => this.readFirstState()));
     this.schedule();
   }
 
@@ -128,11 +106,11 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   }
 
   private async poll(): Promise<void> {
-    await this.attempt('publication', () => this.publishIfDue());
+    await this.run('publication', () => this.publishIfDue());
     this.schedule();
   }
 
-  private async attempt(name: keyof typeof WORK, work: () => Promise<unknown>): Promise<void> {
+  private async run(name: keyof typeof WORK, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
       if (this.failing.delete(name)) this.logger.log(`${WORK[name].replace('cannot', 'can')} again`);
@@ -147,17 +125,17 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const stored = await this.readState();
     if (!stored) return;
     const isWaiting = stored.is_waiting !== 0;
-    const waiting = isWaiting ? await this.database.select(FIND_WAITING, []) : [];
+    const waiting = isWaiting ? await this.store.findWaiting() : [];
     // a revocation that was published and changed since has another position, and waits since its change
     const keys = waiting.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
     const now = performance.now();
     this.waiting = new Map(keys.map((key) => [key, this.waiting.get(key) ?? now]));
-    await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
+    await this.entries.setWaiting(waiting.length, waiting.length >= MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
     if (this.waitingSince !== undefined && this.isPublisher(stored, this.waitingSince))
       while (!this.isStopped && (await this.publish()));
-    await this.attempt('count', () => this.entries.countOn(stored.publisher === this.id));
+    await this.run('count', () => this.entries.countOn(stored.publisher === this.id));
   }
 
   private isPublisher({ publisher }: StoredFeedState, waitingSince: number): boolean {
@@ -171,11 +149,10 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */
   private async readState(): Promise<StoredFeedState | undefined> {
-    const [stored] = await this.database.select(FIND_STATE, []);
-    if (!stored) throw new Error('the row of revocation_feed is missing');
+    const stored = await this.store.readState();
     const { history, position, has_backlog } = stored;
     this.aheadMs = aheadOfDatabaseMs(timeOf(stored.read_at));
-    if (history === 0) return void (await this.history.renew(0));
+    if (history === 0) return void (await this.store.renewHistory(0));
     this.state.compare({ history, position });
     if (!this.state.isLower) {
       this.entries.readFrom(stored);
@@ -185,7 +162,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     }
     if (this.state.isRestored) {
       this.logger.warn('the position of the revocation feed went back: each consumer reads the full list again');
-      await this.history.renew(history);
+      await this.store.renewHistory(history);
     }
     return undefined;
   }
@@ -193,10 +170,10 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** @returns whether more revocations may wait */
   private async publish(): Promise<boolean> {
     const { highest, hasBacklog } = this.state;
-    const rows = await this.findUnpublished();
+    const rows = await this.store.findUnlocked();
     if (!highest || (rows.length === 0 && !hasBacklog)) return false;
     const hasMore = rows.length >= MAX_ROWS_PER_POSITION;
-    const position = await this.writePosition(highest.position, rows, hasMore);
+    const position = await this.publishRows(rows, highest.position, hasMore);
     if (position === undefined) return false;
     this.published.inc(rows.length);
     this.entries.addPublished(rows.length);
@@ -205,33 +182,17 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     return hasMore;
   }
 
-  /** @returns the position; `undefined` if another process has published since this process read the `highest` one */
-  private async writePosition(highest: number, rows: WaitingRow[], hasMore: boolean): Promise<number | undefined> {
+  /** @returns the position; `undefined` if another process has published since this process read the expected one */
+  private async publishRows(
+    rows: WaitingRow[],
+    expectedPosition: number,
+    hasBacklog: boolean,
+  ): Promise<number | undefined> {
     const now = this.databaseTime;
+    const position = Math.max(expectedPosition + 1, now);
     const until = new Date(now + ENTRY_SECONDS * 1000);
-    const position = Math.max(highest + 1, now);
-    const publishRows = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
-      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
-      const parameters = [position, until, until, kind, ...values, position, position, this.id];
-      return { statement: publishStatement(values), parameters };
-    });
-    const raisePosition = bindWrite(RAISE_POSITION, [position, this.id, hasMore, rows.length, highest]);
-    // not `transaction`, because slow transactions of requests must not delay a publication
-    const raised = await this.database.execute(writesTogether(raisePosition, ...publishRows), []);
-    return raised === 1 ? position : undefined;
-  }
-
-  /** On a server without SKIP LOCKED, a locked row delays the others. */
-  private async findUnpublished(): Promise<WaitingRow[]> {
-    if (!this.skipsLocked) return this.database.select(FIND_WAITING, []);
-    try {
-      return await this.database.select(FIND_UNPUBLISHED, []);
-    } catch (error) {
-      if (error instanceof ServiceUnavailableException) throw error;
-      const rows = await this.database.select(FIND_WAITING, []);
-      this.skipsLocked = false;
-      return rows;
-    }
+    const publication = { rows, position, expectedPosition, until, publisher: this.id, hasBacklog };
+    return (await this.store.publish(publication)) ? position : undefined;
   }
 
   private moveTo(highest: FeedPosition, hasBacklog: boolean): void {

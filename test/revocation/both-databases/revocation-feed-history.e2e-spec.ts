@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Database } from '../../../src/platform/database/database.js';
 import { Ended } from '../../../src/session/ended.entity.js';
-import { FIND_STATE } from '../../../src/session/feed/feed-state.js';
+import { FeedStore } from '../../../src/session/feed/feed-store.js';
 import { runCommand, runCommandWithInput } from '../../support/operator-commands.js';
 import { endNewToken, FEED_SERVERS, FeedConsumer, POLL_PAUSE_MS, readFeed } from '../../support/revocation-feed.js';
 import { testRegistry } from '../../support/test-registry.js';
@@ -117,14 +116,14 @@ describe('the history of the revocation feed', () => {
   });
 
   it('stays the same after one read of a node that lags', async () => {
-    const selected = one.application.get(Database);
-    const select = selected.select.bind(selected);
+    const store = one.application.get(FeedStore);
+    const readState = store.readState.bind(store);
     let lowerReads = 0;
-    vi.spyOn(selected, 'select').mockImplementation(async (statement, parameters) => {
-      const rows = await select(statement, parameters);
-      if ((statement as unknown) !== FIND_STATE || lowerReads > 0) return rows;
+    vi.spyOn(store, 'readState').mockImplementation(async () => {
+      const state = await readState();
+      if (lowerReads > 0) return state;
       lowerReads += 1;
-      return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
+      return { ...state, position: 1 };
     });
     await expect.poll(() => lowerReads).toBe(1);
     await sleep(500); // the next reads

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { RevocationFeed } from '../../../src/discovery/introspection/revocation-feed.js';
-import { Database } from '../../../src/platform/database/database.js';
 import type { Statement } from '../../../src/platform/database/statement.js';
-import { FIND_STATE, RAISE_POSITION } from '../../../src/session/feed/feed-state.js';
+import { FeedStore } from '../../../src/session/feed/feed-store.js';
 import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../../src/session/feed/revocation-publisher.js';
 import {
@@ -82,7 +81,8 @@ const newCustomerId = async () => claimsOf((await newCustomer(service)).access_t
 
 const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
 
-const isPublication = (statement: Statement) => statement.writes([])[0]?.statement === RAISE_POSITION;
+const isPublication = (statement: Statement) =>
+  statement.text(clientOf(service).dialect).startsWith('UPDATE revocation_feed SET position');
 
 /** Runs `meanwhile` after the next publication, whose response then does not arrive. */
 function losePublication(meanwhile: () => Promise<unknown>): void {
@@ -291,11 +291,7 @@ describe('a page of the feed', () => {
   });
 
   it('is 503 when the process has not read for 3 s whether revocations wait', async () => {
-    const database = service.application.get(Database);
-    const select = database.select.bind(database);
-    vi.spyOn(database, 'select').mockImplementation((statement, parameters) =>
-      (statement as unknown) === FIND_STATE ? lost() : select(statement, parameters),
-    );
+    vi.spyOn(service.application.get(FeedStore), 'readState').mockImplementation(lost);
     const status = async () => (await readFeed(service, '')).status;
     await expect.poll(status, { timeout: 10_000 }).toBe(503);
     vi.restoreAllMocks();
