@@ -15,7 +15,7 @@ import type { AuditSink } from './platform/audit/audit-event.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { DatabaseStart } from './platform/database/database-start.js';
 import { HealthController } from './platform/health/health.controller.js';
-import type { ConnectionLimits } from './platform/http/connection-limits.js';
+import type { ConnectionLimits } from './platform/http/listener.js';
 import { Listeners } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { type Log, serviceLog, serviceLogger } from './platform/logging/log.js';

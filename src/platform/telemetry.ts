@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import type { Level, Logger } from 'pino';
 import { type Counter, collectDefaultMetrics, Histogram } from 'prom-client';
 import type { Configuration } from './configuration/configuration.js';
-import { type Log, logRequest } from './logging/log.js';
+import { type Log, traceOf } from './logging/log.js';
 import { MetricsRegistry } from './metrics.js';
 import type { FinishedRequest, RequestContext } from './request-context/request-context.js';
 import type { OtlpTracing } from './tracing/otlp-tracing.js';
@@ -9,6 +10,7 @@ import type { OtlpTracing } from './tracing/otlp-tracing.js';
 /** From the duration of one SELECT to the longest time that a caller waits. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
+/** Reports each request to the log, the metrics and the traces. */
 export class Telemetry {
   readonly metrics = new MetricsRegistry();
   private readonly requests: Counter;
@@ -67,4 +69,40 @@ export class Telemetry {
   async stop(): Promise<void> {
     await this.tracing?.stop();
   }
+}
+
+/** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */
+const PROBE = /^\/(health\/|metrics$)/;
+
+/** The line has only what the service knows, never what the caller sent: no path, query, header, body or cookie. */
+function logRequest(logger: Logger, request: FinishedRequest): void {
+  const level = levelOf(request);
+  if (!logger.isLevelEnabled(level)) return;
+  const { id, surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
+  const line = {
+    request_id: id,
+    caller_request_id: request.callerRequestId,
+    surface,
+    method,
+    route,
+    status,
+    duration_ms: Math.round(milliseconds * 100) / 100,
+    client_id: request.clientId,
+    organization_id: request.organizationId,
+    grant,
+    jti: token?.jti,
+    sub: token?.sub,
+    token_client_id: token?.client_id,
+    resource_server: request.resourceServerId,
+    error,
+    reason,
+    cause: cause === undefined ? undefined : traceOf(cause, status === 500),
+  };
+  logger[level](line, 'request');
+}
+
+function levelOf({ status, route }: FinishedRequest): Level {
+  if (status === 500) return 'error';
+  if (status > 500) return 'warn';
+  return PROBE.test(route) ? 'debug' : 'info';
 }

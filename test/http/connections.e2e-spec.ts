@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Module, Post } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
-import { TIMEOUTS } from '../../src/platform/http/connection-limits.js';
+import { TIMEOUTS } from '../../src/platform/http/listeners.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';

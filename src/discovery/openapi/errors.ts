@@ -1,10 +1,10 @@
 import { isAgentGuard, isBearerGuard } from '../../http/callers/bearer.guard.js';
 import { OperatorGuard } from '../../http/callers/operator.guard.js';
+import { isCustomerRoute } from '../../http/routes/customer-cors.js';
 import type { Route } from '../../http/routes/declared-routes.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import type { ApiError } from '../../platform/http/api-route.js';
-import { isCustomerRoute } from '../../platform/http/surfaces.js';
 import type { RegisteredGrant } from '../../token/grant-registry.js';
 import type { TokenRouteOptions } from '../../token/token-response.js';
 import type { Schema } from './schemas.js';

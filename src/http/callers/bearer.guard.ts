@@ -3,10 +3,10 @@ import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { routeParametersOf } from '../../platform/http/route-parameters.js';
-import { isCustomerRoute } from '../../platform/http/surfaces.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { Registry } from '../../registry/registry.js';
 import { ENDED_REASONS } from '../../session/token-validity.js';
+import { isCustomerRoute } from '../routes/customer-cors.js';
 import { BearerAuthGuard } from './bearer.strategy.js';
 import {
   type AgentPrincipal,

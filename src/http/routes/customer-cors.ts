@@ -1,8 +1,14 @@
 import type { NextFunction, Request, Response } from 'express';
-import { isCustomerRoute } from '../../platform/http/surfaces.js';
+import type { Port } from '../../platform/http/surfaces.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Registry } from '../../registry/registry.js';
 import type { RoutePatterns } from './route-patterns.js';
+
+const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
+
+/** A customer route (protocol §2.1). */
+export const isCustomerRoute = ({ surface, path }: { surface: Port; path: string }): boolean =>
+  surface === 'public' && CUSTOMER_ROUTE.test(path);
 
 /** Pages of all clients' origins can read every response (protocol §2.9). `identifyClient` compares the client later. */
 export function customerCors(registry: Registry, routes: RoutePatterns) {

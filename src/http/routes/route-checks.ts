@@ -2,11 +2,12 @@ import { Injectable, type OnApplicationBootstrap, type OnModuleInit, type Type }
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService } from '@nestjs/core';
-import { isCustomerRoute, surfacesOf } from '../../platform/http/surfaces.js';
+import { surfacesOf } from '../../platform/http/surfaces.js';
 import { declaredProperties } from '../../platform/validation.js';
 import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
 import { isBearerGuard } from '../callers/bearer.guard.js';
 import { OperatorGuard } from '../callers/operator.guard.js';
+import { isCustomerRoute } from './customer-cors.js';
 import { controllersOf, descriptionOf, type Route, routesOf } from './declared-routes.js';
 
 /** The methods that the preflight response of a customer route allows (protocol §2.9). */

@@ -3,7 +3,6 @@ import { Clock } from '../clock.js';
 import { MetricsRegistry } from '../metrics.js';
 import { Audit } from './audit.js';
 import type { AuditSink } from './audit-event.js';
-import { AuditMetrics } from './audit-metrics.js';
 import { assertExtensionName, ExtensionAudit } from './extension-audit.js';
 
 @Module({})
@@ -11,8 +10,7 @@ export class AuditModule {
   /** @param extensionName the prefix of the extension's own events */
   static forRoot(sinks: AuditSink[], extensionName?: string): DynamicModule {
     if (extensionName !== undefined) assertExtensionName(extensionName);
-    const createAudit = (metrics: MetricsRegistry, clock: Clock) =>
-      new Audit([...sinks, new AuditMetrics(metrics)], metrics, clock);
+    const createAudit = (metrics: MetricsRegistry, clock: Clock) => new Audit(sinks, metrics, clock);
     const createExtensionAudit = (audit: Audit) => new ExtensionAudit(audit, extensionName);
     return {
       module: AuditModule,

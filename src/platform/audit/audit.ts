@@ -4,7 +4,15 @@ import type { Counter } from 'prom-client';
 import type { Clock } from '../clock.js';
 import type { MetricsRegistry } from '../metrics.js';
 import { requestContext } from '../request-context/request-context.js';
-import type { AuditDetails, AuditEntry, AuditEvent, AuditEventName, AuditParty, AuditSink } from './audit-event.js';
+import {
+  AUDIT_EVENT_NAMES,
+  type AuditDetails,
+  type AuditEntry,
+  type AuditEvent,
+  type AuditEventName,
+  type AuditParty,
+  type AuditSink,
+} from './audit-event.js';
 
 /** An unreachable queue fails at each event, and would fill the log. */
 const LOG_INTERVAL_MS = 60_000;
@@ -12,14 +20,16 @@ const LOG_INTERVAL_MS = 60_000;
 /** Callers record an event after its action, so that the log lists only what has happened. */
 export class Audit {
   private readonly logger = new Logger('Audit');
+  private readonly sinks: AuditSink[];
   private readonly sinkFailures: Counter;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly sinks: AuditSink[],
+    sinks: AuditSink[],
     metrics: MetricsRegistry,
     private readonly clock: Clock,
   ) {
+    this.sinks = [...sinks, new AuditMetrics(metrics)];
     this.sinkFailures = metrics.counted('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
   }
 
@@ -29,8 +39,8 @@ export class Audit {
     for (const sink of this.sinks) this.write(sink, entry);
   }
 
-  success(event: AuditEventName, actor: AuditParty, subject: AuditParty, more: Partial<AuditDetails> = {}): void {
-    this.record({ event, outcome: 'success', actor, subject, ...more });
+  success(event: AuditEventName, actor: AuditParty, subject: AuditParty, details: Partial<AuditDetails> = {}): void {
+    this.record({ event, outcome: 'success', actor, subject, ...details });
   }
 
   /** No request waits for a sink. An error of a sink neither ends the process nor changes a response. */
@@ -86,5 +96,54 @@ export class AuditLog implements AuditSink {
       ...{ event, outcome, actor, subject, ...ids, grant, reason, details },
       request_id: entry.requestId,
     });
+  }
+}
+
+const SERVICE_EVENTS: ReadonlySet<string> = new Set(AUDIT_EVENT_NAMES);
+
+/** Counts audit events. Metrics and log get the same entries, so that they cannot differ. */
+class AuditMetrics implements AuditSink {
+  private readonly tokens: Counter<'grant'>;
+  private readonly identities: Counter<'grant'>;
+  private readonly redemptions: Counter<'kind' | 'outcome'>;
+  private readonly signIns: Counter<'outcome'>;
+  private readonly revocations: Counter<'actor'>;
+  private readonly browserLinks: Counter<'outcome'>;
+  private readonly endedSessions: Counter<'actor'>;
+
+  constructor(metrics: MetricsRegistry) {
+    const counter = <Label extends string>(name: string, help: string, ...labels: Label[]) =>
+      metrics.counted(`cas_${name}`, help, ...labels);
+    this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', 'grant');
+    this.identities = counter('identities_created_total', 'Customers created, by grant.', 'grant');
+    this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', 'kind', 'outcome');
+    // Created with 0, because Prometheus sees no increase when a counter first appears with a higher value.
+    for (const kind of ['transfer_token', 'authorization_code', 'refresh_token'])
+      for (const outcome of ['redeemed', 'replayed']) this.redemptions.inc({ kind, outcome }, 0);
+    this.browserLinks = counter('browser_links_total', 'Links of browsers created and ended.', 'outcome');
+    for (const outcome of ['linked', 'forgotten', 'ended']) this.browserLinks.inc({ outcome }, 0);
+    this.endedSessions = counter('sessions_ended_total', 'Endings of all sessions of a customer.', 'actor');
+    for (const actor of ['customer', 'agent', 'operator']) this.endedSessions.inc({ actor }, 0);
+    this.signIns = counter('sign_ins_total', 'Attempts of agents to sign in.', 'outcome');
+    const byActor = 'Tokens revoked, by the kind of the caller that revoked them.';
+    this.revocations = counter('revocations_total', byActor, 'actor');
+  }
+
+  write({ event, grant = '', actor }: AuditEntry): void {
+    switch (event) {
+      case 'token.issued':
+        return this.tokens.inc({ grant });
+      case 'identity.created':
+        return this.identities.inc({ grant });
+      case 'token.revoked':
+        return this.revocations.inc({ actor: actor.kind });
+      case 'sessions.ended':
+        return this.endedSessions.inc({ actor: actor.kind });
+    }
+    if (!SERVICE_EVENTS.has(event)) return; // an extension may have events like `device.redeemed`
+    const [kind = '', outcome = ''] = event.split('.');
+    if (kind === 'browser') this.browserLinks.inc({ outcome });
+    else if (kind === 'sign_in') this.signIns.inc({ outcome });
+    else if (outcome === 'redeemed' || outcome === 'replayed') this.redemptions.inc({ kind, outcome });
   }
 }

@@ -4,7 +4,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { requestContext } from '../request-context/request-context.js';
-import { isValidTarget, type Surface, servedSurface } from './surfaces.js';
+import type { Port, Surface } from './surfaces.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
@@ -52,6 +52,32 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       next(new MethodNotAllowedException());
     });
   }
+}
+
+/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them. */
+const INVALID_IN_TARGET = /[#\xa0]/;
+
+/** Whether a request target can name a route. An absolute one may have any authority (RFC 9112 §3.2.2). */
+export function isValidTarget(target: string): boolean {
+  if (INVALID_IN_TARGET.test(target)) return false;
+  return target.startsWith('/') || (/^https?:\/\//i.test(target) && URL.canParse(target));
+}
+
+const ADMIN_ROUTE = /^\/admin(\/|$)/;
+const TRY_IT_ROUTE = /^\/(docs|try)(\/|$)/;
+
+/**
+ * The surface whose routes a port serves at this path (protocol §1.5). `undefined` if the port serves nothing there:
+ *
+ * - without an admin token the admin API does not exist (protocol §9.1)
+ * - without TRY_IT the public port has no pages that try the service (protocol §11)
+ */
+export function servedSurface(port: Port, path: string, configuration: Configuration): Surface | undefined {
+  if (port === 'public') return configuration.TRY_IT || !TRY_IT_ROUTE.test(path) ? 'public' : undefined;
+  const isAdmin = ADMIN_ROUTE.test(path);
+  if (isAdmin && !configuration.hasAdminTokens) return undefined;
+  const serving = isAdmin && configuration.ADMIN_PORT !== undefined ? 'admin' : 'management';
+  return port === serving ? 'management' : undefined;
 }
 
 /** Whether a response with this status has no content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5). */

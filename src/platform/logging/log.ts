@@ -1,8 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
-import { type DestinationStream, type Level, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import type { FinishedRequest } from '../request-context/request-context.js';
 import { BufferedStdout } from './buffered-stdout.js';
 
 export interface Log {
@@ -51,42 +50,6 @@ function readableLog(configuration: Configuration, fileDescriptor: 1 | 2): Log {
 function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logger {
   const formatters = { level: (level: string) => ({ level }) };
   return pino({ level: LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
-}
-
-/** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */
-const PROBE = /^\/(health\/|metrics$)/;
-
-/** The line has only what the service knows, never what the caller sent: no path, query, header, body or cookie. */
-export function logRequest(logger: Logger, request: FinishedRequest): void {
-  const level = levelOf(request);
-  if (!logger.isLevelEnabled(level)) return;
-  const { id, surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
-  const line = {
-    request_id: id,
-    caller_request_id: request.callerRequestId,
-    surface,
-    method,
-    route,
-    status,
-    duration_ms: Math.round(milliseconds * 100) / 100,
-    client_id: request.clientId,
-    organization_id: request.organizationId,
-    grant,
-    jti: token?.jti,
-    sub: token?.sub,
-    token_client_id: token?.client_id,
-    resource_server: request.resourceServerId,
-    error,
-    reason,
-    cause: cause === undefined ? undefined : traceOf(cause, status === 500),
-  };
-  logger[level](line, 'request');
-}
-
-function levelOf({ status, route }: FinishedRequest): Level {
-  if (status === 500) return 'error';
-  if (status > 500) return 'warn';
-  return PROBE.test(route) ? 'debug' : 'info';
 }
 
 function quotesRows(error: Error): boolean {

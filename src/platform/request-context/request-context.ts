@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
-import { type Port, routeOf } from '../http/surfaces.js';
+import type { Port } from '../http/surfaces.js';
 import { networkOf, UNKNOWN_NETWORK } from '../network.js';
 
 export interface TokenIds {
@@ -68,9 +68,10 @@ export class RequestContext {
     return Object.assign(this, { route: this.matchedRoute, status, milliseconds: performance.now() - this.receivedAt });
   }
 
-  /** The pattern of the matched route; `none` before a route has matched. */
+  /** The pattern of the matched route, as callers know it; `none` before a route has matched. */
   get matchedRoute(): string {
-    return routeOf((this.request as Request).route?.path);
+    const path: unknown = (this.request as Request).route?.path;
+    return typeof path === 'string' ? path.replace(/\/$/, '') || '/' : 'none';
   }
 
   /** For comparisons. An unknown network gets a new text each time, so that no comparison finds it again. */

@@ -12,7 +12,7 @@ import { request } from '../../support/test-service.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
 /** The most files that a reader should have to open for one request. */
-const MAX_FILES = { customer: 32, agent: 36 };
+const MAX_FILES = { customer: 28, agent: 32 };
 /** Longer than every interval of the process, the longest of which is 2 s. */
 const IDLE_MS = 6_000;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isValidTarget } from '../../src/platform/http/surfaces.js';
+import { isValidTarget } from '../../src/platform/http/service-http-adapter.js';
 
 it.each(['/', '/v2/customer/token?x=1', 'http://auth.example/v2', 'HTTPS://auth.example'])(
   'the target %s may name a route (RFC 9112 §3.2)',
