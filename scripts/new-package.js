@@ -12,18 +12,35 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillIn, grantNames } from './grant-names.js';
-import { TEMPLATE_HELP, TEMPLATE_OPTIONS, TEMPLATE_PARSER_OPTIONS, templateFolders } from './grant-templates.js';
 
 const TEMPLATES = join(import.meta.dirname, 'new-package');
 const SERVICE = JSON.parse(readFileSync(join(dirname(import.meta.dirname), 'package.json'), 'utf8'));
-const USAGE = `usage: customer-authorization-service new-package NAME [${TEMPLATE_OPTIONS.join(' | ')}] [--grant-type URI]`;
+const USAGE =
+  'usage: customer-authorization-service new-package NAME [--route | --agent | --message] [--grant-type URI]';
 const HELP = `${USAGE}
 
 Writes the package NAME-grant into the folder NAME, which must not exist.
 
-${TEMPLATE_HELP}
+  without option    the grant verifies proofs that another system issues
+  --route           the grant redeems codes that a route creates
+  --agent           the same, and the route is for agents, who name the customer
+  --message         the route sends a short code to an address, and again; an address has one customer
   --grant-type URI  the grant_type of the grant; by default NAME in snake case, such as magic_link
   -h, --help        prints this text`;
+const OPTIONS = /** @type {const} */ ({
+  route: { type: 'boolean' },
+  agent: { type: 'boolean' },
+  message: { type: 'boolean' },
+  'grant-type': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+});
+/** The folders of templates, by option. A later folder replaces files of those before. @type {Record<string, string[]>} */
+const FOLDERS = {
+  plain: ['common', 'plain'],
+  route: ['common', 'route'],
+  agent: ['common', 'route', 'agent'],
+  message: ['common', 'route', 'message'],
+};
 /** The packages that a generated package imports itself, in the versions of the service. */
 const DEPENDENCIES = ['@nestjs/common', '@nestjs/typeorm', 'class-validator', 'typeorm'];
 const DEVELOPMENT_DEPENDENCIES = ['@types/node', 'conformance-kit', 'typescript', 'vitest'];
@@ -37,24 +54,29 @@ try {
 
 /** @param {string[]} args */
 function newPackage(args) {
-  const options = /** @type {const} */ ({
-    ...TEMPLATE_PARSER_OPTIONS,
-    'grant-type': { type: 'string' },
-    help: { type: 'boolean', short: 'h' },
-  });
-  const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
+  const { positionals, values } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   const [command, name, ...more] = positionals;
   if (values.help) return HELP;
-  if (command !== 'new-package' || !name || more.length > 0) throw new Error(USAGE);
+  const [template = 'plain', another] = Object.keys(values).filter((option) => option in FOLDERS);
+  if (command !== 'new-package' || !name || more.length > 0 || another) throw new Error(USAGE);
   const names = grantNames(name, values['grant-type']);
-  if (existsSync(names.name))
-    throw new Error(`${names.name} exists already; choose another name, or delete the folder`);
-  const files = filesOf(['common', ...templateFolders(values)], names);
+  const folder = names.name;
+  if (existsSync(folder)) throw new Error(`${folder} exists already; choose another name, or delete the folder`);
+  const files = filesOf(FOLDERS[template] ?? [], names);
   for (const [path, text] of files) {
-    mkdirSync(join(names.name, dirname(path)), { recursive: true });
-    writeFileSync(join(names.name, path), text);
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
   }
-  return whatNext([...files.keys()], names.name);
+  return `written:
+${[...files.keys()].map((path) => `  ${folder}/${path}`).join('\n')}
+
+It works without changes. Try it:
+  cd ${folder}
+  npm install        # with tarballs: npm install PATH/customer-authorization-service-${SERVICE.version}.tgz PATH/conformance-kit-${SERVICE.version}.tgz
+  npm test
+  REGISTRY_FILE=registry.yaml npm start
+
+README.md shows a request for a token. node_modules/customer-authorization-service/docs/adding-a-grant.md is the tutorial.`;
 }
 
 /**
@@ -106,18 +128,4 @@ function manifest({ name, grantType }) {
     allowScripts: { '@scarf/scarf': false },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
-}
-
-/** @param {string[]} paths @param {string} folder */
-function whatNext(paths, folder) {
-  return `written:
-${paths.map((path) => `  ${folder}/${path}`).join('\n')}
-
-It works without changes. Try it:
-  cd ${folder}
-  npm install        # with tarballs: npm install PATH/customer-authorization-service-${SERVICE.version}.tgz PATH/conformance-kit-${SERVICE.version}.tgz
-  npm test
-  REGISTRY_FILE=registry.yaml npm start
-
-README.md shows a request for a token. node_modules/customer-authorization-service/docs/adding-a-grant.md is the tutorial.`;
 }

@@ -46,7 +46,6 @@ describe('the program new-package of the packed service', SLOW, () => {
     [['sms'], 'sms'],
     [['magic link code', '--route'], 'magic-link-code'],
     [['agent link', '--agent'], 'agent-link'],
-    [['mail confirmation', '--polling'], 'mail-confirmation'],
     [['mail code', '--message'], 'mail-code'],
   ])('writes for %j a package that can be built and whose tests pass without a change', async (parameters, folder) => {
     expect(await newPackage(...parameters)).toMatchObject({ exitCode: 0 });
@@ -60,7 +59,7 @@ describe('the program new-package of the packed service', SLOW, () => {
   it('explains its options with --help', async () => {
     expect(await newPackage('--help')).toEqual({
       exitCode: 0,
-      output: expect.stringMatching(/^usage: .*--route.*--agent.*--polling.*--message.*--grant-type/s),
+      output: expect.stringMatching(/^usage: .*--route.*--agent.*--message.*--grant-type/s),
     });
   });
 
@@ -92,7 +91,7 @@ describe('the program new-package of the packed service', SLOW, () => {
     [['browser', '--message'], /^"browser" would give a class or table a name that the service uses; /],
     [['taken'], /^taken exists already; /],
     [['x', '--grant-type', "a'b"], /^"a'b" is no URI for a grant type/],
-    [['x', '--agent', '--polling'], /^--agent and --polling are different templates; choose one/],
+    [['x', '--agent', '--message'], /^usage: /],
     [['x', '--routes'], /^Unknown option '--routes'/],
   ])('writes nothing for %j, and says why in one line', async (parameters, message) => {
     mkdirSync(join(service.folder, 'teams/taken'), { recursive: true });

