@@ -1,58 +1,81 @@
 // @ts-check
 /**
- * `npm run check:image`: builds the image and runs it. It must have the expected files, pass its health check, and end
- * on SIGTERM.
- *
- * The Dockerfile is built with buildah. As root on Debian, the command installs buildah, debootstrap and runc if they
- * are missing; with `--no-install` it does not. Without them, or with `--simulate`, it carries out the steps of the
- * Dockerfile in a folder, and says so.
+ * `npm run check:image`: carries out the production stage of the Dockerfile in a folder, without a container engine, and
+ * runs the service there as a user who owns none of the files. The files must be the expected ones, the health check must
+ * pass, and the service must end on SIGTERM.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { buildImage } from './image/built-image.js';
-import { dockerfile } from './image/dockerfile.js';
-import { simulateImage } from './image/simulated-image.js';
-import { installPrograms, NO_INSTALL, waysToGet } from './install-programs.js';
-import { BUILDAH } from './test-programs.js';
+import { buildIfStale } from './build.js';
 
+const PROJECT = dirname(import.meta.dirname);
 const START_TIMEOUT_MS = 30_000;
-const SIMULATE = '--simulate';
+const DOCKERFILE = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8');
+const USER_ID = Number(match(/^USER (\d+):\d+$/m));
 /** Loads the packages that the service loads at their first use: its start would not notice that one is missing. */
 const LOAD_LAZY_PACKAGES =
   "require('@node-rs/argon2').hashSync('x'); import('jose'); require('class-validator-jsonschema')";
-const VARIABLES = { AUTH_URL: 'http://localhost:3000', PORT: '0', MANAGEMENT_PORT: '0', HOST: '127.0.0.1' };
 
-const image = canBuild(process.argv.slice(2)) ? buildImage(console.log) : simulateImage();
+buildIfStale();
+const folder = mkdtempSync(join(tmpdir(), 'image-'));
+const root = join(folder, 'customer-authorization-service'); // npm writes the name of the folder into the SBOM
+const environment = {
+  PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+  ...Object.fromEntries(
+    match(/^ENV (.+)$/m)
+      .split(' ')
+      .map((each) => each.split('=')),
+  ),
+  DATA_DIR: join(folder, 'data'),
+  AUTH_URL: 'http://localhost:3000',
+  PORT: '0',
+  MANAGEMENT_PORT: '0',
+  HOST: '127.0.0.1',
+};
 try {
-  checkFiles(image.container.root);
-  await checkService(image.container);
-  const megabytes = execFileSync('du', ['-sm', image.container.root], { encoding: 'utf8' }).split('\t')[0];
+  simulateImage();
+  checkFiles();
+  await checkService();
+  const megabytes = execFileSync('du', ['-sm', root], { encoding: 'utf8' }).split('\t')[0];
   console.log(`passed: the image has ${megabytes} MB in addition to Node`);
 } finally {
-  image.remove();
+  spawnSync('chmod', ['-R', 'u+w', folder]);
+  rmSync(folder, { recursive: true, force: true });
 }
 
-/** @param {string[]} args */
-function canBuild(args) {
-  if (args.includes(SIMULATE)) {
-    console.log('simulates the build, without a container engine');
-    return false;
-  }
-  // a missing program leads to the simulation, with --no-install too
-  const missing = args.includes(NO_INSTALL)
-    ? [BUILDAH].filter((program) => !program.find())
-    : installPrograms([BUILDAH], { command: 'npm run check:image', args });
-  if (missing.length === 0) return true;
-  console.log('simulates the build, because no container engine is installed. To get one:');
-  for (const line of waysToGet(missing)) console.log(`  ${line}`);
-  return false;
+/** @param {RegExp} pattern */
+function match(pattern) {
+  const [, found] = pattern.exec(DOCKERFILE) ?? [];
+  if (found === undefined) throw new Error(`Dockerfile: no line matches ${pattern}`);
+  return found;
 }
 
-/** @param {string} root */
-function checkFiles(root) {
+function simulateImage() {
+  mkdirSync(root);
+  for (const step of match(/^FROM \S+ AS production\n([\s\S]*?)\nFROM /m).split('\n')) carryOut(step);
+  execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
+  chmodSync(folder, 0o755);
+  mkdirSync(environment.DATA_DIR);
+  chmodSync(environment.DATA_DIR, 0o777);
+}
+
+/** @param {string} step an instruction of the Dockerfile */
+function carryOut(step) {
+  const [, instruction, parameters = ''] = /^([A-Z]+) (.+)$/.exec(step) ?? [];
+  const command = parameters.replace(/^--mount=\S+ /, '');
+  if (instruction === 'RUN')
+    execFileSync('sh', ['-c', command], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (instruction !== 'COPY') return;
+  const [, source, target] = /^--from=build \/build\/(\S+) (\S+)$/.exec(parameters) ?? [];
+  if (source && target) return cpSync(join(PROJECT, source), join(root, target), { recursive: true });
+  for (const path of parameters.split(' ').slice(0, -1)) cpSync(join(PROJECT, path), join(root, basename(path)));
+}
+
+function checkFiles() {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' });
   const unused = files.filter((name) => /\.(map|ts)$/.test(name) || /\/README\.md$/i.test(name));
   if (unused.length > 0) throw new Error(`the image has files that the service does not use: ${unused.slice(0, 5)}`);
@@ -63,32 +86,24 @@ function checkFiles(root) {
   /** @type {{ components: { name: string }[] }} */
   const { components } = JSON.parse(readFileSync(join(root, 'sbom.cdx.json'), 'utf8'));
   const names = components.map(({ name }) => name);
-  if (
-    !names.includes('typeorm') ||
-    names.includes('vitest') ||
-    names.includes('token-verifier') ||
-    names.includes('conformance-kit') ||
-    names.includes('try-it')
-  )
-    throw new Error('sbom.cdx.json has the wrong packages');
+  const wrong = names.filter((name) => ['vitest', 'token-verifier', 'conformance-kit', 'try-it'].includes(name));
+  if (!names.includes('typeorm') || wrong.length > 0) throw new Error(`sbom.cdx.json has the wrong packages: ${wrong}`);
 }
 
-/** @param {import('./image/folder-container.js').Container} container */
-async function checkService(container) {
-  const service = container.start(dockerfile.command, VARIABLES);
+async function checkService() {
+  const [program, ...parameters] = JSON.parse(match(/^CMD (\[.+\])$/m));
+  const service = spawn(program, parameters, { ...asUser(), stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
-  service.stdout?.setEncoding('utf8').on('data', (text) => {
+  service.stdout.setEncoding('utf8').on('data', (text) => {
     output += text;
   });
   try {
     const [, port = ''] = await until(() => /port (\d+) for the cluster/.exec(output));
-    /** @param {string} managementPort */
-    const healthOf = (managementPort) =>
-      container.run(dockerfile.healthCheck, { ...VARIABLES, MANAGEMENT_PORT: managementPort });
-    if (healthOf(port) !== 0) throw new Error('HEALTHCHECK fails although the service listens');
-    if (healthOf('1') !== 1) throw new Error('HEALTHCHECK succeeds although no service listens');
-    const node = ['node', '--eval', LOAD_LAZY_PACKAGES];
-    if (container.run(node, {}) !== 0) throw new Error('a package that is loaded at its first use is missing');
+    const healthCheck = JSON.parse(match(/^ +CMD (\[.+\])$/m));
+    if (run(healthCheck, port) !== 0) throw new Error('HEALTHCHECK fails although the service listens');
+    if (run(healthCheck, '1') !== 1) throw new Error('HEALTHCHECK succeeds although no service listens');
+    if (run(['node', '--eval', LOAD_LAZY_PACKAGES], port) !== 0)
+      throw new Error('a package that is loaded at its first use is missing');
     const { status } = await fetch(`http://127.0.0.1:${port}/docs/swagger-ui-bundle.js`);
     if (status !== 200) throw new Error(`the image has no page of the OpenAPI document: ${status}`);
     const ended = once(service, 'exit');
@@ -98,6 +113,18 @@ async function checkService(container) {
   } finally {
     service.kill('SIGKILL');
   }
+}
+
+/** The options of a process in the image. Only root can become another user. */
+function asUser() {
+  const user = process.getuid?.() === 0 ? { uid: USER_ID, gid: USER_ID } : {};
+  return { cwd: root, env: environment, ...user };
+}
+
+/** Runs a program next to the service. Returns its exit code. @param {string[]} command @param {string} managementPort */
+function run([program = '', ...parameters], managementPort) {
+  const env = { ...environment, MANAGEMENT_PORT: managementPort };
+  return spawnSync(program, parameters, { ...asUser(), env, stdio: ['ignore', 'inherit', 'inherit'] }).status;
 }
 
 /** @template Value @param {() => Value | null} find @returns {Promise<Value>} */

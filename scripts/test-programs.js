@@ -124,8 +124,3 @@ export const PYTHON = {
   canInstall: canInstallPythonPackages,
   install: installPythonPackages,
 };
-
-/** Builds and runs the image: the engine, a runtime, and the program that makes a base image. */
-export const BUILDAH = ofDebian('container engine buildah', ['buildah', 'debootstrap', 'runc'], () =>
-  process.getuid?.() === 0 && findProgram(['debootstrap'], SBIN) ? findProgram(['buildah']) : undefined,
-);
