@@ -27,7 +27,7 @@ const STORE = writeStatement<[hash: string]>(
 /** A code proves an address, which has one customer. Codes and customers are in memory, for all processes. */
 export function addressGrant(mistake?: string): { grant: Type } & GrantKit & { modules: Type[] } {
   const codes = new Map<string, string>();
-  const customers = new Map<string, string>();
+  const entityIds = new Map<string, string>();
   const proofOf = (email: string) => {
     const code = randomSecret('base64url');
     codes.set(code, email);
@@ -35,17 +35,17 @@ export function addressGrant(mistake?: string): { grant: Type } & GrantKit & { m
   };
 
   return {
-    ...grantOf<AddressBody>('kit_address', { body: AddressBody }, async ({ body }, identities, { database }) => {
+    ...grantOf<AddressBody>('kit_address', { body: AddressBody }, async ({ body }, customers, { database }) => {
       const { organization_id: organizationId, email, code } = body;
       if (codes.get(code) !== email) throw OAuthError.invalidGrant('wrong code');
       if (mistake === 'stores a hash of the address alone') await database.execute(STORE, [sha256(email)]);
-      const known = customers.get(email);
-      const customer = known && (await identities.find(known, organizationId));
+      const known = entityIds.get(email);
+      const customer = known && (await customers.find(known, organizationId));
       if (known && !customer && mistake === 'keeps the id of an erased customer')
         throw OAuthError.invalidGrant('erased');
       if (customer && mistake !== 'creates a customer for each proof') return customer;
-      const created = await identities.create(organizationId);
-      customers.set(email, created.entityId);
+      const created = await customers.create(organizationId);
+      entityIds.set(email, created.entityId);
       return created;
     }),
     migrations: [Addresses1795800000000],

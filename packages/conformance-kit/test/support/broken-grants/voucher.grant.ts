@@ -79,14 +79,14 @@ export function voucherGrant(form: VoucherForm, mistake?: string): { grant: Type
   const provided = grantOf<FormBody>(
     'voucher',
     { body: FormBody, attempts },
-    async ({ body, client }, identities, { clock }) => {
+    async ({ body, client }, customers, { clock }) => {
       const voucher = vouchers.get(keyOf(body));
       const isForeign = boundToClient && voucher?.clientId !== client.clientId;
       if (!voucher || isForeign) throw OAuthError.invalidGrant('no such voucher');
       if (voucher.organizationId !== body.organization_id && !mistake) throw OAuthError.invalidGrant('elsewhere');
       if (voucher.expiresAt <= clock.now()) throw OAuthError.invalidGrant('expired');
       if (!vouchers.delete(keyOf(body))) throw OAuthError.invalidGrant('used');
-      return identities.create(body.organization_id);
+      return customers.create(body.organization_id);
     },
   );
 

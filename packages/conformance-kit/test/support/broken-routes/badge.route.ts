@@ -51,11 +51,11 @@ function badges(mistake?: string): { grant: Type; modules: Type[] } {
   return grantOf(
     'kit_badge',
     { body: BadgeBody },
-    async ({ body, client }, identities) => {
+    async ({ body, client }, customers) => {
       const hash = sha256(body.badge);
       const badge = stored.get(hash);
       if (!badge || !client.usableIn(badge.organizationId)) throw OAuthError.invalidGrant('no such badge');
-      const customer = await identities.find(badge.entityId, badge.organizationId);
+      const customer = await customers.find(badge.entityId, badge.organizationId);
       if (customer?.generation !== badge.generation) throw OAuthError.invalidGrant('the sessions ended');
       if (!stored.delete(hash)) throw OAuthError.invalidGrant('used');
       return badge;

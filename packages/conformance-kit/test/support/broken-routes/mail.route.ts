@@ -175,14 +175,14 @@ export function mailRoute(mistake?: string, form = FORM): RouteKit {
   const provided = grantOf<MailGrantBody>(
     'kit_mail',
     { body: MailGrantBody },
-    async ({ body }, identities, { clock }) => {
+    async ({ body }, customers, { clock }) => {
       if (mistake === 'fails in the grant for a long address' && body.email.length > 50)
         throw new TypeError('too long');
       const sent = codes.get(spelled(body.email));
       const isRight = sent?.code === body.code && sent.organizationId === body.organization_id;
       if (!isRight || sent.expiresAt <= clock.now()) throw OAuthError.invalidGrant('wrong or expired code');
       codes.delete(spelled(body.email));
-      return identities.create(body.organization_id);
+      return customers.create(body.organization_id);
     },
     { controllers: [MailController], providers: [Mailer] },
   );
