@@ -10,14 +10,13 @@ import { CustomerRevocationController } from './customer-revocation.controller.j
 import { CustomerTokenController } from './customer-token.controller.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
-import { TokenEndpoint } from './token.endpoint.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** Issues customer tokens, and ends them. The token endpoint finds its grants among the providers of all modules. */
 @Module({
   imports: [DiscoveryModule, AccessTokenModule, CustomerModule, IdentityModule, SessionModule],
   controllers: [TokenController, CustomerTokenController, CustomerRevocationController],
-  providers: [TokenEndpoint, GrantRegistry, CustomerClaimsSource, AttemptLimits, TokenRevocation],
-  exports: [TokenEndpoint, GrantRegistry, TokenRevocation],
+  providers: [GrantRegistry, CustomerClaimsSource, AttemptLimits, TokenRevocation],
+  exports: [GrantRegistry, TokenRevocation],
 })
 export class TokenModule {}

@@ -10,8 +10,6 @@ import { IsIdText, IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
-import { TokenModule } from '../../token/token.module.js';
-import { CustomerController } from './customer.controller.js';
 
 /** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {
@@ -102,8 +100,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
 }
 
 @Module({
-  imports: [IdentityModule, OrganizationUserModule, TokenModule],
-  controllers: [CustomerController],
+  imports: [IdentityModule, OrganizationUserModule],
   providers: [AgentTokenGrant],
 })
 export class AgentTokenGrantModule {}
