@@ -42,4 +42,4 @@ EXPOSE 3000 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.MANAGEMENT_PORT ?? 3001}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # docs/performance.md, section Memory, says what each option does
-CMD ["node", "--max-semi-space-size=8", "--heap-growing-percent=35", "--initial-old-space-size=64", "--expose-gc", "dist/main.js"]
+CMD ["node", "--no-allocation-site-pretenuring", "--max-semi-space-size=8", "--heap-growing-percent=35", "--initial-old-space-size=64", "--expose-gc", "dist/main.js"]

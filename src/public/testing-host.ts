@@ -4,6 +4,7 @@
  * no other package imports it (docs/decisions/0018).
  */
 
+export { default as passport } from 'passport';
 export { generateKey } from '../access-token/key-set.js';
 export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 export { AppModule } from '../app.module.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { HttpCode, Param, Post, Req } from '@nestjs/common';
+import { createParamDecorator, type ExecutionContext, HttpCode, Param, Post } from '@nestjs/common';
 import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { BearerAuthGuard } from '../http/callers/bearer.strategy.js';
-import { type AgentPrincipal, agentActor, assertAgent } from '../http/callers/principal.js';
+import { type AgentPrincipal, agentActor, assertAgent, principalOf } from '../http/callers/principal.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
@@ -28,6 +28,8 @@ import { TOKEN_ERRORS } from './token-errors.js';
 import { TokenResponse, TokenRoute, tokenResponse } from './token-response.js';
 
 const AGENT_TOKEN = 'agent_token';
+
+const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
 
 /** The token endpoint of customers (protocol §4): checks what all grants have in common, runs the grant, and signs. */
 @PublicController('')
@@ -55,8 +57,8 @@ export class TokenController {
     response: TokenResponse,
   })
   @HttpCode(200)
-  token(@Req() request: Request): Promise<TokenResponse> {
-    return this.issue(request, {});
+  token(@Context() context: ExecutionContext): Promise<TokenResponse> {
+    return this.issue(context, {});
   }
 
   @Post('v2/customer/:organization_id/:group_id/token')
@@ -84,11 +86,11 @@ export class TokenController {
   })
   @HttpCode(200)
   groupToken(
-    @Req() request: Request,
+    @Context() context: ExecutionContext,
     @Param('organization_id') organizationId: string,
     @Param('group_id') groupId: string,
   ): Promise<TokenResponse> {
-    return this.issue(request, { group: { organizationId, groupId } });
+    return this.issue(context, { group: { organizationId, groupId } });
   }
 
   /** Its requests send no `grant_type` (protocol §4.6). */
@@ -103,15 +105,16 @@ export class TokenController {
     response: TokenResponse,
   })
   @HttpCode(200)
-  olderAgentToken(@Req() request: Request): Promise<TokenResponse> {
-    return this.issue(request, { grantType: AGENT_TOKEN });
+  olderAgentToken(@Context() context: ExecutionContext): Promise<TokenResponse> {
+    return this.issue(context, { grantType: AGENT_TOKEN });
   }
 
   /** The first step that fails determines the error response. @throws OAuthError */
-  private async issue(request: Request, path: TokenPath): Promise<TokenResponse> {
+  private async issue(context: ExecutionContext, path: TokenPath): Promise<TokenResponse> {
+    const request = context.switchToHttp().getRequest<Request>();
     const parameters = await this.readBody(request, path);
     const grant = this.grantOf(parameters, path);
-    const agent = grant.agentScope === undefined ? undefined : await this.requireAgent(request, grant.agentScope);
+    const agent = grant.agentScope === undefined ? undefined : await this.requireAgent(context, grant.agentScope);
     const body = readParameters(grant.body, withOrganizationOf(path, parameters));
     const client = this.clientOf(body, grant, request.headers.origin);
     this.limits.takeKeys('tokens', client.clientId);
@@ -140,10 +143,10 @@ export class TokenController {
     return grant;
   }
 
-  private async requireAgent(request: Request, scope: string): Promise<AgentPrincipal> {
-    const agent = assertAgent(await this.bearer.authenticate(request));
-    if (!agent.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
-    return agent;
+  /** The requested grant decides whether an agent must call, so that no guard of the route can. */
+  private async requireAgent(context: ExecutionContext, scope: string): Promise<AgentPrincipal> {
+    await this.bearer.canActivate(context);
+    return assertAgent(principalOf(context.switchToHttp().getRequest()), scope);
   }
 
   private clientOf(body: GrantBody, grant: RegisteredGrant, origin: string | undefined): ClientApplication {

@@ -12,6 +12,7 @@ import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
 import { routeRegistry } from './kit-registry.js';
 import { createTestDatabase } from './migrated-schema.js';
+import { withOwnStrategies } from './own-strategies.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
 import { type ReplacedProvider, withReplacedProviders } from './replaced-providers.js';
 import { validateResponsesOf } from './response-validation.js';
@@ -78,7 +79,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     const configuration = configurationOf(database, registry, environment);
     const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
     const limitAttempts = environment?.RATE_LIMIT !== undefined;
-    const start = () => startService({ configuration, clock, audit: sink, limitAttempts, ...extension });
+    const start = () =>
+      withOwnStrategies(() => startService({ configuration, clock, audit: sink, limitAttempts, ...extension }));
     const service = await withReplacedProviders([AppModule, ...(extension.modules ?? [])], replace, start);
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;

@@ -7,7 +7,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { Registry } from '../../registry/registry.js';
 import { ENDED_REASONS } from '../../session/token-validity.js';
 import { isCustomerRoute } from '../routes/customer-cors.js';
-import { BearerAuthGuard } from './bearer.strategy.js';
+import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
 import {
   type AgentPrincipal,
   assertAgent,
@@ -36,7 +36,8 @@ export class BearerGuard implements CallerGuard {
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = principalOf(request) ?? (await this.authenticate(request));
+    if (!principalOf(request)) await this.authenticate(context);
+    const principal = principalOf(request) as Principal;
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -48,8 +49,8 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** @internal */
-  protected authenticate(request: Request): Promise<Principal> {
-    return this.authentication.authenticate(request);
+  protected async authenticate(context: ExecutionContext): Promise<void> {
+    await this.authentication.canActivate(context);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -75,14 +76,22 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
  */
 @Injectable()
 export class EndedCustomerGuard extends CustomerGuard {
-  protected override async authenticate(request: Request): Promise<Principal> {
+  constructor(
+    authentication: BearerAuthGuard,
+    registry: Registry,
+    private readonly strategy: BearerStrategy,
+  ) {
+    super(authentication, registry);
+  }
+
+  protected override async authenticate(context: ExecutionContext): Promise<void> {
     try {
-      return await super.authenticate(request);
+      await super.authenticate(context);
     } catch (error) {
       const { token } = requestContext.required();
       const reasons: (string | undefined)[] = ['expired', ...ENDED_REASONS];
       if (!(error instanceof OAuthError && token && reasons.includes(error.reason))) throw error;
-      return this.authentication.identify(request, token as AccessTokenClaims);
+      context.switchToHttp().getRequest<Request>().user = this.strategy.principalOf(token as AccessTokenClaims);
     }
   }
 }
@@ -96,9 +105,7 @@ export function AgentGuard(scope: string): Type<CallerGuard<AgentPrincipal>> {
   @Injectable()
   class ScopeGuard extends BearerGuard implements CallerGuard<AgentPrincipal> {
     override admit(principal: Principal): AgentPrincipal {
-      const agent = assertAgent(principal);
-      if (!agent.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
-      return agent;
+      return assertAgent(principal, scope);
     }
   }
   agentGuards.set(scope, ScopeGuard);

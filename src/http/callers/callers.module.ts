@@ -13,6 +13,7 @@ import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 const EXPORTED = [
   BearerAuthGuard,
   BearerGuard,
+  BearerStrategy,
   ClientAuthentication,
   FailedAuthentications,
   OperatorCredentials,
@@ -23,7 +24,7 @@ const EXPORTED = [
 /** Authenticates the callers of all routes: customers, agents, clients, resource servers and operators. */
 @Module({
   imports: [AccessTokenModule, RegistryModule, SessionModule],
-  providers: [...EXPORTED, BearerStrategy],
+  providers: EXPORTED,
   exports: EXPORTED,
 })
 export class CallersModule {}

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../../access-token/token-claims.js';
-import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import type { ProofCustomer } from '../../session/proofs.js';
@@ -62,7 +62,7 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
 /** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
 
-/** A caller as its token names it. `BearerAuthGuard` adds `proof`. */
+/** A caller as its token names it. `BearerStrategy` adds `proof`. */
 export type NamedCaller = Omit<AgentPrincipal, 'proof'> | Omit<CustomerPrincipal, 'proof'>;
 
 /** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */
@@ -81,9 +81,10 @@ export function ownId({ entityId }: CustomerPrincipal, namedId: string | undefin
   throw REQUEST_ERRORS.customerOfOther();
 }
 
-/** @throws OAuthError `invalid_token` if the bearer token is a customer's */
-export function assertAgent(principal: Principal | undefined): AgentPrincipal {
+/** @throws OAuthError `invalid_token` if the bearer token is a customer's; `insufficient_scope` if it lacks the scope */
+export function assertAgent(principal: Principal | undefined, scope?: string): AgentPrincipal {
   if (principal?.kind !== 'agent') throw inactiveToken('other_audience');
+  if (scope !== undefined && !principal.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
   return principal;
 }
 

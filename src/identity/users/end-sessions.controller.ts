@@ -5,6 +5,7 @@ import { BearerGuard } from '../../http/callers/bearer.guard.js';
 import {
   type AgentPrincipal,
   agentActor,
+  assertAgent,
   CUSTOMERS_OWN,
   type CustomerPrincipal,
   ownId,
@@ -95,8 +96,7 @@ export class EndSessionsController {
   }
 
   private async idOfAgent(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {
-    if (!agent.scopes.includes(CUSTOMERS_OWN)) throw OAuthError.insufficientScope(CUSTOMERS_OWN);
-    return this.customers.idOf(agent, named);
+    return this.customers.idOf(assertAgent(agent, CUSTOMERS_OWN), named);
   }
 
   /** A thief of a token can lead a browser to the customer by a transfer, so the cookies must be of a browser that came without one. */

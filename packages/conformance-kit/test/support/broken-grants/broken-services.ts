@@ -69,7 +69,7 @@ const responding = (path: string, from: string | RegExp, to: string): Broken => 
   },
 });
 
-const { authenticate } = BearerAuthGuard.prototype;
+const { canActivate } = BearerAuthGuard.prototype;
 /** Makes the service accept every caller as an agent. */
 const acceptingEveryCaller: Broken = {
   breakService: () => {
@@ -77,13 +77,13 @@ const acceptingEveryCaller: Broken = {
     const identity = { kind: 'agent', agentId: 'anybody', organizationId: OWN_ORGANIZATION, clientId: SITE } as const;
     const own = { scopes: [SCOPE], claims, isFromTrustedIssuer: false, proof: async () => '' };
     const principal: Principal = { ...identity, ...own };
-    BearerAuthGuard.prototype.authenticate = async (request) => {
-      request.user = principal;
-      return principal;
+    BearerAuthGuard.prototype.canActivate = async (context) => {
+      context.switchToHttp().getRequest().user = principal;
+      return true;
     };
   },
   restore: () => {
-    BearerAuthGuard.prototype.authenticate = authenticate;
+    BearerAuthGuard.prototype.canActivate = canActivate;
   },
 };
 
