@@ -1,19 +1,14 @@
 import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { authorizationOf } from '../http/callers/authorization.js';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
-import {
-  ClientAuthentication,
-  CredentialParameters,
-  readClientCredentials,
-} from '../http/callers/client-authentication.js';
+import { CredentialParameters } from '../http/callers/client-authentication.js';
 import { agentActor, assertAgent, type Principal } from '../http/callers/principal.js';
+import { ClientGuard } from '../http/callers/secret.guards.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
-import { readBody } from '../oauth/request-body.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
@@ -91,7 +86,6 @@ const INVALID_GRANT_HINTS = {
 @PublicController('v2/token')
 export class AgentTokenController {
   constructor(
-    private readonly clients: ClientAuthentication,
     private readonly codes: AuthorizationCodes,
     private readonly refreshTokens: AgentRefreshTokens,
     private readonly sessions: AgentSessions,
@@ -126,9 +120,10 @@ export class AgentTokenController {
     ],
   })
   @HttpCode(200)
-  async token(@Req() request: Request): Promise<TokenPairResponse> {
-    const parameters = await readBody(request, { form: true });
-    const client = this.clients.client(readClientCredentials(authorizationOf(request), parameters));
+  async token(
+    @Caller(ClientGuard) client: ClientApplication,
+    @Req() { body: parameters }: Request,
+  ): Promise<TokenPairResponse> {
     this.limits.takeKeys('tokens', client.clientId);
     if (client.clientType === 'web') throw onlyAtPage();
     const grantType = requiredString('grant_type', parameters.grant_type);

@@ -23,16 +23,28 @@ export interface BodyOptions {
   mayBeEmpty?: boolean;
 }
 
+type Parameters = Record<string, unknown>;
+
+type RequestWithBody = IncomingMessage & { body?: Parameters };
+
 interface BodyReading extends Omit<BodyOptions, 'form'> {
   /** As in `BodyOptions`. A function decides by the parameters of the form; `only` rejects JSON. */
   form?: boolean | 'only' | ((parameters: URLSearchParams) => boolean);
 }
 
-/** Reads the parameters of a request body, not yet validated (protocol §2.4). @throws OAuthError */
-export async function readBody(request: IncomingMessage, options: BodyReading = {}): Promise<Record<string, unknown>> {
+/**
+ * Reads the parameters of a request body, not yet validated (protocol §2.4). Keeps them as `request.body`, so that a guard
+ * and the route can read them. @throws OAuthError
+ */
+export async function readBody(request: RequestWithBody, options: BodyReading = {}): Promise<Parameters> {
+  request.body ??= await parseBody(request, options);
+  return request.body;
+}
+
+async function parseBody(request: IncomingMessage, { mayBeEmpty, form }: BodyReading): Promise<Parameters> {
   const text = withoutByteOrderMark(await readText(request));
-  if (options.mayBeEmpty && text === '') return {};
-  return isForm(text, request, options.form) ? parseForm(text) : parseJsonObject(text);
+  if (mayBeEmpty && text === '') return {};
+  return isForm(text, request, form) ? parseForm(text) : parseJsonObject(text);
 }
 
 /** `curl -d` labels JSON as a form too. Such a body is read as JSON. */

@@ -1,8 +1,7 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { authorizationOf } from '../http/callers/authorization.js';
-import { ClientAuthentication, readClientCredentials } from '../http/callers/client-authentication.js';
+import { ClientAuthentication } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
@@ -50,10 +49,7 @@ export class CustomerRevocationController {
     @Req() request: Request,
     @ClientRequest(CustomerRevocationBody, { form: true }) { body, client }: ClientRequest<CustomerRevocationBody>,
   ): Promise<object> {
-    const { client_id, client_secret } = body;
-    const authorization = authorizationOf(request);
-    const hasSecret = authorization !== undefined || client_secret !== undefined;
-    if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    const hasSecret = this.clients.hasSecretOf(body, request);
     const { clientId } = client;
     const count = () => (hasSecret ? this.revocationLimit.assertRoom() : this.revocationLimit.take());
     await this.revocation.revoke(body.token, { clientId, audience: 'customer-api', count });

@@ -1,25 +1,20 @@
-import { HttpCode, Post, Req } from '@nestjs/common';
+import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean, MaxLength } from 'class-validator';
-import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience } from '../../access-token/token-claims.js';
-import { authorizationOf } from '../../http/callers/authorization.js';
-import {
-  ClientAuthentication,
-  type ClientCredentials,
-  CredentialParameters,
-  readClientCredentials,
-} from '../../http/callers/client-authentication.js';
-import { OperatorCredentials } from '../../http/callers/operator-credentials.js';
+import { CredentialParameters } from '../../http/callers/client-authentication.js';
+import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
+import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
-import { readBody } from '../../oauth/request-body.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/surfaces.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { Nested } from '../../platform/validation.js';
+import type { ClientApplication } from '../../registry/client-application.entity.js';
+import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { TokenRevocation } from '../../token/token-revocation.js';
 
@@ -125,8 +120,6 @@ export class IntrospectionController {
   constructor(
     private readonly tokens: TokenInspection,
     private readonly revocation: TokenRevocation,
-    private readonly clients: ClientAuthentication,
-    private readonly operator: OperatorCredentials,
   ) {}
 
   /** Of an inactive token, only the operator learns the reason, which the log line of the request has too. */
@@ -135,7 +128,6 @@ export class IntrospectionController {
     summary: 'Introspect a token (RFC 7662)',
     description:
       'A service asks whether a token is valid, and who sent it. A resource server sees tokens of its audiences, the operator all tokens.',
-    body: TokenBody,
     bodyFormats: ['form', 'json'],
     bodyExamples: tokenExamples(EXAMPLE.resourceServerId),
     response: IntrospectionResponse,
@@ -150,8 +142,10 @@ export class IntrospectionController {
     errors: () => CREDENTIAL_ERRORS,
   })
   @HttpCode(200)
-  async introspect(@Req() request: Request): Promise<IntrospectionResponse> {
-    const { caller, token } = await this.read(request, (credentials) => this.clients.resourceServer(credentials));
+  async introspect(
+    @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
+    @ValidatedBody(TokenBody, { form: true }) { token }: TokenBody,
+  ): Promise<IntrospectionResponse> {
     const { claims, inactiveReason: reason } = await this.tokens.inspect(token, caller?.audiences);
     if (!reason) return { active: true, token_type: 'Bearer', ...claims };
     requestContext.set({ reason });
@@ -168,28 +162,17 @@ export class IntrospectionController {
     summary: 'Revoke an access token or a refresh token (RFC 7009)',
     description:
       'Ends an access token with its descendants, or a refresh token with its session. A client ends its own tokens, the operator any token. The response is the same for an invalid token.',
-    body: TokenBody,
     bodyFormats: ['form', 'json'],
     bodyExamples: tokenExamples(EXAMPLE.serverClientId),
     security: ['client', 'operator', 'none'],
     errors: () => CREDENTIAL_ERRORS,
   })
   @HttpCode(200)
-  async revoke(@Req() request: Request): Promise<object> {
-    const { caller, token } = await this.read(request, (credentials) => this.clients.clientWithSecret(credentials));
+  async revoke(
+    @Caller(SecretClientGuard) caller: ClientApplication | undefined,
+    @ValidatedBody(TokenBody, { form: true }) { token }: TokenBody,
+  ): Promise<object> {
     await this.revocation.revoke(token, { clientId: caller?.clientId });
     return {};
-  }
-
-  /** `caller` is `undefined` for the operator (protocol §2.7). @throws OAuthError */
-  private async read<Caller>(request: Request, authenticate: (credentials: ClientCredentials) => Caller) {
-    const authorization = authorizationOf(request);
-    const isOperator = await this.operator.match(authorization, 'support');
-    // a caller with wrong credentials in the header gets 401, even if its body is wrong
-    if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
-    const parameters = await readBody(request, { form: true });
-    if (isOperator && parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
-    const caller = isOperator ? undefined : authenticate(readClientCredentials(authorization, parameters));
-    return { caller, token: readParameters(TokenBody, parameters).token };
   }
 }

@@ -1,17 +1,16 @@
 import { Get, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
 import type { Request, Response } from 'express';
-import { authorizationOf } from '../../http/callers/authorization.js';
-import { ClientAuthentication, readBasicCredentials } from '../../http/callers/client-authentication.js';
-import { OperatorCredentials } from '../../http/callers/operator-credentials.js';
-import { parseQuery } from '../../oauth/form.js';
+import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
+import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, OptionalText, readParameters, Text } from '../../oauth/parameters.js';
+import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/surfaces.js';
 import { Nested } from '../../platform/validation.js';
+import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
 
@@ -82,28 +81,23 @@ class FeedPage {
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
 @ManagementController('oauth2/revocations')
 export class RevocationFeedController {
-  constructor(
-    private readonly feed: RevocationFeed,
-    private readonly clients: ClientAuthentication,
-    private readonly operator: OperatorCredentials,
-  ) {}
+  constructor(private readonly feed: RevocationFeed) {}
 
   @Get()
   @ApiRoute({
     summary: 'Follow the revocations in force',
     description:
       'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
-    query: FeedQuery,
     response: FeedPage,
     security: ['resource_server', 'operator'],
     errors: () => [unknownCursor(), OAuthError.invalidRequest('wait: must be 0 to 25')],
   })
-  async read(@Req() request: Request): Promise<FeedPage> {
-    const authorization = authorizationOf(request);
-    const view = (await this.operator.match(authorization, 'support'))
-      ? 'all'
-      : viewOf(this.clients.resourceServer(readBasicCredentials(authorization) ?? {}).audiences);
-    const { after, wait = '0' } = readParameters(FeedQuery, parseQuery(request.originalUrl));
+  async read(
+    @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
+    @ValidatedQuery(FeedQuery) { after, wait = '0' }: FeedQuery,
+    @Req() request: Request,
+  ): Promise<FeedPage> {
+    const view = caller ? viewOf(caller.audiences) : 'all';
     const cursor = after === undefined ? undefined : parseCursor(after);
     if (after !== undefined && !cursor) throw unknownCursor();
     // a caller that has read another view lacks revocations at lower positions, so that it reads everything again

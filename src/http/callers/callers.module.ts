@@ -8,6 +8,7 @@ import { ClientAuthentication } from './client-authentication.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { OperatorGuard } from './operator.guard.js';
 import { OperatorCredentials } from './operator-credentials.js';
+import { ClientGuard, ResourceServerGuard, SecretClientGuard } from './secret.guards.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 const EXPORTED = [
@@ -17,7 +18,10 @@ const EXPORTED = [
   ClientAuthentication,
   FailedAuthentications,
   OperatorCredentials,
+  ClientGuard,
   OperatorGuard,
+  ResourceServerGuard,
+  SecretClientGuard,
   TrustedIssuerTokens,
 ];
 

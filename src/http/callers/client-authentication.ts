@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText, optionalString } from '../../oauth/parameters.js';
@@ -10,7 +11,7 @@ import type { ClientApplication } from '../../registry/client-application.entity
 import { isValidAt } from '../../registry/previous-secrets.js';
 import { Registry } from '../../registry/registry.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
-import type { Authorization } from './authorization.js';
+import { type Authorization, authorizationOf } from './authorization.js';
 
 export class CredentialParameters {
   @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
@@ -55,6 +56,14 @@ export class ClientAuthentication {
   clientWithSecret(credentials: ClientCredentials): ClientApplication {
     if (credentials.secret === undefined) throw OAuthError.invalidClient('no secret');
     return this.client(credentials);
+  }
+
+  /** Whether a request authenticates its client, if it need not. @throws OAuthError `invalid_client` */
+  hasSecretOf({ client_id, client_secret }: CredentialParameters, request: IncomingMessage): boolean {
+    const authorization = authorizationOf(request);
+    if (authorization === undefined && client_secret === undefined) return false;
+    this.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    return true;
   }
 
   /** @throws OAuthError `invalid_client` */

@@ -65,9 +65,10 @@ export type Principal = AgentPrincipal | CustomerPrincipal;
 /** A caller as its token names it. `BearerStrategy` adds `proof`. */
 export type NamedCaller = Omit<AgentPrincipal, 'proof'> | Omit<CustomerPrincipal, 'proof'>;
 
-/** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */
+/** The caller of a request with a bearer token. A guard may have authenticated another kind of caller. @internal */
 export function principalOf(request: Request): Principal | undefined {
-  return request.user as Principal | undefined;
+  const user = request.user as Principal | { kind?: undefined } | undefined;
+  return user?.kind === undefined ? undefined : user;
 }
 
 /** The agent as the actor of an audit event. Agents of different issuers may have the same id. */

@@ -1,11 +1,12 @@
-import { createParamDecorator, type ExecutionContext, type Type, UseGuards } from '@nestjs/common';
+import { type CanActivate, createParamDecorator, type ExecutionContext, type Type, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
 import type { BodyOptions } from '../../oauth/request-body.js';
 import { declareRouteParameters, type RouteParameters } from '../../platform/http/route-parameters.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Organization } from '../../registry/organization.entity.js';
 import type { CallerGuard } from '../callers/bearer.guard.js';
-import { type Principal, principalOf } from '../callers/principal.js';
+import type { Principal } from '../callers/principal.js';
+import type { SecretGuard } from '../callers/secret.guards.js';
 import type { Browser, ClientParameters } from './client-request.js';
 import { browserOf, type DeclaredRequest, type RequestDeclaration, RequestPipe } from './request-pipe.js';
 
@@ -74,9 +75,7 @@ const Checked = createParamDecorator(
     declared,
   }),
 );
-const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) =>
-  principalOf(requestOf(context)),
-);
+const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) => requestOf(context).user);
 const ReadBrowser = createParamDecorator((_data: undefined, context: ExecutionContext) =>
   browserOf(requestOf(context)),
 );
@@ -124,7 +123,10 @@ export function ValidatedQuery<Query extends object>(query: Type<Query>): Parame
  */
 export function Caller<Authenticated extends Principal>(
   guard: Type<CallerGuard<Authenticated>>,
-): ParameterOf<Authenticated> {
+): ParameterOf<Authenticated>;
+/** @internal */
+export function Caller<Authenticated>(guard: Type<SecretGuard<Authenticated>>): ParameterOf<Authenticated>;
+export function Caller<Authenticated>(guard: Type<CanActivate>): ParameterOf<Authenticated> {
   return (controller, method, index) => {
     const handler = Object.getOwnPropertyDescriptor(controller, method) as PropertyDescriptor;
     UseGuards(guard)(controller, method as string, handler);
