@@ -2,12 +2,13 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CustomerEntity } from './customer.entity.js';
 import { CustomerKey } from './customer-key.entity.js';
+import { CustomerPurge } from './customer-purge.js';
 import { Customers } from './customers.js';
 
 /** The rows of customers, and the keys that lead to them. */
 @Module({
   imports: [TypeOrmModule.forFeature([CustomerEntity, CustomerKey])],
-  providers: [Customers],
-  exports: [Customers],
+  providers: [CustomerPurge, Customers],
+  exports: [CustomerPurge, Customers],
 })
 export class CustomerModule {}

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In, IsNull, Not } from 'typeorm';
+import { type EntityManager, type FindOptionsWhere, IsNull, Not } from 'typeorm';
+import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { type SqlValue, sqlFlag } from '../platform/database/sql-dialect.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   type ColumnValues,
   type EntityRow,
@@ -12,9 +13,7 @@ import {
   selectStatement,
   writeStatement,
 } from '../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { sha256 } from '../platform/secret.js';
-import { idleDaysOf } from '../registry/organization.entity.js';
 import { CustomerEntity } from './customer.entity.js';
 import type { CustomerCreator, CustomerSpace } from './customer.js';
 import { CustomerKey } from './customer-key.entity.js';
@@ -67,51 +66,18 @@ const INSERT_KEY = insertIgnoreStatement({ into: CustomerKey, columns: ['hash', 
 /** Never an earlier day, so that a process whose clock is behind does not shorten the life of a customer. */
 const LATEST_DAY = 'CASE WHEN seen_day < ? THEN ? ELSE seen_day END';
 /** Matches no row if the customer is gone, being erased or linked, or its tokens of this generation have ended. */
-const WRITE = writeStatement<[today: number, today: number, entityId: string, generation: number]>(
+const LOCK = writeStatement<[today: number, today: number, entityId: string, generation: number | null]>(
   `UPDATE customer SET version = version + 1, seen_day = ${LATEST_DAY}
-    WHERE entity_id = ? AND generation = ? AND erased_at IS NULL AND linked_to IS NULL`,
-);
-const WRITE_ANY_GENERATION = writeStatement<[today: number, today: number, entityId: string]>(
-  `UPDATE customer SET version = version + 1, seen_day = ${LATEST_DAY}
-    WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
-);
-/** At least the time, so that clocks of processes may differ. */
-const RAISED = 'CASE WHEN generation < ? THEN ? ELSE generation + 1 END';
-const RAISE = writeStatement<[now: number, now: number, today: number, today: number, entityId: string]>(
-  `UPDATE customer SET version = version + 1, generation = ${RAISED}, seen_day = ${LATEST_DAY}
-    WHERE entity_id = ? AND erased_at IS NULL`,
-);
-/** At most once: a visitor's customer that is linked, or is a user's, does not match. */
-const LINK = writeStatement<[now: number, now: number, userId: string, visitorId: string]>(
-  `UPDATE customer SET version = version + 1, generation = ${RAISED}, linked_to = ?
-    WHERE entity_id = ? AND linked_to IS NULL AND has_user = 0 AND erased_at IS NULL`,
-);
-const ERASE = writeStatement<[now: number, now: number, erasedAt: Date, entityId: string]>(
-  `UPDATE customer SET version = version + 1, generation = ${RAISED}, erased_at = ?
-    WHERE entity_id = ? AND erased_at IS NULL`,
+    WHERE entity_id = ? AND generation = COALESCE(?, generation) AND erased_at IS NULL AND linked_to IS NULL`,
 );
 const NOTE_DAY = writeStatement<[today: number, today: number, entityId: string]>(
   `UPDATE customer SET seen_day = ${LATEST_DAY} WHERE entity_id = ? AND erased_at IS NULL AND linked_to IS NULL`,
 );
 
-const DEFAULT_IDLE_DAYS = 731;
-/** A visitor's customer that was not used for `idle_days`. */
-const IS_IDLE = `customer.creator = 'browser' AND customer.has_user = 0 AND customer.erased_at IS NULL
-  AND customer.seen_day + COALESCE(${idleDaysOf('customer.organization_id')}, ${DEFAULT_IDLE_DAYS}) < ?
-  AND NOT EXISTS (SELECT 1 FROM session WHERE session.customer_id = customer.entity_id)`;
-
 const FIND_EXPORTED = selectStatement<[entityId: string], Record<string, SqlValue>>(
   `SELECT entity_id, organization_id, group_id, creator, generation, has_user, linked_to, seen_day, created_at
     FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
 );
-
-/** A page of customers, as the purge reads them. */
-export interface CustomersToPurge {
-  idle: string[];
-  erased: string[];
-  /** Where the next page begins; `undefined` after the last one. */
-  next: string | undefined;
-}
 
 /** The values of a new customer in the order of the columns. */
 export function newCustomerRow(
@@ -130,9 +96,9 @@ export function userKeyOf(organizationId: string, userId: string): string {
 }
 
 /**
- * The rows of customers, and the keys that lead to them. A transaction that begins or ends sessions of a customer writes
- * its row first (`writeIn`), and then reads: so two such transactions follow each other on one server, and one of them is
- * repeated on a cluster (decision 0038). Several customers are written in the order of their ids.
+ * The rows of customers, and the keys that lead to them. A transaction that begins or ends sessions of a customer locks
+ * its row first, by an UPDATE, and then reads: so two such transactions follow each other on one server, and one of them is
+ * repeated on a cluster (decision 0038). Several customers are locked in the order of their ids.
  */
 @Injectable()
 export class Customers {
@@ -191,25 +157,24 @@ export class Customers {
   }
 
   /**
-   * Runs a transaction about the sessions of a customer.
+   * Runs a transaction about the sessions of a customer, which locks its row first.
    *
    * @param generation of the token that it acts for; if omitted, any
    * @returns `undefined` if the customer is gone, was linked, or has another generation
    */
-  change<Result>(
+  withLock<Result>(
     { entityId, generation }: { entityId: string; generation?: number },
     work: (manager: EntityManager) => Promise<Result>,
   ): Promise<Result | undefined> {
     return this.database.transaction(async (manager) =>
-      (await this.writeIn(manager, entityId, generation)) ? work(manager) : undefined,
+      (await this.lockIn(manager, entityId, generation)) ? work(manager) : undefined,
     );
   }
 
   /** @returns false if the customer is gone, was linked, or has another generation */
-  async writeIn(manager: EntityManager, entityId: string, generation?: number): Promise<boolean> {
+  async lockIn(manager: EntityManager, entityId: string, generation?: number): Promise<boolean> {
     const today = this.today();
-    if (generation === undefined) return (await writeIn(manager, WRITE_ANY_GENERATION, [today, today, entityId])) > 0;
-    return (await writeIn(manager, WRITE, [today, today, entityId, generation])) > 0;
+    return (await writeIn(manager, LOCK, [today, today, entityId, generation ?? null])) > 0;
   }
 
   /**
@@ -217,17 +182,18 @@ export class Customers {
    *
    * @returns the new generation; `undefined` if the customer is gone
    */
-  async raiseGenerationIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
-    const now = this.clock.now();
-    if ((await writeIn(manager, RAISE, [now, now, dayOf(now), dayOf(now), entityId])) === 0) return undefined;
-    return this.generationIn(manager, entityId);
+  raiseGenerationIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
+    const seenDay = () => 'CASE WHEN seen_day < :today THEN :today ELSE seen_day END';
+    return this.raiseIn(manager, { entityId }, { seenDay });
   }
 
-  /** Links a visitor's customer to a user's. @returns its new generation; `undefined` if it cannot be linked */
-  async linkIn(manager: EntityManager, visitorId: string, userId: string): Promise<number | undefined> {
-    const now = this.clock.now();
-    if ((await writeIn(manager, LINK, [now, now, userId, visitorId])) === 0) return undefined;
-    return this.generationIn(manager, visitorId);
+  /**
+   * Links a visitor's customer to a user's, at most once.
+   *
+   * @returns its new generation; `undefined` if it is gone or linked, or is a user's
+   */
+  linkIn(manager: EntityManager, visitorId: string, userId: string): Promise<number | undefined> {
+    return this.raiseIn(manager, { entityId: visitorId, linkedTo: IsNull(), hasUser: false }, { linkedTo: userId });
   }
 
   /** Makes a visitor's customer that of a user. @returns false if it is one already, or is linked */
@@ -237,10 +203,8 @@ export class Customers {
   }
 
   /** Marks a customer as being erased. @returns the new generation; `undefined` if it is gone or marked already */
-  async eraseIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
-    const now = this.clock.now();
-    if ((await writeIn(manager, ERASE, [now, now, new Date(now), entityId])) === 0) return undefined;
-    return this.generationIn(manager, entityId);
+  eraseIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
+    return this.raiseIn(manager, { entityId }, { erasedAt: new Date(this.clock.now()) });
   }
 
   /** Deletes the row of a customer that is being erased, with its keys. */
@@ -277,50 +241,26 @@ export class Customers {
     return rows.map((row) => row.entityId);
   }
 
-  /**
-   * Reads the next customers in the order of their ids.
-   *
-   * @param after the `next` of the page before; the empty string for the first one
-   * @param limit the number of customers that are read
-   * @returns those of them that are idle, those whose erasure was interrupted, and where the next page begins
-   */
-  async findToPurge(after: string, limit: number, today: number): Promise<CustomersToPurge> {
-    const find = selectStatement<
-      [today: number, after: string],
-      { entity_id: string; is_idle: number; is_erased: number }
-    >(
-      `SELECT entity_id, ${sqlFlag(IS_IDLE)} AS is_idle, ${sqlFlag('erased_at IS NOT NULL')} AS is_erased
-        FROM customer WHERE entity_id > ?
-        ORDER BY entity_id LIMIT ${limit}`,
-    );
-    const rows = await this.database.select(find, [today, after]);
-    const idle = rows.filter(({ is_idle }) => is_idle !== 0).map(({ entity_id }) => entity_id);
-    const erased = rows.filter(({ is_erased }) => is_erased !== 0).map(({ entity_id }) => entity_id);
-    return { idle, erased, next: rows.length < limit ? undefined : rows.at(-1)?.entity_id };
-  }
-
-  /** Marks those of some customers as being erased that are still idle. @returns their ids */
-  async markIdle(entityIds: string[], now: Date, today: number): Promise<string[]> {
-    const list = valueList(entityIds);
-    const ids = placeholdersFor(list);
-    const mark = writeStatement<SqlValue[]>(
-      `UPDATE customer SET version = version + 1, erased_at = ? WHERE entity_id IN (${ids}) AND ${IS_IDLE}`,
-    );
-    const rows = await this.database.transaction(async (manager) => {
-      await writeIn(manager, mark, [now, ...list, today]);
-      const where = { entityId: In(list), erasedAt: Not(IsNull()) };
-      return manager.find(CustomerEntity, { select: { entityId: true }, where });
-    });
-    return rows.map(({ entityId }) => entityId);
-  }
-
   /** The stored row of a customer, for an export. */
   exportRows(entityId: string): Promise<Record<string, SqlValue>[]> {
     return this.database.select(FIND_EXPORTED, [entityId]);
   }
 
-  private async generationIn(manager: EntityManager, entityId: string): Promise<number | undefined> {
-    return (await this.findIn(manager, entityId))?.generation;
+  /** The new generation is at least the time, so that clocks of processes may differ. */
+  private async raiseIn(
+    manager: EntityManager,
+    customer: FindOptionsWhere<CustomerEntity> & { entityId: string },
+    changes: QueryDeepPartialEntity<CustomerEntity>,
+  ): Promise<number | undefined> {
+    const generation = () => 'CASE WHEN generation < :now THEN :now ELSE generation + 1 END';
+    const { affected } = await manager
+      .createQueryBuilder()
+      .update(CustomerEntity)
+      .set({ version: () => 'version + 1', generation, ...changes })
+      .where({ ...customer, erasedAt: IsNull() })
+      .setParameters({ now: this.clock.now(), today: this.today() })
+      .execute();
+    return affected === 1 ? (await this.findIn(manager, customer.entityId))?.generation : undefined;
   }
 
   private today(): number {

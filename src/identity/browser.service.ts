@@ -82,7 +82,7 @@ export class BrowserService {
     await this.codes.redeemForDevice(code, () =>
       this.database.transaction(async (manager) => {
         const generations = new Map([[entityId, session.gen]]);
-        if (!(await this.writeCustomersIn(manager, generations, copied))) throw new LostCodeError();
+        if (!(await this.lockCustomersIn(manager, generations, copied))) throw new LostCodeError();
         if (earlier && !replace) await this.assertNoCustomer(manager, earlier.browserId, code);
         await this.devices.makeRoom(manager, await this.sessions.allOf(manager, entityId));
         takeLimit();
@@ -116,13 +116,13 @@ export class BrowserService {
   }
 
   /**
-   * Writes the rows of the customers of a transaction, in the order of their ids: those that it is about, and those whose
+   * Locks the rows of the customers of a transaction, in the order of their ids: those that it is about, and those whose
    * sessions it copies.
    *
    * @param generations of the customers that it is about
    * @returns false if one of these is gone or has another generation
    */
-  async writeCustomersIn(
+  async lockCustomersIn(
     manager: EntityManager,
     generations: ReadonlyMap<string, number>,
     copied: LeadingBrowser | undefined,
@@ -130,15 +130,15 @@ export class BrowserService {
     const copiedIds = copied?.leading.map((session) => session.customer_id) ?? [];
     for (const id of [...new Set([...generations.keys(), ...copiedIds])].sort()) {
       const generation = generations.get(id);
-      const isWritten = await this.customers.writeIn(manager, id, generation);
-      if (!isWritten && generation !== undefined) return false;
+      const isLocked = await this.customers.lockIn(manager, id, generation);
+      if (!isLocked && generation !== undefined) return false;
     }
     return true;
   }
 
   /**
    * Inserts a new browser in place of an earlier one, which stays as it is. A copy of a session is a session of its own, as
-   * old as the first. A session that has ended meanwhile is not copied: the transaction has written the row of its
+   * old as the first. A session that has ended meanwhile is not copied: the transaction has locked the row of its
    * customer.
    */
   async insertIn(manager: EntityManager, browser: NewBrowser, copied: LeadingBrowser | undefined): Promise<void> {
@@ -161,7 +161,7 @@ export class BrowserService {
 
   /** @throws OAuthError `identity_conflict` if a parallel request has created a customer for the earlier browser */
   private async assertNoCustomer(manager: EntityManager, browserId: string, space: CustomerSpace): Promise<void> {
-    await this.browsers.writeIn(manager, browserId);
+    await this.browsers.lockIn(manager, browserId);
     const leading = await this.browsers.leadingSessionsIn(manager, [browserId]);
     if (leading.some((session) => isIn(session, space))) throw OAuthError.identityConflict();
   }
@@ -205,8 +205,8 @@ export class BrowserService {
     const leadsNowhere = await this.database.transaction(async (manager) => {
       // the first statements, as in each transaction about sessions; they also note the day for the purge
       for (const id of [...new Set(forgotten.map((session) => session.customer_id))].sort())
-        await this.customers.writeIn(manager, id);
-      if (!(await this.browsers.writeIn(manager, browserId))) return true;
+        await this.customers.lockIn(manager, id);
+      if (!(await this.browsers.lockIn(manager, browserId))) return true;
       await this.browsers.detachIn(manager, { browserId, organizationId, ...(groupId !== undefined && { groupId }) });
       return (await this.browsers.deleteUnusedIn(manager, [browserId])).length > 0;
     });

@@ -169,7 +169,7 @@ export class CustomerService {
     this.creation.assertWithinLimit(); // a request beyond the limit costs no transaction
     const takeLimit = this.creation.limitOnce();
     const create = async (manager: EntityManager): Promise<Customer | undefined> => {
-      if (!(await this.browsers.writeIn(manager, browserId))) return undefined;
+      if (!(await this.browsers.lockIn(manager, browserId))) return undefined;
       const leading = await this.browsers.leadingSessionsIn(manager, [browserId]);
       const isKnown = leading.some((session) => isIn(session, space));
       if (isKnown || leading.length >= MAX_CUSTOMERS_COUNT) return undefined;

@@ -25,12 +25,12 @@ export class Agents {
   }
 
   /**
-   * Changes the row of an agent in a transaction that begins a session of the agent, so that a change of the agent, which
+   * Locks the row of an agent, by an UPDATE, in a transaction that begins a session of the agent, so that a change of the agent, which
    * ends its sessions, comes before or after it.
    *
    * @returns false if the agent has changed, or was deleted
    */
-  async writeIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
+  async lockIn(manager: EntityManager, id: string, generation: number): Promise<boolean> {
     return (await manager.increment(Agent, { id, generation }, 'version', 1)).affected === 1;
   }
 

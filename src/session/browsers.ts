@@ -109,17 +109,17 @@ export class Browsers {
   }
 
   /**
-   * Changes the row of a browser in a transaction, so that two transactions that add sessions to one browser, or let it
+   * Locks the row of a browser in a transaction, by an UPDATE, so that two transactions that add sessions to one browser, or let it
    * lead to fewer customers, follow each other.
    *
    * @returns false if the browser is gone
    */
-  async writeIn(manager: EntityManager, browserId: string): Promise<boolean> {
+  async lockIn(manager: EntityManager, browserId: string): Promise<boolean> {
     return ((await manager.increment(Browser, { browserId }, 'version', 1)).affected ?? 0) > 0;
   }
 
-  /** Changes the rows of some browsers, in the order of their ids. */
-  async writeAllIn(manager: EntityManager, browserIds: string[]): Promise<void> {
+  /** Locks the rows of some browsers, in the order of their ids. */
+  async lockAllIn(manager: EntityManager, browserIds: string[]): Promise<void> {
     for (const portion of portionsOf([...new Set(browserIds)].sort()))
       await manager.increment(Browser, { browserId: In(valueList(portion)) }, 'version', 1);
   }
@@ -153,7 +153,7 @@ export class Browsers {
 
   /**
    * Deletes those of some browsers that lead to no customer, so that their secrets stop working. The transaction has
-   * changed the rows of the browsers: a parallel request that adds a session to one of them comes before or after it.
+   * locked the rows of the browsers: a parallel request that adds a session to one of them comes before or after it.
    *
    * @returns the deleted browsers
    */

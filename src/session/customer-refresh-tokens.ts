@@ -90,7 +90,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     const { entityId, clientId, organizationId, session } = code;
     await this.codes.redeemForDevice(code, () =>
       this.database.transaction(async (manager) => {
-        if (!(await this.customers.writeIn(manager, entityId, session.gen))) throw new LostCodeError();
+        if (!(await this.customers.lockIn(manager, entityId, session.gen))) throw new LostCodeError();
         await this.devices.makeRoom(manager, await this.sessions.allOf(manager, entityId));
         const used = { usedAt: new Date(this.clock.now()), seenDay: dayOf(this.clock.now()) };
         await this.codes.redeemIn(manager, code, { kind: 'refresh', ...columns, ...used });

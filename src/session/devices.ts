@@ -23,7 +23,7 @@ const DEVICES: SessionKind[] = ['transferred', 'refresh'];
 
 /**
  * Bounds what a customer, and a thief of one of its tokens, can make (protocol §3.10). The sessions are those that the
- * transaction has read after it has written the customer's row, so that parallel requests cannot exceed a bound together.
+ * transaction has read after it has locked the customer's row, so that parallel requests cannot exceed a bound together.
  */
 @Injectable()
 export class Devices {

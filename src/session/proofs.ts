@@ -171,7 +171,7 @@ export class Proofs {
     const generation = (isOpen ? granted.generation : undefined) ?? Number(customer.generation);
     const values = this.redemptionOf(row, entityId, act, ttlSeconds);
     const redeemed = isOpen
-      ? await this.customers.change({ entityId, generation }, async (manager) => {
+      ? await this.customers.withLock({ entityId, generation }, async (manager) => {
           await this.devices.assertMayProve(manager, await this.sessions.allOf(manager, entityId));
           return writeIn(manager, REDEEM, values);
         })

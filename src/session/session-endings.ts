@@ -40,7 +40,7 @@ export class SessionEndings {
    * @returns the number of entries for verifiers
    */
   async endToken(claims: RevocableClaims & { exp: number }): Promise<number> {
-    const entries = await this.customers.change({ entityId: claims.sub }, (manager) =>
+    const entries = await this.customers.withLock({ entityId: claims.sub }, (manager) =>
       this.endTokenIn(manager, claims),
     );
     return entries ?? 0;
@@ -53,7 +53,7 @@ export class SessionEndings {
    * @returns the number of entries for verifiers; `undefined` if the customer does not have the session
    */
   end(customerId: string, id: string, reason: InactiveReason, isInFeed = true): Promise<number | undefined> {
-    return this.customers.change({ entityId: customerId }, async (manager) => {
+    return this.customers.withLock({ entityId: customerId }, async (manager) => {
       const all = await this.sessions.lockAllOf(manager, customerId);
       const session = all.find((one) => one.id === id);
       return session && this.endIn(manager, all, [session], reason, isInFeed);
@@ -78,7 +78,7 @@ export class SessionEndings {
     await this.endings.recordCustomer(manager, customerId, generation);
     const leading = browsers ? await this.sessions.allOf(manager, customerId) : [];
     const browserIds = leading.flatMap(({ browser_id }) => browser_id ?? []);
-    await this.browsers.writeAllIn(manager, browserIds);
+    await this.browsers.lockAllIn(manager, browserIds);
     const all = await this.sessions.lockAllOf(manager, customerId);
     await this.deleteIn(manager, browsers ? all : all.filter(({ kind }) => !OF_BROWSERS.includes(kind)));
     if (!browsers) await manager.increment(Session, { customerId, kind: In(OF_BROWSERS) }, 'epoch', 1);

@@ -1,14 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, LessThan, MoreThan, Not } from 'typeorm';
+import { CustomerPurge } from '../customer/customer-purge.js';
 import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
+import { AgentSession } from './agent/agent-session.entity.js';
 import { Browsers } from './browsers.js';
-import { Session } from './session.entity.js';
+import { Session, type SessionKind } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
 import { Sessions } from './sessions.js';
 
@@ -19,6 +21,13 @@ const SESSIONS_PER_STEP_COUNT = 100;
 
 type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>> &
   EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
+
+/** What a client may still redeem. Sessions of other kinds have access tokens only, or belong to a browser. */
+const REDEEMABLE_KINDS: readonly string[] = ['code', 'refresh', 'proof'] satisfies SessionKind[];
+/** So long ago that the purge deletes the session at once, if nothing refers to it. */
+const LONG_AGO_MS = 3 * DAY_MS;
+
+type Redeemable = Session | AgentSession;
 
 type ExpiredSession = Pick<Session, 'id' | 'customerId' | 'browserId'>;
 
@@ -32,6 +41,7 @@ export class SessionPurge {
     private readonly database: Database,
     private readonly registry: Registry,
     private readonly lifetime: SessionLifetime,
+    private readonly customers: CustomerPurge,
     private readonly browsers: Browsers,
     private readonly sessions: Sessions,
   ) {}
@@ -82,6 +92,30 @@ export class SessionPurge {
     }
   }
 
+  /**
+   * Ends the codes, refresh tokens and proofs of deleted clients, so that a new client with the id inherits none. It reads
+   * the tables by their primary keys, because they have no index on the client.
+   */
+  async *endOfClients(clientIds: ReadonlySet<string>, size: number, now: Date): AsyncGenerator<number, void> {
+    const { manager } = this.database;
+    const expiresAt = new Date(now.getTime() - LONG_AGO_MS);
+    const page = { select: { id: true, kind: true, clientId: true }, order: { id: 'ASC' }, take: size } as const;
+    for (const entity of [Session, AgentSession]) {
+      for (let after: string | undefined = ''; after !== undefined; ) {
+        const rows: Redeemable[] = await manager.find<Redeemable>(entity, { ...page, where: { id: MoreThan(after) } });
+        const ended = rows.filter(
+          ({ kind, clientId }) => REDEEMABLE_KINDS.includes(kind) && clientIds.has(clientId ?? ''),
+        );
+        for (const portion of portionsOf(ended)) {
+          const where = { id: In(portion.map(({ id }) => id)), expiresAt: MoreThan(expiresAt) };
+          await manager.update<Redeemable>(entity, where, { expiresAt });
+        }
+        yield 0;
+        after = rows.length < size ? undefined : rows.at(-1)?.id;
+      }
+    }
+  }
+
   /** Deletes the browsers whose sessions were ended, once a day too. */
   async *deleteUnusedBrowsers(size: number): AsyncGenerator<number, void> {
     let after: string | undefined = '';
@@ -89,7 +123,7 @@ export class SessionPurge {
       const page: { unused: string[]; next: string | undefined } = await this.browsers.findUnused(after, size);
       for (const portion of portionsOf(page.unused, SESSIONS_PER_STEP_COUNT))
         await this.database.transaction(async (manager) => {
-          await this.browsers.writeAllIn(manager, portion);
+          await this.browsers.lockAllIn(manager, portion);
           await this.browsers.deleteUnusedIn(manager, portion);
         });
       yield 0;
@@ -103,25 +137,32 @@ export class SessionPurge {
    *
    * @returns the number of deleted sessions
    */
-  private async purgeIn(manager: EntityManager, found: ExpiredSession[], before: Date): Promise<number> {
-    const customerIds = customersOf(found.map(({ customerId }) => customerId));
-    if (customerIds.length > 0) {
-      const customers = valueList(customerIds);
-      await writeIn(manager, noteLastUse(customers), customers);
-    }
-    const browserIds = found.flatMap(({ browserId }) => browserId ?? []);
-    await this.browsers.writeAllIn(manager, browserIds);
+  private async purgeIn(manager: EntityManager, expired: ExpiredSession[], before: Date): Promise<number> {
+    const customerIds = customersOf(expired.map(({ customerId }) => customerId));
+    if (customerIds.length > 0) await this.customers.noteLastUseIn(manager, customerIds);
+    const browserIds = expired.flatMap(({ browserId }) => browserId ?? []);
+    await this.browsers.lockAllIn(manager, browserIds);
     // a visit may have moved the end meanwhile
-    const rows = await lockExpired(manager, found, before);
+    const rows = await lockExpired(manager, expired, before);
     if (rows.length === 0) return 0;
     const purged = new Map(rows.map((row) => [row.id, row]));
-    for (const { id, customer_id: customerId } of await findParents(manager, rows)) {
-      const oldest = remainingAncestor(purged.get(id) as PurgedRow, purged);
-      await this.sessions.handChildrenIn(manager, { customerId, parentId: id }, oldest);
+    for (const parent of await this.parentsIn(manager, rows)) {
+      const oldest = remainingAncestor(parent, purged);
+      await this.sessions.handChildrenIn(manager, { customerId: parent.customer_id, parentId: parent.id }, oldest);
     }
     await manager.delete(Session, { id: In(valueList([...purged.keys()])) });
     await this.browsers.deleteUnusedIn(manager, browserIds);
     return rows.length;
+  }
+
+  /** Those of some sessions that have children, which belong to the same customers. */
+  private async parentsIn(manager: EntityManager, rows: PurgedRow[]): Promise<PurgedRow[]> {
+    const customerIds = customersOf(rows.map(({ customer_id }) => customer_id));
+    if (customerIds.length === 0) return [];
+    const children = { customerId: In(valueList(customerIds)), parentId: In(valueList(rows.map(({ id }) => id))) };
+    const childRows = await manager.find(Session, { select: { parentId: true }, where: children });
+    const parentIds = new Set(childRows.map(({ parentId }) => parentId));
+    return rows.filter(({ id }) => parentIds.has(id));
   }
 }
 
@@ -130,35 +171,13 @@ function customersOf(ids: string[]): string[] {
   return [...new Set(ids)].filter((id) => id !== '').sort();
 }
 
-const noteLastUse = (customers: string[]) =>
-  writeStatement<string[]>(
-    `UPDATE customer SET version = version + 1, seen_day = CASE
-        WHEN seen_day < (SELECT MAX(session.seen_day) FROM session WHERE session.customer_id = customer.entity_id)
-        THEN (SELECT MAX(session.seen_day) FROM session WHERE session.customer_id = customer.entity_id)
-        ELSE seen_day END
-      WHERE entity_id IN (${placeholdersFor(customers)})`,
-  );
-
-function lockExpired(manager: EntityManager, found: ExpiredSession[], before: Date): Promise<PurgedRow[]> {
-  const ids = valueList(found.map(({ id }) => id));
+function lockExpired(manager: EntityManager, expired: ExpiredSession[], before: Date): Promise<PurgedRow[]> {
+  const ids = valueList(expired.map(({ id }) => id));
   const lock = selectStatement<SqlValue[], PurgedRow>(
     ({ forUpdate }) => `SELECT id, customer_id, browser_id, parent_id, parent_epoch, created_at FROM session
       WHERE id IN (${placeholdersFor(ids)}) AND expires_at < ?${forUpdate}`,
   );
   return selectIn(manager, lock, [...ids, before]);
-}
-
-/** Those of some sessions that have children, which belong to the same customers. */
-async function findParents(manager: EntityManager, rows: PurgedRow[]): Promise<{ id: string; customer_id: string }[]> {
-  const customerIds = customersOf(rows.map(({ customer_id }) => customer_id));
-  if (customerIds.length === 0) return [];
-  const customers = valueList(customerIds);
-  const ids = valueList(rows.map(({ id }) => id));
-  const find = selectStatement<string[], { id: string; customer_id: string }>(
-    `SELECT DISTINCT parent_id AS id, customer_id FROM session
-      WHERE customer_id IN (${placeholdersFor(customers)}) AND parent_id IN (${placeholdersFor(ids)})`,
-  );
-  return selectIn(manager, find, [...customers, ...ids]);
 }
 
 /** The parent, or the first one above it that is not purged at the same time. */

@@ -12,7 +12,6 @@ import { BrowserRecognition } from './browser-recognition.js';
 import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
-import { DeletedClients } from './deleted-clients.js';
 import { Devices } from './devices.js';
 import { Ended } from './ended.entity.js';
 import { Endings } from './endings.js';
@@ -41,7 +40,6 @@ const EXPORTED = [
   Browsers,
   CallerNetworks,
   CustomerRefreshTokens,
-  DeletedClients,
   Devices,
   Endings,
   FeedStore,

@@ -86,7 +86,7 @@ type ChildOrigin = SessionOrigin & Pick<Session, 'parentId' | 'parentEpoch' | 'e
 type CallerClaims = RevocableClaims & { exp: number };
 
 /**
- * Reads and begins the sessions of customers. A transaction that begins or ends one first writes the customer's row, and
+ * Reads and begins the sessions of customers. A transaction that begins or ends one first locks the customer's row, and
  * then reads all, so that two changes of one customer's sessions follow each other (decision 0038).
  */
 @Injectable()
@@ -132,7 +132,7 @@ export class Sessions {
     begin: (manager: EntityManager, all: StoredSession[], origin: ChildOrigin) => Promise<Result>,
   ): Promise<Result> {
     const { sub: entityId, gen: generation = 0 } = claims;
-    const begun = await this.customers.change({ entityId, generation }, async (manager) => {
+    const begun = await this.customers.withLock({ entityId, generation }, async (manager) => {
       if (await this.validity.hasEndedIn(manager, claims)) throw inactiveToken('revoked');
       const all = await this.allOf(manager, entityId);
       return begin(manager, all, await this.childOf(manager, claims, all));
@@ -154,7 +154,7 @@ export class Sessions {
   ): Promise<Result | undefined> {
     const { entityId: customerId } = customer;
     const origin = { customerId, depth: 1, ...agentOf(await this.agentSessions.actorFor(agent)) };
-    return this.customers.change(customer, async (manager) => {
+    return this.customers.withLock(customer, async (manager) => {
       if (await this.validity.hasEndedIn(manager, agent.claims)) throw inactiveToken('revoked');
       return begin(manager, await this.allOf(manager, customerId), origin);
     });

@@ -13,9 +13,8 @@ import { type EntityRow, selectStatement, writeStatement } from '../platform/dat
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
-import { CallerNetworks } from './caller-networks.js';
+import { CallerNetworks, isDuplicateUse } from './caller-networks.js';
 import { Devices } from './devices.js';
-import { isDuplicateUse } from './redemptions.js';
 import { Session } from './session.entity.js';
 import { SessionEndings } from './session-endings.js';
 import { Sessions, type StoredSession } from './sessions.js';
@@ -89,7 +88,7 @@ export class TransferCodes {
   ) {}
 
   /**
-   * Stores a code in a transaction that has written the customer's row, and returns it. The database has only its hash.
+   * Stores a code in a transaction that has locked the customer's row, and returns it. The database has only its hash.
    *
    * @param origin the session, or the agent, whose token makes the code
    * @throws OAuthError 429 if the customer has too many
@@ -155,7 +154,7 @@ export class TransferCodes {
   /**
    * Redeems the code for a device.
    *
-   * @param transaction writes the customer's row, and calls `redeemIn`
+   * @param transaction locks the customer's row, and calls `redeemIn`
    * @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended
    */
   async redeemForDevice(code: RedeemableCode, transaction: () => Promise<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Customers, type CustomersToPurge } from '../../customer/customers.js';
+import { CustomerPurge, type CustomersToPurge } from '../../customer/customer-purge.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { CustomerDataParticipants } from '../customer-data-participants.js';
 import { CustomerErasure } from '../customer-erasure.js';
@@ -16,7 +16,7 @@ const MAX_CUSTOMERS_PER_STEP = 100;
 @Injectable()
 export class IdleCustomers {
   constructor(
-    private readonly customers: Customers,
+    private readonly customers: CustomerPurge,
     private readonly participants: CustomerDataParticipants,
     private readonly erasure: CustomerErasure,
   ) {}
@@ -33,7 +33,7 @@ export class IdleCustomers {
     let after: string | undefined = '';
     let failed = 0;
     while (after !== undefined) {
-      const page: CustomersToPurge = await this.customers.findToPurge(after, size, today);
+      const page: CustomersToPurge = await this.customers.find(after, size, today);
       yield 0;
       for (const portion of portionsOf(page.erased, MAX_CUSTOMERS_PER_STEP)) {
         failed += await this.erasure.finishInPurge(portion);

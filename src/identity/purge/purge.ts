@@ -18,7 +18,6 @@ import { timeOf } from '../../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { DeletedEntries } from '../../registry/deleted-entries.js';
 import { AgentSessions } from '../../session/agent/agent-sessions.js';
-import { DeletedClients } from '../../session/deleted-clients.js';
 import { SessionPurge } from '../../session/session-purge.js';
 import { IdleCustomers } from './idle-customers.js';
 
@@ -63,7 +62,6 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly agentSessions: AgentSessions,
     private readonly idleCustomers: IdleCustomers,
     private readonly deletedEntries: DeletedEntries,
-    private readonly deletedClients: DeletedClients,
     private readonly clock: Clock,
   ) {}
 
@@ -153,7 +151,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   private async *deleteEntries(now: Date): AsyncGenerator<number, void> {
     const clients = await this.deletedEntries.clients(now);
     const clientIds = new Set(clients.map(({ clientId }) => clientId));
-    if (clientIds.size > 0) yield* this.deletedClients.endInSteps(clientIds, ROWS_PER_DELETE, now);
+    if (clientIds.size > 0) yield* this.sessions.endOfClients(clientIds, ROWS_PER_DELETE, now);
     yield* this.deletedEntries.deleteInSteps(clients, now);
   }
 

@@ -176,7 +176,7 @@ export class OrganizationUsers {
     const copied = isSignedIn ? undefined : this.browserService.copiedFrom(browser, organizationId);
     const written = [known, visitor].filter((row) => row !== undefined);
     const generations = new Map(written.map((row) => [row.entity_id, row.generation]));
-    if (!(await this.browserService.writeCustomersIn(manager, generations, copied))) return undefined;
+    if (!(await this.browserService.lockCustomersIn(manager, generations, copied))) return undefined;
     const recognized = visitor ?? (isSignedIn ? known : undefined);
     // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
     if (recognized && !(await this.leadsIn(manager, browser, recognized.entity_id))) return undefined;

@@ -95,7 +95,7 @@ export class AgentSessions {
    */
   async begin(session: NewAgentSession, generation: number): Promise<void> {
     await this.database.transaction(async (manager) => {
-      if (!(await this.agents.writeIn(manager, session.agentId, generation))) throw new AgentChangedError();
+      if (!(await this.agents.lockIn(manager, session.agentId, generation))) throw new AgentChangedError();
       const now = new Date(this.clock.now());
       const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
       if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
