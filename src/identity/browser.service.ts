@@ -9,10 +9,10 @@ import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserRecognition, isIn, type LeadingBrowser } from '../session/browser-recognition.js';
-import { Browsers, type NewBrowser, type SessionRow } from '../session/browsers.js';
+import { Browsers, type NewBrowser } from '../session/browsers.js';
 import { Devices } from '../session/devices.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
-import { Sessions } from '../session/sessions.js';
+import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from '../session/transfer-codes.js';
 import { CustomerCreation } from './customer-creation.js';
 import type { CandidateCredentials } from './identity-cookies.js';
@@ -166,7 +166,7 @@ export class BrowserService {
     if (leading.some((session) => isIn(session, space))) throw OAuthError.identityConflict();
   }
 
-  private async copyIn(manager: EntityManager, session: SessionRow, { browserId }: NewBrowser): Promise<void> {
+  private async copyIn(manager: EntityManager, session: DeviceRow, { browserId }: NewBrowser): Promise<void> {
     const { kind, customer_id: customerId } = session;
     const all = await this.sessions.allOf(manager, customerId);
     if (!(await this.devices.makeRoomForCopy(manager, all, session))) return;

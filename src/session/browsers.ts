@@ -4,16 +4,15 @@ import type { CustomerSpace } from '../customer/customer.js';
 import { NEW_CUSTOMER, newCustomerRow } from '../customer/customers.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn } from '../platform/database/in-transaction.js';
 import { sqlFlag } from '../platform/database/sql-dialect.js';
-import { type EntityRow, insertStatement, insertsTogether, selectStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { insertStatement, insertsTogether, selectStatement } from '../platform/database/statement.js';
+import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns } from './agent/agent-columns.js';
 import { Browser } from './browser.entity.js';
 import { leadingSessions } from './browser-recognition.js';
 import { Session } from './session.entity.js';
+import { type DeviceRow, Sessions } from './sessions.js';
 
 /** A new visitor's rows are inserted with those of other visitors in one transaction. */
 const NEW_BROWSER = insertStatement({ into: Browser, columns: ['browser_id', 'secret_hash', 'version'] });
@@ -34,31 +33,6 @@ const NEW_SESSION = insertStatement({
   ],
 });
 const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_BROWSER, NEW_SESSION);
-
-const SESSION_COLUMNS = [
-  'id',
-  'kind',
-  'customer_id',
-  'browser_id',
-  'organization_id',
-  'group_id',
-  'parent_id',
-  'parent_epoch',
-  'depth',
-  'seen_day',
-  'signed_in_day',
-  'created_at',
-  'expires_at',
-] as const;
-
-/** A session of a browser. */
-export type SessionRow = EntityRow<Session, (typeof SESSION_COLUMNS)[number]> & AgentColumns;
-
-const findSessions = (browserIds: string[]) =>
-  selectStatement<string[], SessionRow>(
-    `SELECT ${[...SESSION_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS].join(', ')}
-      FROM session ${AGENT_JOIN} WHERE session.browser_id IN (${placeholdersFor(browserIds)})`,
-  );
 
 /** A browser to be created. */
 export interface NewBrowser {
@@ -83,6 +57,7 @@ export class Browsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly sessions: Sessions,
   ) {}
 
   /** A new browser, which the caller stores. */
@@ -125,9 +100,8 @@ export class Browsers {
   }
 
   /** The sessions of some browsers that lead to customers, the last seen first. */
-  async leadingSessionsIn(manager: EntityManager, browserIds: string[]): Promise<SessionRow[]> {
-    const ids = valueList(browserIds);
-    return leadingSessions(await selectIn(manager, findSessions(ids), ids), this.clock.now());
+  async leadingSessionsIn(manager: EntityManager, browserIds: string[]): Promise<DeviceRow[]> {
+    return leadingSessions(await this.sessions.ofBrowsers(manager, browserIds), this.clock.now());
   }
 
   /**

@@ -1,42 +1,26 @@
 import { Injectable } from '@nestjs/common';
-import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Customer } from '../customer/customer.js';
 import { Customers } from '../customer/customers.js';
 import { Audit, party } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
+import { type NotNull, writeStatement } from '../platform/database/statement.js';
+import { actOf, agentHasEnded } from './agent/agent-columns.js';
 import { Devices } from './devices.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
-import type { Session } from './session.entity.js';
 import { SessionEndings } from './session-endings.js';
-import { Sessions } from './sessions.js';
+import { type SessionOfCustomer, Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
 
-const COLUMNS = ['id', 'customer_id', 'client_id', 'epoch', 'current_hash', 'seen_day', 'expires_at'] as const;
-const NULLABLE_COLUMNS = ['previous_hash', 'successor_nonce'] as const;
-
-type CustomerRefreshRow = NotNull<EntityRow<Session, (typeof COLUMNS)[number]>> &
-  EntityRow<Session, (typeof NULLABLE_COLUMNS)[number]> &
-  AgentColumns & {
-    organization_id: string;
-    group_id: string;
-    generation: number;
-  };
-
-const FIND = selectStatement<[familyHash: string], CustomerRefreshRow>({
-  columns: [
-    ...[...COLUMNS, ...NULLABLE_COLUMNS].map((column) => `session.${column}`),
-    ...['customer.organization_id', 'customer.group_id', 'customer.generation', ...AGENT_COLUMNS],
-  ],
-  from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.family_hash = ?`,
-  batch: true,
-});
+/** A session of a customer with a refresh token. */
+type CustomerRefreshRow = SessionOfCustomer &
+  NotNull<Pick<SessionOfCustomer, 'client_id' | 'current_hash' | 'seen_day'>>;
 
 /** One of several parallel uses of the current token matches the row. An ending has deleted it. */
 const ROTATE = writeStatement<
@@ -59,9 +43,6 @@ const NOTE_RETRY = writeStatement<[usedAt: Date, today: number, id: string, used
   'UPDATE session SET used_at = ?, seen_day = ? WHERE id = ? AND previous_hash = ?',
 );
 
-/** The parties of a refresh token in the audit. */
-type Parties = Pick<CustomerRefreshRow, 'id' | 'customer_id' | 'client_id' | 'organization_id'>;
-
 /** Refresh tokens of customers (protocol §4.8). */
 @Injectable()
 export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
@@ -74,9 +55,9 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     private readonly endings: SessionEndings,
     private readonly devices: Devices,
     private readonly codes: TransferCodes,
-    private readonly audit: Audit,
+    audit: Audit,
   ) {
-    super(clock, configuration);
+    super(clock, configuration, audit);
   }
 
   /**
@@ -96,7 +77,8 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
         await this.codes.redeemIn(manager, code, { kind: 'refresh', ...columns, ...used });
       }),
     );
-    this.record('issued', { id: code.id, customer_id: entityId, client_id: clientId, organization_id: organizationId });
+    const subject = party('customer', entityId);
+    this.auditUse('issued', { subject, clientId, organizationId, session: code.id });
     return refreshToken;
   }
 
@@ -108,7 +90,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   }
 
   protected override async find(familyHash: string): Promise<CustomerRefreshRow | undefined> {
-    return (await this.database.select(FIND, [familyHash]))[0];
+    return (await this.sessions.findByRefreshToken(familyHash)) as CustomerRefreshRow | undefined;
   }
 
   protected override endedReason(row: CustomerRefreshRow): InactiveReason | undefined {
@@ -135,20 +117,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return this.endings.endReused(customerId, id, 'refresh_token_revoked');
   }
 
-  protected override ownerOf(row: CustomerRefreshRow): Pick<StoredToken, 'subject' | 'organizationId'> {
-    return { subject: row.customer_id, organizationId: row.organization_id };
-  }
-
-  protected override record(action: 'issued' | 'redeemed' | 'replayed', row: Parties): void {
-    const { id, customer_id, client_id: clientId, organization_id: organizationId } = row;
-    this.audit.record({
-      event: `refresh_token.${action}`,
-      outcome: action === 'replayed' ? 'failure' : 'success',
-      actor: party('client', clientId),
-      subject: party('customer', customer_id),
-      organizationId,
-      clientId,
-      details: { session: id },
-    });
+  protected override subjectOf({ customer_id }: CustomerRefreshRow): AuditParty {
+    return party('customer', customer_id);
   }
 }

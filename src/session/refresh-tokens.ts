@@ -1,9 +1,12 @@
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import type { Audit } from '../platform/audit/audit.js';
+import type { AuditParty } from '../platform/audit/audit-event.js';
 import type { Clock } from '../platform/clock.js';
 import type { Configuration } from '../platform/configuration/configuration.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
+import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
 
 const FAMILY_ID_BYTES = 16;
 /** The region, then F with 16 bytes and R with 32 bytes, both in base64url. */
@@ -19,6 +22,8 @@ interface TokenParts {
 export interface RefreshRow {
   id: string;
   client_id: string;
+  /** Of the customer or agent. */
+  organization_id: string;
   /** Hashes of R. */
   current_hash: string;
   previous_hash: string | null;
@@ -50,26 +55,33 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   constructor(
     protected readonly clock: Clock,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   protected abstract find(familyHash: string): Promise<Row | undefined>;
 
-  /** Why the session has ended with its client or its agent; `undefined` if it has not. */
-  protected abstract endedReason(row: Row): InactiveReason | undefined;
+  /** The customer or agent. */
+  protected abstract subjectOf(row: Row): AuditParty;
 
   /** Stores the successor. @returns false if the current token is not the used one any more */
   protected abstract rotate(row: Row, rotation: Rotation): Promise<boolean>;
 
-  /** Notes a retry. @returns false if the session has ended, or the successor was used */
-  protected abstract noteRetry(row: Row, usedHash: string): Promise<boolean>;
-
   /** Ends the session with its access tokens, and all that was obtained with them. */
   protected abstract end(row: Row): Promise<void>;
 
-  protected abstract record(action: 'redeemed' | 'replayed', row: Row): void;
+  /** Why the session has ended although it has a row; `undefined` if it has not. */
+  protected endedReason(_row: Row): InactiveReason | undefined {
+    return undefined;
+  }
 
-  /** The customer or agent, and the organization. */
-  protected abstract ownerOf(row: Row): Pick<StoredToken, 'subject' | 'organizationId'>;
+  /** Notes a retry. @returns false if the session has ended, or the successor was used */
+  protected noteRetry(_row: Row, _usedHash: string): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  protected auditUse(action: 'issued' | 'redeemed' | 'replayed', parties: RedeemableParties): void {
+    auditRedeemable(this.audit, 'refresh_token', action, parties);
+  }
 
   protected first(): FirstRefreshToken {
     const [family, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
@@ -99,7 +111,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     const access = await decide(row);
     const successor =
       row.current_hash === used ? await this.successor(row, token) : await this.retriedSuccessor(row, token);
-    this.record('redeemed', row);
+    this.auditUse('redeemed', this.partiesOf(row));
     return { row, access, refreshToken: this.tokenOf(token.family, successor) };
   }
 
@@ -119,7 +131,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     return {
       kind: 'refresh token',
       clientId: row.client_id,
-      ...this.ownerOf(row),
+      ...{ subject: this.subjectOf(row).id ?? '', organizationId: row.organization_id },
       expiresAt: timeOf(row.expires_at),
       session: row.id,
       ...(inactiveReason && { inactiveReason }),
@@ -132,6 +144,11 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     // the predecessor may be used again, until its successor is used
     return row.current_hash === hash || row.previous_hash === hash ? undefined : 'already_used';
+  }
+
+  private partiesOf(row: Row): RedeemableParties {
+    const { id: session, client_id: clientId, organization_id: organizationId } = row;
+    return { subject: this.subjectOf(row), clientId, organizationId, session };
   }
 
   private async storedRow({ family }: TokenParts, clientId: string): Promise<Row> {
@@ -164,7 +181,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   /** Ends the session, because the service cannot distinguish the client from a thief that has one of its tokens. */
   private async rejectReuse(row: Row): Promise<never> {
     await this.end(row);
-    this.record('replayed', row);
+    this.auditUse('replayed', this.partiesOf(row));
     throw OAuthError.invalidGrant('refresh token: used again');
   }
 

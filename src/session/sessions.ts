@@ -9,6 +9,7 @@ import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import { type SqlValue, timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, agentHasEnded } from './agent/agent-columns.js';
 import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
 import { Session } from './session.entity.js';
@@ -26,44 +27,72 @@ const COLUMNS = [
   'parent_epoch',
   'depth',
   'epoch',
-  'agent_session_id',
-  'agent_epoch',
+  'client_id',
+  'code_challenge',
+  'redeemed_network',
   'redeemed_at',
+  'current_hash',
+  'previous_hash',
+  'successor_nonce',
+  'used_at',
   'seen_day',
+  'signed_in_day',
   'created_at',
   'expires_at',
 ] as const;
 
-/** A session of a customer, as far as bounds and endings need it. */
-export type StoredSession = EntityRow<Session, (typeof COLUMNS)[number]>;
+type Columns = EntityRow<Session, (typeof COLUMNS)[number]>;
 
-const SELECT_ALL = `SELECT ${COLUMNS.join(', ')} FROM session WHERE customer_id = ?`;
+/** A session of a customer, as bounds and endings need it. */
+export type StoredSession = Columns & EntityRow<Session, 'agent_session_id' | 'agent_epoch'>;
+
+const SELECT_ALL = `SELECT ${COLUMNS.join(', ')}, agent_session_id, agent_epoch FROM session WHERE customer_id = ?`;
 const FIND_ALL = selectStatement<[customerId: string], StoredSession>(SELECT_ALL);
 /** No code among them is redeemed before the transaction ends. */
 const LOCK_ALL = selectStatement<[customerId: string], StoredSession>(({ forUpdate }) => SELECT_ALL + forUpdate);
 
-const DEVICE_COLUMNS = [
-  'id',
-  'kind',
-  'browser_id',
-  'organization_id',
-  'group_id',
-  'client_id',
-  'used_at',
-  'seen_day',
-  'expires_at',
-] as const;
+const WITH_AGENT = [...COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS];
+
+/** A session of a code or a refresh token, with its customer. */
+export interface SessionOfCustomer extends Columns, AgentColumns {
+  organization_id: string;
+  group_id: string;
+  /** Of the customer. */
+  generation: number;
+  has_user: boolean | number;
+  /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
+  redeemed_for: number | null;
+}
+
+const findWithCustomer = (condition: string) =>
+  selectStatement<[hash: string], SessionOfCustomer>({
+    columns: [
+      ...[...WITH_AGENT, 'customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
+      ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
+    ],
+    from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE ${condition}`,
+    batch: true,
+  });
+const FIND_BY_CODE = findWithCustomer('session.code_hash = ?');
+const FIND_BY_REFRESH_TOKEN = findWithCustomer('session.family_hash = ?');
 
 /** A session of a device: of a browser, or with a refresh token. */
-export type DeviceRow = EntityRow<Session, (typeof DEVICE_COLUMNS)[number]>;
+export type DeviceRow = Columns & EntityRow<Session, 'organization_id' | 'group_id'> & AgentColumns;
 
-const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow & AgentColumns>(
-  `SELECT ${[...DEVICE_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS].join(', ')}
-    FROM session ${AGENT_JOIN}
+const SELECT_DEVICES = `SELECT ${[...WITH_AGENT, 'session.organization_id', 'session.group_id'].join(', ')}
+  FROM session ${AGENT_JOIN}`;
+
+const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow>(
+  `${SELECT_DEVICES}
     WHERE session.customer_id = ? AND (session.browser_id IS NOT NULL OR session.kind = 'refresh')
       AND session.expires_at > ?
     ORDER BY session.seen_day DESC, session.id`,
 );
+
+const findOfBrowsers = (browserIds: string[]) =>
+  selectStatement<string[], DeviceRow>(
+    `${SELECT_DEVICES} WHERE session.browser_id IN (${placeholdersFor(browserIds)})`,
+  );
 
 /** What an export has of a session: no hash, and no id of a browser, by which exports could be joined. */
 const FIND_EXPORTED = selectStatement<[customerId: string], Record<string, SqlValue>>(
@@ -103,6 +132,20 @@ export class Sessions {
   async devicesOf(customerId: string): Promise<DeviceRow[]> {
     const rows = await this.database.select(FIND_DEVICES, [customerId, new Date(this.clock.now())]);
     return rows.filter((row) => !agentHasEnded(row));
+  }
+
+  /** The sessions of some browsers, expired and ended ones included. */
+  ofBrowsers(manager: EntityManager, browserIds: string[]): Promise<DeviceRow[]> {
+    const ids = valueList(browserIds);
+    return selectIn(manager, findOfBrowsers(ids), ids);
+  }
+
+  async findByCode(codeHash: string): Promise<SessionOfCustomer | undefined> {
+    return (await this.database.select(FIND_BY_CODE, [codeHash]))[0];
+  }
+
+  async findByRefreshToken(familyHash: string): Promise<SessionOfCustomer | undefined> {
+    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [familyHash]))[0];
   }
 
   /** The stored sessions of a customer, for an export. */

@@ -9,38 +9,16 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { dialectOf, timeOf } from '../platform/database/sql-dialect.js';
-import { type EntityRow, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
+import { actOf, agentHasEnded } from './agent/agent-columns.js';
 import { CallerNetworks, isDuplicateUse } from './caller-networks.js';
 import { Devices } from './devices.js';
+import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
 import { Session } from './session.entity.js';
 import { SessionEndings } from './session-endings.js';
-import { Sessions, type StoredSession } from './sessions.js';
-
-const COLUMNS = ['id', 'kind', 'customer_id', 'client_id', 'code_challenge', 'redeemed_network', 'expires_at'] as const;
-
-interface CodeRow extends EntityRow<Session, (typeof COLUMNS)[number]>, AgentColumns {
-  organization_id: string;
-  group_id: string;
-  /** Of the customer. */
-  generation: number;
-  has_user: boolean | number;
-  /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-  redeemed_for: number | null;
-}
-
-const FIND = selectStatement<[codeHash: string], CodeRow>({
-  columns: [
-    ...COLUMNS.map((column) => `session.${column}`),
-    ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
-    ...AGENT_COLUMNS,
-    ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
-  ],
-  from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE session.code_hash = ?`,
-  batch: true,
-});
+import { type SessionOfCustomer, Sessions, type StoredSession } from './sessions.js';
 
 /** The first of parallel redemptions changes the row. An ending has deleted it. */
 const REDEEM = writeStatement<[network: string | null, expiresAt: Date, id: string, now: Date]>(
@@ -121,7 +99,7 @@ export class TransferCodes {
    */
   async find(code: string, clientId: string, codeVerifier: string | undefined): Promise<RedeemableCode> {
     const codeHash = sha256(code);
-    const row = await this.rowOf(codeHash);
+    const row = await this.sessions.findByCode(codeHash);
     if (!row) throw OAuthError.invalidGrant('code: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('code: of another client');
     if (!isPkceSatisfied(row.code_challenge, codeVerifier))
@@ -148,7 +126,7 @@ export class TransferCodes {
     const expiresAt = new Date(now + ttlSeconds * 1000);
     const redeemed = await this.database.execute(REDEEM, [code.network, expiresAt, code.id, new Date(now)]);
     if (redeemed === 0) await this.rejectLost(code);
-    this.record(code, 'redeemed');
+    this.auditUse('redeemed', code, code.id);
   }
 
   /**
@@ -164,7 +142,7 @@ export class TransferCodes {
       if (error instanceof LostCodeError) await this.rejectLost(code);
       throw error;
     }
-    this.record(code, 'redeemed');
+    this.auditUse('redeemed', code, code.id);
   }
 
   /** @throws LostCodeError, which rolls the transaction back */
@@ -181,14 +159,14 @@ export class TransferCodes {
 
   /** @throws OAuthError `invalid_grant` for a code that was redeemed or has ended since it was found */
   private async rejectLost({ codeHash, network }: RedeemableCode): Promise<never> {
-    const row = await this.rowOf(codeHash);
+    const row = await this.sessions.findByCode(codeHash);
     if (row && row.kind !== 'code') return this.rejectReuse(row, network);
     throw OAuthError.invalidGrant('code: the token that created it has ended');
   }
 
   /** Describes a code for the operator; `undefined` if it is not stored. */
   async describe(code: string): Promise<StoredToken | undefined> {
-    const row = await this.rowOf(sha256(code));
+    const row = await this.sessions.findByCode(sha256(code));
     if (!row) return undefined;
     const inactiveReason = this.inactiveReasonOf(row);
     return {
@@ -199,41 +177,36 @@ export class TransferCodes {
     };
   }
 
-  record({ entityId, organizationId, clientId, id }: CodeParties, action: 'issued' | 'redeemed' | 'replayed'): void {
-    this.audit.record({
-      event: `transfer_token.${action}`,
-      outcome: action === 'replayed' ? 'failure' : 'success',
-      actor: party('client', clientId),
-      subject: party('customer', entityId),
-      ...{ organizationId, clientId },
-      ...(id !== undefined && { details: { session: id } }),
-    });
+  auditIssued(code: CodeParties): void {
+    auditRedeemable(this.audit, 'transfer_token', 'issued', partiesOf(code));
+  }
+
+  private auditUse(action: 'redeemed' | 'replayed', code: CodeParties, session: string): void {
+    auditRedeemable(this.audit, 'transfer_token', action, { ...partiesOf(code), session });
   }
 
   /**
    * A second use is a duplicate soon after the first use and from its network, or a replay, which ends the session that
    * the first use gave, with everything that was made with it (protocol §3.7). @throws OAuthError `invalid_grant`
    */
-  private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
+  private async rejectReuse(row: SessionOfCustomer, network: string | null): Promise<never> {
     const { id, customer_id: entityId, organization_id: organizationId } = row;
     if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
     await this.endings.endReused(entityId, id, 'revoked');
-    this.record({ entityId, organizationId, clientId: row.client_id ?? '', id }, 'replayed');
+    this.auditUse('replayed', { entityId, organizationId, clientId: row.client_id ?? '' }, id);
     throw OAuthError.invalidGrant('code: replayed');
   }
 
-  private inactiveReasonOf(row: CodeRow): InactiveReason | undefined {
+  private inactiveReasonOf(row: SessionOfCustomer): InactiveReason | undefined {
     if (row.kind !== 'code') return 'already_used';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
-
-  private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
-    return (await this.database.select(FIND, [codeHash]))[0];
-  }
 }
 
-type CodeParties = Pick<RedeemableCode, 'entityId' | 'organizationId' | 'clientId'> & {
-  /** Absent while the code is not redeemed. */
-  id?: string;
-};
+function partiesOf({ entityId, clientId, organizationId }: CodeParties): RedeemableParties {
+  return { subject: party('customer', entityId), clientId, organizationId };
+}
+
+/** Whose transfer token it is. */
+type CodeParties = Pick<RedeemableCode, 'entityId' | 'organizationId' | 'clientId'>;

@@ -72,7 +72,7 @@ export class Transfers {
     const code = await this.sessions.beginForCustomer(claims, (manager, all, origin) =>
       this.codes.issueIn(manager, all, origin, content),
     );
-    this.codes.record({ entityId, organizationId, clientId: content.clientId }, 'issued');
+    this.codes.auditIssued({ entityId, organizationId, clientId: content.clientId });
     return code;
   }
 
@@ -86,7 +86,7 @@ export class Transfers {
       this.codes.issueIn(manager, all, origin, content),
     );
     if (code === undefined) throw REQUEST_ERRORS.customerUnknown();
-    this.codes.record({ entityId: customerId, organizationId, clientId: content.clientId }, 'issued');
+    this.codes.auditIssued({ entityId: customerId, organizationId, clientId: content.clientId });
     return code;
   }
 }

@@ -35,6 +35,38 @@ const MAX_SESSIONS_COUNT = 1_000;
 /** When a client may try again beyond this bound. */
 const RETRY_AFTER_SECONDS = 60;
 
+const COLUMNS = [
+  'id',
+  'kind',
+  'agent_id',
+  'organization_id',
+  'client_id',
+  'scope',
+  'epoch',
+  'redirect_uri',
+  'code_challenge',
+  'redeemed_network',
+  'current_hash',
+  'previous_hash',
+  'successor_nonce',
+  'expires_at',
+] as const;
+
+/** A session of an agent with a code or a refresh token. */
+export interface StoredAgentSession extends EntityRow<AgentSession, (typeof COLUMNS)[number]> {
+  /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
+  redeemed_for: number | null;
+}
+
+const findBy = (column: 'code_hash' | 'family_hash') =>
+  selectStatement<[hash: string], StoredAgentSession>({
+    columns: [...COLUMNS, ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`],
+    from: `agent_session WHERE ${column} = ?`,
+    batch: true,
+  });
+const FIND_BY_CODE = findBy('code_hash');
+const FIND_BY_REFRESH_TOKEN = findBy('family_hash');
+
 type AgentAtPage = EntityRow<AgentSession, 'agent_id'> & EntityRow<Agent, 'generation'>;
 
 /** The agent may change after this SELECT. Then its generation is higher, and no session begins. */
@@ -102,6 +134,14 @@ export class AgentSessions {
         throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
       await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
     });
+  }
+
+  async findByCode(codeHash: string): Promise<StoredAgentSession | undefined> {
+    return (await this.database.select(FIND_BY_CODE, [codeHash]))[0];
+  }
+
+  async findByRefreshToken(familyHash: string): Promise<StoredAgentSession | undefined> {
+    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [familyHash]))[0];
   }
 
   /** The agent of a session of the page that has not ended. */

@@ -7,40 +7,15 @@ import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import { type EntityRow, type NotNull, selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { type NotNull, writeStatement } from '../../platform/database/statement.js';
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import { uuidv7 } from '../../platform/uuid.js';
 import { CallerNetworks, isDuplicateUse } from '../caller-networks.js';
+import { auditRedeemable } from '../redemption-audit.js';
 import type { FirstRefreshToken } from '../refresh-tokens.js';
-import type { AgentSession } from './agent-session.entity.js';
-import { AgentSessions } from './agent-sessions.js';
+import { AgentSessions, type StoredAgentSession } from './agent-sessions.js';
 
-const COLUMNS = [
-  'id',
-  'kind',
-  'agent_id',
-  'organization_id',
-  'client_id',
-  'scope',
-  'redirect_uri',
-  'expires_at',
-] as const;
-const NULLABLE_COLUMNS = ['code_challenge', 'redeemed_network'] as const;
-
-type CodeRow = NotNull<EntityRow<AgentSession, (typeof COLUMNS)[number]>> &
-  EntityRow<AgentSession, (typeof NULLABLE_COLUMNS)[number]> & {
-    /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
-    redeemed_for: number | null;
-  };
-
-const FIND = selectStatement<[codeHash: string], CodeRow>({
-  columns: [
-    ...[...COLUMNS, ...NULLABLE_COLUMNS],
-    ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`,
-  ],
-  from: 'agent_session WHERE code_hash = ?',
-  batch: true,
-});
+type CodeRow = StoredAgentSession & NotNull<Pick<StoredAgentSession, 'scope' | 'redirect_uri'>>;
 
 /** The first of parallel redemptions changes the row. A change of the agent has deleted it. */
 const REDEEM = writeStatement<
@@ -104,8 +79,7 @@ export class AuthorizationCodes {
     const expiresAt = new Date(now + this.configuration.AUTHORIZATION_CODE_TTL * 1000);
     const session = { id: uuidv7(now), kind: 'code', codeHash: sha256(code), expiresAt } as const;
     await this.sessions.begin({ ...session, ...granted, codeChallenge: codeChallenge ?? null }, generation);
-    const { agentId: agent_id, clientId: client_id, organizationId: organization_id } = granted;
-    this.record({ agent_id, client_id, organization_id }, 'issued');
+    this.auditCode('issued', granted);
     return code;
   }
 
@@ -128,7 +102,7 @@ export class AuthorizationCodes {
 
   /** @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended */
   async redeem(code: RedeemableAuthorization, refreshToken: FirstRefreshToken['columns']): Promise<void> {
-    const { id, agentId, clientId, organizationId, codeHash, network } = code;
+    const { id, codeHash, network } = code;
     const { familyHash, currentHash, expiresAt } = refreshToken;
     const values = [network, familyHash, currentHash, expiresAt] as const;
     if ((await this.database.execute(REDEEM, [...values, id, new Date(this.clock.now())])) === 0) {
@@ -136,7 +110,7 @@ export class AuthorizationCodes {
       if (row && row.kind !== 'code') return this.rejectReuse(row, network);
       throw OAuthError.invalidGrant('code: its agent has changed');
     }
-    this.record({ id, agent_id: agentId, client_id: clientId, organization_id: organizationId }, 'redeemed');
+    this.auditCode('redeemed', code);
   }
 
   /** Describes a code for the operator; `undefined` if it is not stored. */
@@ -159,7 +133,8 @@ export class AuthorizationCodes {
   private async rejectReuse(row: CodeRow, network: string | null): Promise<never> {
     if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
     await this.sessions.end(row.id, 'revoked');
-    this.record(row, 'replayed');
+    const { id, agent_id: agentId, client_id: clientId, organization_id: organizationId } = row;
+    this.auditCode('replayed', { id, agentId, clientId, organizationId });
     throw OAuthError.invalidGrant('code: replayed');
   }
 
@@ -169,30 +144,19 @@ export class AuthorizationCodes {
   }
 
   private async rowOf(codeHash: string): Promise<CodeRow | undefined> {
-    return (await this.database.select(FIND, [codeHash]))[0];
+    return (await this.sessions.findByCode(codeHash)) as CodeRow | undefined;
   }
 
-  /** Audit events do not contain the hash of the code. */
-  private record(
-    {
-      id,
-      agent_id,
-      client_id: clientId,
-      organization_id: organizationId,
-    }: Pick<CodeRow, 'agent_id' | 'client_id' | 'organization_id'> & { id?: string },
+  private auditCode(
     action: 'issued' | 'redeemed' | 'replayed',
+    { id, agentId, clientId, organizationId }: Pick<RedeemableAuthorization, CodeParty> & { id?: string },
   ): void {
-    this.audit.record({
-      event: `authorization_code.${action}`,
-      outcome: action === 'replayed' ? 'failure' : 'success',
-      actor: party('client', clientId),
-      subject: party('agent', agent_id),
-      organizationId,
-      clientId,
-      ...(id !== undefined && { details: { session: id } }),
-    });
+    const parties = { subject: party('agent', agentId), clientId, organizationId };
+    auditRedeemable(this.audit, 'authorization_code', action, { ...parties, ...(id !== undefined && { session: id }) });
   }
 }
+
+type CodeParty = 'agentId' | 'clientId' | 'organizationId';
 
 /** @throws OAuthError `invalid_grant` if the code is unknown or the proof does not match the code (protocol §3.6) */
 function assertProofMatches(row: CodeRow | undefined, proof: CodeProof): asserts row is CodeRow {
