@@ -180,7 +180,7 @@ export async function seedTransfers(database, count) {
 export async function seedRefreshTokens(database, count) {
   const today = Math.floor(Date.now() / DAY_MS);
   await database.query(`
-    INSERT INTO session (${TRANSFERRED.columns}, kind, family_hash, current_hash, redeemed_at, used_at, seen_day)
+    INSERT INTO session (${TRANSFERRED.columns}, kind, refresh_id_hash, current_hash, redeemed_at, used_at, seen_day)
     SELECT ${TRANSFERRED.values}, 'refresh', SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256),
       SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), NOW(3), ${today}
     FROM ${firstCustomers(count)}`);

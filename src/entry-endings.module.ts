@@ -4,7 +4,7 @@ import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
 import { Consents } from './agent-auth/page/consents.js';
 import { type EndedEntries, EntryEndings, type IssuedUpTo } from './registry/registry-transactions.js';
 import { AgentSessions } from './session/agent/agent-sessions.js';
-import { Endings } from './session/endings.js';
+import { RecordedEndings } from './session/recorded-endings.js';
 import { SessionModule } from './session/session.module.js';
 
 @Injectable()
@@ -12,7 +12,7 @@ class EntryEndingsOfService implements EntryEndings {
   constructor(
     private readonly sessions: AgentSessions,
     private readonly consents: Consents,
-    private readonly endings: Endings,
+    private readonly endings: RecordedEndings,
   ) {}
 
   async endIn(manager: EntityManager, { agentIds, clientIds }: EndedEntries): Promise<void> {

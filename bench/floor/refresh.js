@@ -12,7 +12,7 @@ const FIND_SESSION = `
   LEFT JOIN agent_session ON agent_session.id = session.agent_session_id AND agent_session.epoch = session.agent_epoch
   LEFT JOIN ended ON ended.kind = 'client' AND ended.value = session.client_id
     AND ended.issued_before >= session.redeemed_at
-  WHERE session.family_hash = ? AND session.agent_session_id IS NULL AND ended.kind IS NULL`;
+  WHERE session.refresh_id_hash = ? AND session.agent_session_id IS NULL AND ended.kind IS NULL`;
 /** Changes nothing if the session has ended, or a parallel request was faster. */
 const ROTATE = `
   UPDATE session

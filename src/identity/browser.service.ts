@@ -10,7 +10,7 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserRecognition, isIn, type LeadingBrowser } from '../session/browser-recognition.js';
 import { Browsers, type NewBrowser } from '../session/browsers.js';
-import { Devices } from '../session/devices.js';
+import { SessionBounds } from '../session/session-bounds.js';
 import { SessionLifetime } from '../session/session-lifetime.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from '../session/transfer-codes.js';
@@ -46,7 +46,7 @@ export class BrowserService {
     private readonly recognition: BrowserRecognition,
     private readonly browsers: Browsers,
     private readonly sessions: Sessions,
-    private readonly devices: Devices,
+    private readonly bounds: SessionBounds,
     private readonly lifetime: SessionLifetime,
     private readonly codes: TransferCodes,
     private readonly creation: CustomerCreation,
@@ -84,7 +84,7 @@ export class BrowserService {
         const generations = new Map([[entityId, session.gen]]);
         if (!(await this.lockCustomersIn(manager, generations, copied))) throw new LostCodeError();
         if (earlier && !replace) await this.assertNoCustomer(manager, earlier.browserId, code);
-        await this.devices.makeRoom(manager, await this.sessions.allOf(manager, entityId));
+        await this.bounds.makeRoom(manager, await this.sessions.allOf(manager, entityId));
         takeLimit();
         await this.insertIn(manager, browser, copied);
         await this.codes.redeemIn(manager, code, device);
@@ -169,7 +169,7 @@ export class BrowserService {
   private async copyIn(manager: EntityManager, session: DeviceRow, { browserId }: NewBrowser): Promise<void> {
     const { kind, customer_id: customerId } = session;
     const all = await this.sessions.allOf(manager, customerId);
-    if (!(await this.devices.makeRoomForCopy(manager, all, session))) return;
+    if (!(await this.bounds.makeRoomForCopy(manager, all, session))) return;
     await this.sessions.insertIn(manager, {
       id: uuidv7(this.clock.now()),
       kind,

@@ -19,7 +19,7 @@ export class AgentSession1796000000004 extends CreateTables {
         its.text('code_challenge', 43, NULLABLE),
         its.text('redeemed_network', 64, NULLABLE),
         its.time('redeemed_at', NULLABLE),
-        its.text('family_hash', 64, NULLABLE),
+        its.text('refresh_id_hash', 64, NULLABLE),
         its.text('current_hash', 64, NULLABLE),
         its.text('previous_hash', 64, NULLABLE),
         its.text('successor_nonce', 43, NULLABLE),
@@ -29,7 +29,7 @@ export class AgentSession1796000000004 extends CreateTables {
       indices: [
         { name: 'agent_session_agent_id', columnNames: ['agent_id'] },
         { name: 'agent_session_code_hash', columnNames: ['code_hash'], isUnique: true },
-        { name: 'agent_session_family_hash', columnNames: ['family_hash'], isUnique: true },
+        { name: 'agent_session_refresh_id_hash', columnNames: ['refresh_id_hash'], isUnique: true },
       ],
     },
   ];

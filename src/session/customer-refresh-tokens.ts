@@ -9,8 +9,8 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { type NotNull, writeStatement } from '../platform/database/statement.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
-import { Devices } from './devices.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
+import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
 import { type SessionOfCustomer, Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
@@ -53,7 +53,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
-    private readonly devices: Devices,
+    private readonly bounds: SessionBounds,
     private readonly codes: TransferCodes,
     audit: Audit,
   ) {
@@ -72,7 +72,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     await this.codes.redeemForDevice(code, () =>
       this.database.transaction(async (manager) => {
         if (!(await this.customers.lockIn(manager, entityId, session.gen))) throw new LostCodeError();
-        await this.devices.makeRoom(manager, await this.sessions.allOf(manager, entityId));
+        await this.bounds.makeRoom(manager, await this.sessions.allOf(manager, entityId));
         const used = { usedAt: new Date(this.clock.now()), seenDay: dayOf(this.clock.now()) };
         await this.codes.redeemIn(manager, code, { kind: 'refresh', ...columns, ...used });
       }),
@@ -89,8 +89,8 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return { entityId, organizationId, groupId, generation, session };
   }
 
-  protected override async find(familyHash: string): Promise<CustomerRefreshRow | undefined> {
-    return (await this.sessions.findByRefreshToken(familyHash)) as CustomerRefreshRow | undefined;
+  protected override async find(refreshIdHash: string): Promise<CustomerRefreshRow | undefined> {
+    return (await this.sessions.findByRefreshToken(refreshIdHash)) as CustomerRefreshRow | undefined;
   }
 
   protected override endedReason(row: CustomerRefreshRow): InactiveReason | undefined {

@@ -14,8 +14,8 @@ import { UUID } from '../platform/uuid.js';
 import { Registry } from '../registry/registry.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, actOf, agentHasEnded } from './agent/agent-columns.js';
 import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
-import { Devices } from './devices.js';
 import type { Session } from './session.entity.js';
+import { SessionBounds } from './session-bounds.js';
 import { agentOf, type SessionOrigin, Sessions } from './sessions.js';
 
 /** Protocol §10.7. */
@@ -107,7 +107,7 @@ export class Proofs {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly agentSessions: AgentSessions,
-    private readonly devices: Devices,
+    private readonly bounds: SessionBounds,
     private readonly registry: Registry,
   ) {}
 
@@ -119,7 +119,7 @@ export class Proofs {
    */
   ofCustomer(claims: RevocableClaims & { exp: number }): Promise<string> {
     return this.sessions.beginForCustomer(claims, async (manager, all, origin) => {
-      await this.devices.assertMayProve(manager, all);
+      await this.bounds.assertMayProve(manager, all);
       return this.insertIn(manager, { ...origin, clientId: claims.client_id }, origin.expiresAt);
     });
   }
@@ -138,7 +138,7 @@ export class Proofs {
       return this.database.transaction((manager) => this.insertIn(manager, { ...origin, clientId }));
     }
     const proof = await this.sessions.beginForAgent(agent, customer, async (manager, all, origin) => {
-      await this.devices.assertMayProve(manager, all);
+      await this.bounds.assertMayProve(manager, all);
       return this.insertIn(manager, { ...origin, clientId });
     });
     if (proof === undefined) throw ERRORS.customerEnded();
@@ -172,7 +172,7 @@ export class Proofs {
     const values = this.redemptionOf(row, entityId, act, ttlSeconds);
     const redeemed = isOpen
       ? await this.customers.withLock({ entityId, generation }, async (manager) => {
-          await this.devices.assertMayProve(manager, await this.sessions.allOf(manager, entityId));
+          await this.bounds.assertMayProve(manager, await this.sessions.allOf(manager, entityId));
           return writeIn(manager, REDEEM, values);
         })
       : await this.database.execute(REDEEM, values);

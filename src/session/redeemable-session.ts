@@ -2,7 +2,7 @@ import { Column } from 'typeorm';
 
 /**
  * What sessions of customers and of agents have in common: a code, which is redeemed once, and refresh tokens, which may
- * follow it. All columns are `null` in other sessions. Each table has unique indexes on `code_hash` and `family_hash`.
+ * follow it. All columns are `null` in other sessions. Each table has unique indexes on `code_hash` and `refresh_id_hash`.
  */
 export abstract class RedeemableSession {
   /** SHA-256 of the code, also after its redemption, so that a replay is noticed. */
@@ -22,8 +22,8 @@ export abstract class RedeemableSession {
   redeemedAt!: Date | null;
 
   /** SHA-256 of F, the part that all refresh tokens of the session have in common. */
-  @Column('varchar', { name: 'family_hash', length: 64, nullable: true })
-  familyHash!: string | null;
+  @Column('varchar', { name: 'refresh_id_hash', length: 64, nullable: true })
+  refreshIdHash!: string | null;
 
   /** SHA-256 of R of the current refresh token. */
   @Column('varchar', { name: 'current_hash', length: 64, nullable: true })

@@ -8,13 +8,13 @@ import { timeOf } from '../platform/database/sql-dialect.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
 
-const FAMILY_ID_BYTES = 16;
+const REFRESH_ID_BYTES = 16;
 /** The region, then F with 16 bytes and R with 32 bytes, both in base64url. */
-const REFRESH_TOKEN = /^(?<region>[A-Za-z0-9-]{1,16}):(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
+const REFRESH_TOKEN = /^(?<region>[A-Za-z0-9-]{1,16}):(?<id>[\w-]{22})\.(?<secret>[\w-]{43})$/;
 
 /** F, which all refresh tokens of a session have in common, and R of one of them. */
 interface TokenParts {
-  family: string;
+  id: string;
   secret: string;
 }
 
@@ -43,7 +43,7 @@ export interface Rotation {
 /** A new refresh token, and the columns of its session. */
 export interface FirstRefreshToken {
   refreshToken: string;
-  columns: { familyHash: string; currentHash: string; expiresAt: Date };
+  columns: { refreshIdHash: string; currentHash: string; expiresAt: Date };
 }
 
 /**
@@ -58,7 +58,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     private readonly audit: Audit,
   ) {}
 
-  protected abstract find(familyHash: string): Promise<Row | undefined>;
+  protected abstract find(refreshIdHash: string): Promise<Row | undefined>;
 
   /** The customer or agent. */
   protected abstract subjectOf(row: Row): AuditParty;
@@ -84,9 +84,9 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   }
 
   protected first(): FirstRefreshToken {
-    const [family, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
-    const columns = { familyHash: sha256(family), currentHash: sha256(secret), expiresAt: this.expiry() };
-    return { refreshToken: this.tokenOf(family, secret), columns };
+    const [id, secret] = [randomSecret('base64url', REFRESH_ID_BYTES), randomSecret('base64url')];
+    const columns = { refreshIdHash: sha256(id), currentHash: sha256(secret), expiresAt: this.expiry() };
+    return { refreshToken: this.tokenOf(id, secret), columns };
   }
 
   /**
@@ -112,20 +112,20 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     const successor =
       row.current_hash === used ? await this.successor(row, token) : await this.retriedSuccessor(row, token);
     this.auditUse('redeemed', this.partiesOf(row));
-    return { row, access, refreshToken: this.tokenOf(token.family, successor) };
+    return { row, access, refreshToken: this.tokenOf(token.id, successor) };
   }
 
   /** The session of a refresh token. With `clientId` only that of this client is found. */
   async sessionOf(refreshToken: string, clientId?: string): Promise<Row | undefined> {
     const token = this.partsOf(refreshToken);
-    const row = token && (await this.find(sha256(token.family)));
+    const row = token && (await this.find(sha256(token.id)));
     return row && (clientId === undefined || row.client_id === clientId) ? row : undefined;
   }
 
   /** Describes a refresh token for the operator; `undefined` if no session with such a token is stored. */
   async describe(refreshToken: string): Promise<StoredToken | undefined> {
     const token = this.partsOf(refreshToken);
-    const row = token && (await this.find(sha256(token.family)));
+    const row = token && (await this.find(sha256(token.id)));
     if (!row) return undefined;
     const inactiveReason = this.inactiveReasonOf(row, sha256(token.secret));
     return {
@@ -151,8 +151,8 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     return { subject: this.subjectOf(row), clientId, organizationId, session };
   }
 
-  private async storedRow({ family }: TokenParts, clientId: string): Promise<Row> {
-    const row = await this.find(sha256(family));
+  private async storedRow({ id }: TokenParts, clientId: string): Promise<Row> {
+    const row = await this.find(sha256(id));
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
     return row;
@@ -191,8 +191,8 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     return parts?.region === this.configuration.TOKEN_REGION ? (parts as unknown as TokenParts) : undefined;
   }
 
-  private tokenOf(family: string, secret: string): string {
-    return `${this.configuration.TOKEN_REGION}:${family}.${secret}`;
+  private tokenOf(id: string, secret: string): string {
+    return `${this.configuration.TOKEN_REGION}:${id}.${secret}`;
   }
 
   private expiry(): Date {

@@ -7,8 +7,8 @@ import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { Browsers } from './browsers.js';
-import { Endings } from './endings.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
+import { RecordedEndings } from './recorded-endings.js';
 import { Session, type SessionKind } from './session.entity.js';
 import { Sessions, type StoredSession } from './sessions.js';
 
@@ -29,7 +29,7 @@ export class SessionEndings {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly browsers: Browsers,
-    private readonly endings: Endings,
+    private readonly endings: RecordedEndings,
     private readonly revocationLimit: RevocationLimit,
   ) {}
 

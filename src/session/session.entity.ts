@@ -23,7 +23,7 @@ export type SessionKind = 'own' | 'sign_in' | 'code' | 'moved' | 'transferred' |
 @Entity('session')
 @Index('session_of_browser', ['browserId', 'organizationId', 'groupId'], { unique: true })
 @Index('session_code_hash', ['codeHash'], { unique: true })
-@Index('session_family_hash', ['familyHash'], { unique: true })
+@Index('session_refresh_id_hash', ['refreshIdHash'], { unique: true })
 export class Session extends RedeemableSession {
   /** The claim `sid` of its access tokens. */
   @PrimaryColumn('varchar', { length: 64 })

@@ -12,9 +12,7 @@ import { BrowserRecognition } from './browser-recognition.js';
 import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
-import { Devices } from './devices.js';
 import { Ended } from './ended.entity.js';
-import { Endings } from './endings.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedStore } from './feed/feed-store.js';
 import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
@@ -22,7 +20,9 @@ import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { Proofs } from './proofs.js';
+import { RecordedEndings } from './recorded-endings.js';
 import { Session } from './session.entity.js';
+import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
 import { SessionLifetime } from './session-lifetime.js';
 import { SessionPurge } from './session-purge.js';
@@ -40,13 +40,13 @@ const EXPORTED = [
   Browsers,
   CallerNetworks,
   CustomerRefreshTokens,
-  Devices,
-  Endings,
   FeedStore,
   Proofs,
+  RecordedEndings,
   RevocationLimit,
   RevocationPages,
   RevocationPublisher,
+  SessionBounds,
   SessionEndings,
   SessionLifetime,
   SessionPurge,

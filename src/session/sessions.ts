@@ -74,7 +74,7 @@ const findWithCustomer = (condition: string) =>
     batch: true,
   });
 const FIND_BY_CODE = findWithCustomer('session.code_hash = ?');
-const FIND_BY_REFRESH_TOKEN = findWithCustomer('session.family_hash = ?');
+const FIND_BY_REFRESH_TOKEN = findWithCustomer('session.refresh_id_hash = ?');
 
 /** A session of a device: of a browser, or with a refresh token. */
 export type DeviceRow = Columns & EntityRow<Session, 'organization_id' | 'group_id'> & AgentColumns;
@@ -144,8 +144,8 @@ export class Sessions {
     return (await this.database.select(FIND_BY_CODE, [codeHash]))[0];
   }
 
-  async findByRefreshToken(familyHash: string): Promise<SessionOfCustomer | undefined> {
-    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [familyHash]))[0];
+  async findByRefreshToken(refreshIdHash: string): Promise<SessionOfCustomer | undefined> {
+    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [refreshIdHash]))[0];
   }
 
   /** The stored sessions of a customer, for an export. */

@@ -14,9 +14,9 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
 import { CallerNetworks, isDuplicateUse } from './caller-networks.js';
-import { Devices } from './devices.js';
 import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
 import { Session } from './session.entity.js';
+import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
 import { type SessionOfCustomer, Sessions, type StoredSession } from './sessions.js';
 
@@ -61,7 +61,7 @@ export class TransferCodes {
     private readonly networks: CallerNetworks,
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
-    private readonly devices: Devices,
+    private readonly bounds: SessionBounds,
     private readonly audit: Audit,
   ) {}
 
@@ -77,7 +77,7 @@ export class TransferCodes {
     origin: Pick<Session, 'customerId' | 'depth'> & Partial<Session>,
     { clientId, codeChallenge }: { clientId: string; codeChallenge: string | undefined },
   ): Promise<string> {
-    await this.devices.assertMayTransfer(manager, all);
+    await this.bounds.assertMayTransfer(manager, all);
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const now = this.clock.now();
     await this.sessions.insertIn(manager, {

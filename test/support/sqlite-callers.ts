@@ -42,7 +42,7 @@ export class SqliteCallers {
     this.client = httpClientOf(url);
   }
 
-  /** Callers with one refresh family of a customer, and one of an agent. */
+  /** Callers with one refresh token of a customer, and one of an agent. */
   static async start(url: string, agentToken: string): Promise<SqliteCallers> {
     const callers = new SqliteCallers(url, agentToken);
     const { access_token } = (await callers.visit()).body;

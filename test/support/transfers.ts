@@ -77,7 +77,7 @@ export function sessionsIn({ application }: TestService): Repository<Session> {
 /** The hashes by which the database finds the session of a refresh token `REGION:F.R`, and the token. */
 export function hashesOf(refreshToken: string) {
   const [family = '', secret = ''] = (refreshToken.split(':')[1] as string).split('.');
-  return { familyHash: sha256(family), tokenHash: sha256(secret) };
+  return { refreshIdHash: sha256(family), tokenHash: sha256(secret) };
 }
 
 /** The sessions of agents, authorization codes included. */

@@ -14,7 +14,7 @@ import {
   type LeadingSession,
 } from '../../session/browser-recognition.js';
 import { Browsers } from '../../session/browsers.js';
-import { Devices } from '../../session/devices.js';
+import { SessionBounds } from '../../session/session-bounds.js';
 import { SessionEndings } from '../../session/session-endings.js';
 import { SessionLifetime } from '../../session/session-lifetime.js';
 import { Sessions } from '../../session/sessions.js';
@@ -97,7 +97,7 @@ export class OrganizationUsers {
     private readonly browsers: Browsers,
     private readonly browserService: BrowserService,
     private readonly sessions: Sessions,
-    private readonly devices: Devices,
+    private readonly bounds: SessionBounds,
     private readonly endings: SessionEndings,
     private readonly creation: CustomerCreation,
     private readonly lifetime: SessionLifetime,
@@ -257,7 +257,7 @@ export class OrganizationUsers {
     }
     const created = this.browsers.create();
     const sessionId = uuidv7(this.clock.now());
-    await this.devices.makeRoomForSignIn(manager, all);
+    await this.bounds.makeRoomForSignIn(manager, all);
     await this.browserService.insertIn(manager, created, copied);
     const { browserId, secret } = created;
     const session = { id: sessionId, kind: 'sign_in', customerId: entityId, browserId } as const;

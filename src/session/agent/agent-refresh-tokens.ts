@@ -44,8 +44,8 @@ export class AgentRefreshTokens extends RefreshTokens<AgentRefreshRow> {
     return refreshToken;
   }
 
-  protected override async find(familyHash: string): Promise<AgentRefreshRow | undefined> {
-    return (await this.sessions.findByRefreshToken(familyHash)) as AgentRefreshRow | undefined;
+  protected override async find(refreshIdHash: string): Promise<AgentRefreshRow | undefined> {
+    return (await this.sessions.findByRefreshToken(refreshIdHash)) as AgentRefreshRow | undefined;
   }
 
   protected override async rotate(

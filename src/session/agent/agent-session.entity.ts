@@ -19,7 +19,7 @@ export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'issuer';
  */
 @Entity('agent_session')
 @Index('agent_session_code_hash', ['codeHash'], { unique: true })
-@Index('agent_session_family_hash', ['familyHash'], { unique: true })
+@Index('agent_session_refresh_id_hash', ['refreshIdHash'], { unique: true })
 export class AgentSession extends RedeemableSession {
   /** The claim `sid` of its access tokens. */
   @PrimaryColumn('varchar', { length: 64 })

@@ -5,18 +5,13 @@ import type { Actor, RevocableClaims } from '../../access-token/token-claims.js'
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { selectIn, writeIn } from '../../platform/database/in-transaction.js';
+import { selectIn } from '../../platform/database/in-transaction.js';
 import type { SqlValue } from '../../platform/database/sql-dialect.js';
-import {
-  type EntityRow,
-  insertIgnoreStatement,
-  selectStatement,
-  writeStatement,
-} from '../../platform/database/statement.js';
+import { type EntityRow, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
-import { Endings } from '../endings.js';
+import { RecordedEndings } from '../recorded-endings.js';
 import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
 
 /** How long a session stays after its end: an access token of an agent may live on, and then a token obtained with it. */
@@ -58,14 +53,14 @@ export interface StoredAgentSession extends EntityRow<AgentSession, (typeof COLU
   redeemed_for: number | null;
 }
 
-const findBy = (column: 'code_hash' | 'family_hash') =>
+const findBy = (column: 'code_hash' | 'refresh_id_hash') =>
   selectStatement<[hash: string], StoredAgentSession>({
     columns: [...COLUMNS, ({ millisecondsSince }) => `${millisecondsSince('redeemed_at')} AS redeemed_for`],
     from: `agent_session WHERE ${column} = ?`,
     batch: true,
   });
 const FIND_BY_CODE = findBy('code_hash');
-const FIND_BY_REFRESH_TOKEN = findBy('family_hash');
+const FIND_BY_REFRESH_TOKEN = findBy('refresh_id_hash');
 
 type AgentAtPage = EntityRow<AgentSession, 'agent_id'> & EntityRow<Agent, 'generation'>;
 
@@ -81,11 +76,6 @@ const FIND_EPOCH = selectStatement<[id: string], EntityRow<AgentSession, 'epoch'
   columns: ['epoch'],
   from: 'agent_session WHERE id = ?',
   batch: true,
-});
-
-const INSERT_OF_ISSUER = insertIgnoreStatement({
-  into: AgentSession,
-  columns: ['id', 'kind', 'agent_id', 'organization_id', 'client_id', 'issuer', 'epoch', 'created_at', 'expires_at'],
 });
 
 type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
@@ -117,7 +107,7 @@ export class AgentSessions {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly agents: Agents,
-    private readonly endings: Endings,
+    private readonly endings: RecordedEndings,
   ) {}
 
   /**
@@ -140,8 +130,8 @@ export class AgentSessions {
     return (await this.database.select(FIND_BY_CODE, [codeHash]))[0];
   }
 
-  async findByRefreshToken(familyHash: string): Promise<StoredAgentSession | undefined> {
-    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [familyHash]))[0];
+  async findByRefreshToken(refreshIdHash: string): Promise<StoredAgentSession | undefined> {
+    return (await this.database.select(FIND_BY_REFRESH_TOKEN, [refreshIdHash]))[0];
   }
 
   /** The agent of a session of the page that has not ended. */
@@ -155,7 +145,7 @@ export class AgentSessions {
     const { sub, sid = '', ep = 0, client_id, aud, iss } = caller.claims;
     if (aud !== undefined) return { sub, sid, ep, client_id };
     const [stored] = await this.database.select(FIND_EPOCH, [sid]);
-    if (!stored) await this.database.execute(INSERT_OF_ISSUER, this.rowOf(caller));
+    if (!stored) await this.insertOfIssuer(this.database.manager, caller);
     return { sub, sid, ep, client_id, ...(iss !== undefined && { iss }) };
   }
 
@@ -166,7 +156,7 @@ export class AgentSessions {
   async endTokens(caller: AgentCaller): Promise<void> {
     const { sid = '', ep = 0, aud } = caller.claims;
     await this.database.transaction(async (manager) => {
-      if (aud === undefined) await writeIn(manager, INSERT_OF_ISSUER, this.rowOf(caller));
+      if (aud === undefined) await this.insertOfIssuer(manager, caller);
       const { affected } = await manager.increment(AgentSession, { id: sid, epoch: ep }, 'epoch', 1);
       if (affected !== 1) return;
       const ended = [{ id: sid, reason: 'revoked' as const }];
@@ -248,14 +238,18 @@ export class AgentSessions {
     );
   }
 
-  /** The row of a trusted issuer's token. */
-  private rowOf({ organizationId, claims }: AgentCaller) {
-    const { sub, sid = '', client_id, iss = '', exp } = claims;
-    const [createdAt, expiresAt] = [new Date(this.clock.now()), new Date(exp * 1000)] as const;
-    return [sid, 'issuer', sub, organizationId, client_id, iss, 0, createdAt, expiresAt] as [
-      ...[id: string, kind: AgentSessionKind, agentId: string, organizationId: string, clientId: string],
-      ...[issuer: string | null, epoch: number, createdAt: Date, expiresAt: Date],
-    ];
+  /** Inserts the session of a trusted issuer's token, unless it exists. */
+  private async insertOfIssuer(manager: EntityManager, { organizationId, claims }: AgentCaller): Promise<void> {
+    const { sub: agentId, sid: id = '', client_id: clientId, iss: issuer = '', exp } = claims;
+    const row = { id, kind: 'issuer', agentId, organizationId, clientId, issuer, epoch: 0 } as const;
+    const times = { createdAt: new Date(this.clock.now()), expiresAt: new Date(exp * 1000) };
+    await manager
+      .createQueryBuilder()
+      .insert()
+      .into(AgentSession)
+      .values({ ...row, ...times })
+      .orIgnore()
+      .execute();
   }
 }
 

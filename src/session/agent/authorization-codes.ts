@@ -19,10 +19,10 @@ type CodeRow = StoredAgentSession & NotNull<Pick<StoredAgentSession, 'scope' | '
 
 /** The first of parallel redemptions changes the row. A change of the agent has deleted it. */
 const REDEEM = writeStatement<
-  [network: string | null, familyHash: string, currentHash: string, expiresAt: Date, id: string, now: Date]
+  [network: string | null, refreshIdHash: string, currentHash: string, expiresAt: Date, id: string, now: Date]
 >(
   ({ now }) => `UPDATE agent_session SET kind = 'refresh', redeemed_at = ${now}, redeemed_network = ?,
-      family_hash = ?, current_hash = ?, expires_at = ?
+      refresh_id_hash = ?, current_hash = ?, expires_at = ?
     WHERE id = ? AND kind = 'code' AND expires_at > ?`,
 );
 
@@ -103,8 +103,8 @@ export class AuthorizationCodes {
   /** @throws OAuthError `invalid_grant` if a parallel request has redeemed the code, or it has ended */
   async redeem(code: RedeemableAuthorization, refreshToken: FirstRefreshToken['columns']): Promise<void> {
     const { id, codeHash, network } = code;
-    const { familyHash, currentHash, expiresAt } = refreshToken;
-    const values = [network, familyHash, currentHash, expiresAt] as const;
+    const { refreshIdHash, currentHash, expiresAt } = refreshToken;
+    const values = [network, refreshIdHash, currentHash, expiresAt] as const;
     if ((await this.database.execute(REDEEM, [...values, id, new Date(this.clock.now())])) === 0) {
       const row = await this.rowOf(codeHash);
       if (row && row.kind !== 'code') return this.rejectReuse(row, network);

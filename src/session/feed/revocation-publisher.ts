@@ -5,7 +5,7 @@ import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
 import { DatabaseStart } from '../../platform/database/database-start.js';
 import { timeOf } from '../../platform/database/sql-dialect.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
-import { ENTRY_SECONDS } from '../endings.js';
+import { ENTRY_SECONDS } from '../recorded-endings.js';
 import { FeedEntries } from './feed-entries.js';
 import { type FeedPosition, FeedState } from './feed-state.js';
 import { FeedStore, MAX_ROWS_PER_POSITION, type StoredFeedState, type WaitingRow } from './feed-store.js';

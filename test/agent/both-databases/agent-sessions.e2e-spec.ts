@@ -81,7 +81,7 @@ describe('protocol §3.9: a repeated use of an agent’s refresh token', () => {
   });
 
   it('cannot be computed from the row of the session, even with the constant part', async () => {
-    for (const column of ['familyHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
+    for (const column of ['refreshIdHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
       const pair = await agentTokenPair(service);
       const current: string = (await refresh(service, pair.refresh_token)).body.refresh_token;
       const stored = ((await rowOf(pair.access_token)) as AgentSession)[column] as string;

@@ -95,8 +95,8 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     await transferToken(service, access_token);
     const sessions = await sessionsIn(service).findBy({ customerId: entity_id });
     expect(sessions.map(({ kind }) => kind).sort()).toEqual(['code', 'refresh', 'token', 'transferred']);
-    const ids = sessions.flatMap(({ id, browserId, codeHash, familyHash }) =>
-      [id, browserId, codeHash, familyHash].filter((text) => text !== null),
+    const ids = sessions.flatMap(({ id, browserId, codeHash, refreshIdHash }) =>
+      [id, browserId, codeHash, refreshIdHash].filter((text) => text !== null),
     );
     expect(await tablesWith([entity_id])).toEqual(['customer', 'customer_key', 'session']);
     expect(await tablesWith(ids)).toEqual(['browser', 'session']);

@@ -158,7 +158,7 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
   });
 
   it('cannot be computed from the row of the session, even with the constant part', async () => {
-    for (const column of ['familyHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
+    for (const column of ['refreshIdHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
       const { entity_id, refresh_token } = await stayOf(service);
       const current = (await use(refresh_token)).body.refresh_token;
       const [row] = (await refreshSessionsOf(service, entity_id)) as [Session];

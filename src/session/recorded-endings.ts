@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In, LessThan } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Clock } from '../platform/clock.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
@@ -7,7 +7,7 @@ import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { Ended, type EndedAudience, type EndedKind } from './ended.entity.js';
 
 /** Later than the `iat` of any token, so that an entry applies to tokens of any age. */
@@ -48,7 +48,7 @@ const INSERT = insertIgnoreStatement({ into: Ended, columns: COLUMNS });
 
 /** Records what has ended: for the verifiers that follow the feed, and of tokens that have no session. */
 @Injectable()
-export class Endings {
+export class RecordedEndings {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
@@ -119,12 +119,8 @@ export class Endings {
     rows: { value: string }[],
     expiresAt: Date,
   ): Promise<void> {
-    const values = valueList(rows.map(({ value }) => value));
-    const raise = writeStatement<SqlValue[]>(
-      `UPDATE ended SET number = ?, published_until = NULL, expires_at = ?
-        WHERE kind = ? AND value IN (${placeholdersFor(values)}) AND number < ?`,
-    );
-    await writeIn(manager, raise, [number, expiresAt, kind, ...values, number]);
+    const lower = { kind, value: In(valueList(rows.map(({ value }) => value))), number: LessThan(number) };
+    await manager.update(Ended, lower, { number, publishedUntil: null, expiresAt });
   }
 
   private async end(

@@ -26,7 +26,7 @@ const DEVICES: SessionKind[] = ['transferred', 'refresh'];
  * transaction has read after it has locked the customer's row, so that parallel requests cannot exceed a bound together.
  */
 @Injectable()
-export class Devices {
+export class SessionBounds {
   constructor(
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
