@@ -73,11 +73,9 @@ export class BrowserService {
     const copied = this.copiedFrom(earlier, organizationId);
     const browser = this.browsers.create();
     const takeLimit = this.creation.limitOnce();
-    const seenDay = this.lifetime.today();
-    const days = { seenDay, signedInDay: code.hasUser ? seenDay : null };
     const device = {
       ...({ kind: 'transferred', browserId: browser.browserId, organizationId, groupId } as const),
-      ...{ ...days, expiresAt: this.lifetime.expiryOf(organizationId, days) },
+      ...this.lifetime.beginningToday(organizationId, code.hasUser),
     };
     await this.codes.redeemForDevice(code, () =>
       this.database.transaction(async (manager) => {

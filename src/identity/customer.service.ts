@@ -40,12 +40,12 @@ export class CustomerService {
     candidates: CandidateCredentials | undefined,
     space: CustomerSpace,
   ): Promise<Customer & BrowserCredentials> {
-    let found = await this.recognize(candidates, space);
+    let recognized = await this.recognize(candidates, space);
     // a parallel request has noted the visit, or the session has ended
-    if (found?.browser.session && !found.customer) found = await this.recognize(candidates, space);
-    if (!found) return this.createWithBrowser(space);
-    const { browser } = found;
-    const known = found.customer ?? (await this.createFor(browser, space));
+    if (recognized?.browser.session && !recognized.customer) recognized = await this.recognize(candidates, space);
+    if (!recognized) return this.createWithBrowser(space);
+    const { browser } = recognized;
+    const known = recognized.customer ?? (await this.createFor(browser, space));
     // a parallel request may have created the customer
     const customer = known ?? (await this.recognize(candidates, space))?.customer;
     return customer ? { ...customer, secret: browser.secret } : this.createWithBrowser(space);
@@ -151,7 +151,7 @@ export class CustomerService {
     const createdAt = this.clock.now();
     const browser = this.browsers.create();
     const [entityId, sessionId] = [uuidv7(createdAt), uuidv7(createdAt)];
-    const expiresAt = this.expiryOf(space);
+    const { expiresAt } = this.lifetime.beginningToday(space.organizationId, false);
     await this.browsers.insertVisitor({ ...space, entityId, sessionId, browser, createdAt, expiresAt });
     this.creation.auditCreated('browser', entityId, space.organizationId);
     return { ...customerOf(entityId, space, createdAt, sessionId), secret: browser.secret };
@@ -181,17 +181,13 @@ export class CustomerService {
       takeLimit();
       const generation = await this.customers.insertIn(manager, entityId, space, 'browser');
       const session = { id: sessionId, kind: 'own', customerId: entityId, browserId, ...space } as const;
-      const days = { seenDay: this.lifetime.today(), expiresAt: this.expiryOf(space) };
-      await this.sessions.insertIn(manager, { ...session, ...days });
+      const end = this.lifetime.beginningToday(space.organizationId, false);
+      await this.sessions.insertIn(manager, { ...session, ...end });
       return customerOf(entityId, space, generation, sessionId);
     };
     const customer = await this.database.transaction(create);
     if (customer) this.creation.auditCreated('browser', entityId, space.organizationId);
     return customer;
-  }
-
-  private expiryOf({ organizationId }: CustomerSpace): Date {
-    return this.lifetime.expiryOf(organizationId, { seenDay: this.lifetime.today(), signedInDay: null });
   }
 }
 

@@ -14,7 +14,6 @@ import { CustomerRecords } from './customer-records.js';
 import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
-import { IdleCustomers } from './purge/idle-customers.js';
 
 const PROVIDERS = [
   BrowserService,
@@ -25,7 +24,6 @@ const PROVIDERS = [
   EndSessionsService,
   CustomerService,
   IdentityCookies,
-  IdleCustomers,
 ];
 
 /**

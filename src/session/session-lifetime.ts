@@ -16,6 +16,9 @@ interface SessionDays {
   signedInDay: number | null;
 }
 
+/** The columns of a session of a browser that say how long it leads to the customer. */
+export type BrowserSessionEnd = SessionDays & { expiresAt: Date };
+
 /** Computes how long a browser leads to its customer, from the settings of the organization (protocol §4.7 and §5.9). */
 @Injectable()
 export class SessionLifetime {
@@ -26,6 +29,13 @@ export class SessionLifetime {
 
   today(): number {
     return dayOf(this.clock.now());
+  }
+
+  /** For a session that begins now, or is renewed by a sign-in. */
+  beginningToday(organizationId: string, isSignIn: boolean): BrowserSessionEnd {
+    const seenDay = this.today();
+    const days = { seenDay, signedInDay: isSignIn ? seenDay : null };
+    return { ...days, expiresAt: this.expiryOf(organizationId, days) };
   }
 
   /** When a browser stops leading to its customer, if it is not seen again: the end of the last day. */

@@ -38,9 +38,7 @@ const EXPORTED = [
   AuthorizationCodes,
   BrowserRecognition,
   Browsers,
-  CallerNetworks,
   CustomerRefreshTokens,
-  FeedStore,
   Proofs,
   RecordedEndings,
   RevocationLimit,
@@ -63,7 +61,7 @@ const EXPORTED = [
  */
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, CustomerModule, RegistryModule],
-  providers: [...EXPORTED, FeedEntries],
+  providers: [...EXPORTED, CallerNetworks, FeedEntries, FeedStore],
   exports: EXPORTED,
 })
 export class SessionModule {}

@@ -13,6 +13,7 @@ import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { AGENT_COLUMNS, AGENT_JOIN, type AgentColumns, agentHasEnded } from './agent/agent-columns.js';
 import { type AgentCaller, AgentSessions } from './agent/agent-sessions.js';
 import { Session } from './session.entity.js';
+import type { BrowserSessionEnd } from './session-lifetime.js';
 import { TokenValidity } from './token-validity.js';
 
 /** Protocol §3.10. */
@@ -208,11 +209,7 @@ export class Sessions {
   }
 
   /** Moves the end of a session, because the user has signed in again. */
-  async renewIn(
-    manager: EntityManager,
-    id: string,
-    end: Pick<Session, 'seenDay' | 'signedInDay' | 'expiresAt'>,
-  ): Promise<void> {
+  async renewIn(manager: EntityManager, id: string, end: BrowserSessionEnd): Promise<void> {
     await manager.update(Session, { id }, end);
   }
 

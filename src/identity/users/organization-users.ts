@@ -246,9 +246,7 @@ export class OrganizationUsers {
     browser: SigningBrowser | undefined,
     copied: LeadingBrowser | undefined,
   ): Promise<SignedInBrowser> {
-    const day = this.lifetime.today();
-    const days = { seenDay: day, signedInDay: day };
-    const end = { ...days, expiresAt: this.lifetime.expiryOf(organizationId, days) };
+    const end = this.lifetime.beginningToday(organizationId, true);
     const all = await this.sessions.allOf(manager, entityId);
     const earlier = browser?.session?.kind === 'sign_in' && all.find(({ id }) => id === browser.session?.id);
     if (browser && earlier) {
