@@ -106,7 +106,7 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   const routes = new RoutePatterns(application.get(DiscoveryService));
-  adapter.methodsAt = (surface, path) => routes.methodsAt(surface, path);
+  adapter.methodsAt = (listener, path) => routes.methodsAt(listener, path);
   application.use(customerCors(application.get(Registry), routes));
   return application;
 }

@@ -12,7 +12,7 @@ import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oa
 import { Audit, party } from '../platform/audit/audit.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
 import { requestContext, traced } from '../platform/request-context/request-context.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';

@@ -7,7 +7,7 @@ import { readStrictQuery } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { ManagementController } from '../platform/http/surfaces.js';
+import { ManagementController } from '../platform/http/listener.decorators.js';
 import { UUID } from '../platform/uuid.js';
 import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
 import { CustomerErasure } from './customer-erasure.js';

@@ -8,7 +8,7 @@ import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { BrowserService } from './browser.service.js';

@@ -12,7 +12,7 @@ const METRICS_PATH = '/metrics';
 export function startingResponses(metrics: MetricsRegistry): RequestListener {
   return (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? '';
-    if (requestContext.required().surface !== 'management') return writeUnavailable(response);
+    if (requestContext.required().listener !== 'management') return writeUnavailable(response);
     // log and metrics show the routes that probes and Prometheus request
     if ([LIVENESS_PATH, READINESS_PATH, METRICS_PATH].includes(path)) (request as Request).route = { path };
     if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));

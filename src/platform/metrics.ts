@@ -1,7 +1,7 @@
 import { Get, Header, Injectable } from '@nestjs/common';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { ApiRoute } from './http/api-route.js';
-import { ManagementController } from './http/surfaces.js';
+import { ManagementController } from './http/listener.decorators.js';
 
 @Injectable()
 export class MetricsRegistry extends Registry {

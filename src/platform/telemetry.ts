@@ -59,7 +59,7 @@ export class Telemetry {
   }
 
   requestFinished(request: FinishedRequest): void {
-    const { surface, method, route, grant = '', status, milliseconds } = request;
+    const { listener: surface, method, route, grant = '', status, milliseconds } = request;
     logRequest(this.log.logger, request);
     this.requests.inc({ surface, method, route, grant, status });
     this.durations.observe({ surface, route, grant }, milliseconds / 1000);
@@ -78,7 +78,7 @@ const PROBE = /^\/(health\/|metrics$)/;
 function logRequest(logger: Logger, request: FinishedRequest): void {
   const level = levelOf(request);
   if (!logger.isLevelEnabled(level)) return;
-  const { id, surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
+  const { id, listener: surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
   const line = {
     request_id: id,
     caller_request_id: request.callerRequestId,

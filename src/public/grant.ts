@@ -62,8 +62,8 @@ export {
   writeStatement,
 } from '../platform/database/statement.js';
 export { ApiProperty, ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
+export { ManagementController, PublicController } from '../platform/http/listener.decorators.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
-export { ManagementController, PublicController } from '../platform/http/surfaces.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export { Nested } from '../platform/validation.js';

@@ -7,7 +7,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
 

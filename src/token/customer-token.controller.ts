@@ -12,7 +12,7 @@ import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
 import { Nested } from '../platform/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';

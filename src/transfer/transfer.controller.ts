@@ -7,8 +7,8 @@ import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
 import { ChecksOrigin } from '../platform/http/route-parameters.js';
-import { PublicController } from '../platform/http/surfaces.js';
 import { TransferBody } from './transfer.body.js';
 import { assertMayTransfer, TransferResponse, Transfers } from './transfers.js';
 

@@ -47,7 +47,7 @@ function mutatedPath(path: string, random: Random): [path: string, note: string]
     'of another scheme': () => random.pick(['file:', 'javascript:', 'http:/', '//evil.example']) + path,
     'no path': () => random.pick(['*', '?', '#', '.', '%', 'auth.example:443', '']),
     long: () => `${path}/${FUZZ_MARKER.repeat(random.pick([50, 500, 1_400, 1_900, 4_000]))}`,
-    'the name of a surface': () => random.pick(['/public', '/management', '/../management']) + path,
+    'the name of a listener': () => random.pick(['/public', '/management', '/../management']) + path,
   };
   const note = random.pick(Object.keys(mutations));
   return [mutations[note]?.() ?? path, `path: ${note}`];

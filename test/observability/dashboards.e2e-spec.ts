@@ -5,7 +5,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { generateKey } from '../../src/access-token/key-set.js';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
-import { PublicController } from '../../src/platform/http/surfaces.js';
+import { PublicController } from '../../src/platform/http/listener.decorators.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { beginWindow } from '../support/limit-windows.js';

@@ -7,7 +7,7 @@ import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
-import { PublicController } from '../../platform/http/surfaces.js';
+import { PublicController } from '../../platform/http/listener.decorators.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentChangedError } from '../../session/agent/agent-sessions.js';

@@ -10,7 +10,7 @@ import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { ManagementController } from '../../platform/http/surfaces.js';
+import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { Nested } from '../../platform/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';

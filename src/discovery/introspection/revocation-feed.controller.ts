@@ -8,7 +8,7 @@ import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oaut
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
-import { ManagementController } from '../../platform/http/surfaces.js';
+import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { Nested } from '../../platform/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';

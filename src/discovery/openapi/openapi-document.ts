@@ -4,8 +4,8 @@ import { DiscoveryService } from '@nestjs/core';
 import { type Route, routesOf } from '../../http/routes/declared-routes.js';
 import { ErrorBody } from '../../oauth/error-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import { servedSurface } from '../../platform/http/service-http-adapter.js';
-import type { Port, Surface } from '../../platform/http/surfaces.js';
+import type { DeclaredListener, ListenerName } from '../../platform/http/listener.decorators.js';
+import { servedListener } from '../../platform/http/service-http-adapter.js';
 import { GrantRegistry } from '../../token/grant-registry.js';
 import { ERROR_RESPONSES } from './errors.js';
 import { grantComponents } from './grant-schemas.js';
@@ -28,7 +28,7 @@ const TRY_IT_PATH = /^\/try(\/|$)/;
 /** The OpenAPI 3.1 document from controllers, guards and body classes. The management port's has all routes. */
 @Injectable()
 export class OpenApiDocument {
-  private readonly texts = new Map<Surface, string>();
+  private readonly texts = new Map<DeclaredListener, string>();
 
   constructor(
     private readonly discovery: DiscoveryService,
@@ -36,29 +36,29 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  read(port: Surface = 'management'): Schema {
+  read(port: DeclaredListener = 'management'): Schema {
     return JSON.parse(this.text(port));
   }
 
   /** Written once, because the public port has no limit for its requests. */
-  text(port: Surface): string {
+  text(port: DeclaredListener): string {
     const text = this.texts.get(port) ?? JSON.stringify(this.build(port));
     this.texts.set(port, text);
     return text;
   }
 
-  private build(port: Surface): Schema {
-    const servers: Record<Surface, Schema> = {
+  private build(port: DeclaredListener): Schema {
+    const servers: Record<DeclaredListener, Schema> = {
       public: { url: this.configuration.AUTH_URL, description: 'Public port' },
       management: { url: '/', description: 'Management port' },
     };
-    const surfaces: Surface[] = port === 'public' ? ['public'] : ['public', 'management'];
+    const listeners: DeclaredListener[] = port === 'public' ? ['public'] : ['public', 'management'];
     const grants = this.grants.all();
     const paths: Record<string, PathItem> = {};
-    for (const surface of surfaces) {
-      for (const route of this.routes(surface)) {
+    for (const listener of listeners) {
+      for (const route of this.routes(listener)) {
         const item = paths[route.path] ?? { servers: [] };
-        if (!item.servers.includes(servers[surface])) item.servers.push(servers[surface]);
+        if (!item.servers.includes(servers[listener])) item.servers.push(servers[listener]);
         // a route of both ports may have more fields in its response on the management port, which comes last
         item[route.method] = operationOf(route, grants);
         paths[route.path] = item;
@@ -78,15 +78,16 @@ export class OpenApiDocument {
     };
   }
 
-  private isServed(surface: Surface, path: string): boolean {
-    const ports: Port[] = [surface, 'admin'];
-    return ports.some((port) => servedSurface(port, path, this.configuration) === surface);
+  private isServed(listener: DeclaredListener, path: string): boolean {
+    const ports: ListenerName[] = [listener, 'admin'];
+    return ports.some((port) => servedListener(port, path, this.configuration) === listener);
   }
 
   /** The routes that a port serves with this configuration. Those of the pages that try the service come last. */
-  private routes(port: Surface): Route[] {
+  private routes(port: DeclaredListener): Route[] {
     const served = routesOf(this.discovery).filter(
-      ({ surface, path, description }) => surface === port && !description.isPageFile && this.isServed(surface, path),
+      ({ listener, path, description }) =>
+        listener === port && !description.isPageFile && this.isServed(listener, path),
     );
     const forTrials = served.filter(({ path }) => TRY_IT_PATH.test(path));
     return [...served.filter((route) => !forTrials.includes(route)), ...forTrials];

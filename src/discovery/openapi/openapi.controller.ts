@@ -6,7 +6,7 @@ import type { Response } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
-import { BothPortsController } from '../../platform/http/surfaces.js';
+import { BothPortsController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { OpenApiDocument } from './openapi-document.js';
 
@@ -37,7 +37,7 @@ export class OpenApiController {
     responseExamples: '{"openapi":"3.1.0"}',
   })
   openApi(): string {
-    return this.document.text(requestContext.required().surface === 'public' ? 'public' : 'management');
+    return this.document.text(requestContext.required().listener === 'public' ? 'public' : 'management');
   }
 
   @Get('docs')

@@ -3,7 +3,7 @@ import { IsArray } from 'class-validator';
 import { PublicJwk } from '../../access-token/key-set.js';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { PublicController } from '../../platform/http/surfaces.js';
+import { PublicController } from '../../platform/http/listener.decorators.js';
 import { Nested } from '../../platform/validation.js';
 
 class PublicKeySet {

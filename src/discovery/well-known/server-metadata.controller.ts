@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { Optional, OptionalText, Text, Texts } from '../../oauth/parameters.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { ManagementController, PublicController } from '../../platform/http/surfaces.js';
+import { ManagementController, PublicController } from '../../platform/http/listener.decorators.js';
 
 class ServerMetadata {
   @Text('The `iss` of all tokens of this service.', 'https://auth.example')

@@ -55,8 +55,8 @@ export class BearerGuard implements CallerGuard {
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
   private assertOriginOf({ clientId }: Principal, { headers, path }: Request): void {
-    const { surface } = requestContext.required();
-    if (headers.origin !== undefined && isCustomerRoute({ surface, path }))
+    const { listener } = requestContext.required();
+    if (headers.origin !== undefined && isCustomerRoute({ listener, path }))
       this.registry.requireClient(clientId, headers.origin);
   }
 }

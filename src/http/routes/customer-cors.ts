@@ -1,5 +1,5 @@
 import type { NextFunction, Request, Response } from 'express';
-import type { Port } from '../../platform/http/surfaces.js';
+import type { ListenerName } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Registry } from '../../registry/registry.js';
 import type { RoutePatterns } from './route-patterns.js';
@@ -7,14 +7,14 @@ import type { RoutePatterns } from './route-patterns.js';
 const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
 
 /** A customer route (protocol §2.1). */
-export const isCustomerRoute = ({ surface, path }: { surface: Port; path: string }): boolean =>
-  surface === 'public' && CUSTOMER_ROUTE.test(path);
+export const isCustomerRoute = ({ listener, path }: { listener: ListenerName; path: string }): boolean =>
+  listener === 'public' && CUSTOMER_ROUTE.test(path);
 
 /** Pages of all clients' origins can read every response (protocol §2.9). `identifyClient` compares the client later. */
 export function customerCors(registry: Registry, routes: RoutePatterns) {
   return (request: Request, response: Response, next: NextFunction): void => {
-    const { surface, responseId } = requestContext.required();
-    if (!isCustomerRoute({ surface, path: request.path })) return next();
+    const { listener, responseId } = requestContext.required();
+    if (!isCustomerRoute({ listener, path: request.path })) return next();
     response.setHeader('Vary', 'Origin');
     const origin = request.headers.origin;
     const isKnown = origin !== undefined && registry.knowsOrigin(origin);

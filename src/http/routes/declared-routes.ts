@@ -2,8 +2,8 @@ import { RequestMethod, type Type } from '@nestjs/common';
 import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
 import { ApiInheritedRoutes, ApiRoute, type ApiRouteDescription } from '../../platform/http/api-route.js';
+import { type DeclaredListener, listenersOf } from '../../platform/http/listener.decorators.js';
 import { type RouteParameters, routeParametersOf } from '../../platform/http/route-parameters.js';
-import { type Surface, surfacesOf } from '../../platform/http/surfaces.js';
 
 interface Handler {
   handler: () => unknown;
@@ -13,8 +13,8 @@ interface Handler {
 
 /** A route as its decorators declare it. */
 export interface Route extends Handler {
-  surface: Surface;
-  /** The path without the surface, with parameters as `{name}`: `/v2/customer/token`. */
+  listener: DeclaredListener;
+  /** The path without the listener, with parameters as `{name}`: `/v2/customer/token`. */
   path: string;
   method: string;
   /** The status of a successful response. */
@@ -54,13 +54,13 @@ function routesOfController(controller: Type): Route[] {
     const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
     const defaultStatus = method === RequestMethod.POST ? 201 : 200;
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? defaultStatus;
-    return pathsOf(controller, handler).map(({ surface, path }) => {
+    return pathsOf(controller, handler).map(({ listener, path }) => {
       const description = descriptionOf({ controller, handler, handlerName }) ?? {
         summary: handlerName,
         response: '*/*',
       };
       return {
-        surface,
+        listener,
         path: description.path ?? (path.replace(/:(\w+)/g, '{$1}') || '/'),
         method: RequestMethod[method].toLowerCase(),
         status,
@@ -75,12 +75,12 @@ function routesOfController(controller: Type): Route[] {
   });
 }
 
-/** The paths of a handler. A controller without a surface is reachable on neither port, so it has none. */
-function pathsOf(controller: Type, handler: object): { surface: Surface; path: string }[] {
+/** The paths of a handler. A controller without a listener is reachable on neither port, so it has none. */
+function pathsOf(controller: Type, handler: object): { listener: DeclaredListener; path: string }[] {
   const handlerPaths = pathsAt(handler);
   const joined = pathsAt(controller).flatMap((start) => handlerPaths.map((end) => `/${start}/${end}`));
   const paths = joined.map((path) => path.replace(/\/+/g, '/').replace(/\/$/, ''));
-  return surfacesOf(controller).flatMap((surface) => paths.map((path) => ({ surface, path })));
+  return listenersOf(controller).flatMap((listener) => paths.map((path) => ({ listener, path })));
 }
 
 function pathsAt(decorated: object): string[] {

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationBootstrap, type OnModuleInit, type Type }
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService } from '@nestjs/core';
-import { surfacesOf } from '../../platform/http/surfaces.js';
+import { listenersOf } from '../../platform/http/listener.decorators.js';
 import { declaredProperties } from '../../platform/validation.js';
 import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
 import { isBearerGuard } from '../callers/bearer.guard.js';
@@ -24,7 +24,7 @@ export class RouteChecks implements OnModuleInit, OnApplicationBootstrap {
   /** @throws Error that names the route and says what to change */
   onModuleInit(): void {
     for (const controller of controllersOf(this.discovery)) {
-      if (surfacesOf(controller).length === 0) {
+      if (listenersOf(controller).length === 0) {
         throw new Error(
           `${controller.name}: on no port; use @PublicController or @ManagementController instead of @Controller`,
         );
@@ -51,13 +51,13 @@ export class RouteChecks implements OnModuleInit, OnApplicationBootstrap {
 const nameOf = ({ controller, handlerName }: Route): string => `${controller.name}.${handlerName}`;
 
 function violationOf(route: Route): string | undefined {
-  const { surface, path, method, guards, status } = route;
+  const { listener, path, method, guards, status } = route;
   if (!descriptionOf(route)) return "has no description; add @ApiRoute({ summary: '…' })";
   if (isCustomerRoute(route) && !CUSTOMER_METHODS.includes(method)) {
     const name = method.toUpperCase();
     return `${name} is not possible on a customer route, because CORS allows GET, POST and DELETE; use one of these`;
   }
-  if (surface === 'management' && /^\/admin(\/|$)/.test(path) && !guards.includes(OperatorGuard))
+  if (listener === 'management' && /^\/admin(\/|$)/.test(path) && !guards.includes(OperatorGuard))
     return '/admin is for the operator; choose another path';
   if (status < 200 || status > 399) return `@HttpCode(${status}) is no status of a success; choose one from 200 to 399`;
   return violationOfParameters(route) ?? violationOfOrigin(route);
@@ -102,7 +102,7 @@ function assertDistinct(routes: Route[]): void {
   const byRequest = new Map<string, Route>();
   for (const route of routes) {
     const path = route.path.replace(/\{\w+\}/g, '{}').replace(/(?<=.)\/$/, '');
-    const request = `${route.surface} ${route.method} ${path}`;
+    const request = `${route.listener} ${route.method} ${path}`;
     const other = byRequest.get(request);
     if (other) {
       const both = [other, route].map(nameOf).sort().join(' and ');

@@ -1,23 +1,23 @@
 import type { DiscoveryService } from '@nestjs/core';
-import type { Surface } from '../../platform/http/surfaces.js';
+import type { DeclaredListener } from '../../platform/http/listener.decorators.js';
 import { type Route, routesOf } from './declared-routes.js';
 
 /** Which routes match the path of a request, for what is decided apart from the route that handles it. */
 export class RoutePatterns {
   private cookieRoutes: RegExp | undefined;
-  private readonly surfaces = new Map<Surface, { method: string; pattern: RegExp }[]>();
+  private readonly listeners = new Map<DeclaredListener, { method: string; pattern: RegExp }[]>();
 
   constructor(private readonly discovery: DiscoveryService) {}
 
   /** The methods of all routes at this path. */
-  methodsAt(surface: Surface, path: string): string[] {
-    const routes = this.surfaces.get(surface) ?? this.routesOn(surface);
-    this.surfaces.set(surface, routes);
+  methodsAt(listener: DeclaredListener, path: string): string[] {
+    const routes = this.listeners.get(listener) ?? this.routesOn(listener);
+    this.listeners.set(listener, routes);
     return routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
   }
 
-  private routesOn(surface: Surface): { method: string; pattern: RegExp }[] {
-    const routes = routesOf(this.discovery).filter((route) => route.surface === surface);
+  private routesOn(listener: DeclaredListener): { method: string; pattern: RegExp }[] {
+    const routes = routesOf(this.discovery).filter((route) => route.listener === listener);
     return routes.map((route) => ({ method: route.method.toUpperCase(), pattern: patternOf([route]) }));
   }
 

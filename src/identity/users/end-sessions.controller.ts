@@ -18,7 +18,7 @@ import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import { party } from '../../platform/audit/audit.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { PublicController } from '../../platform/http/surfaces.js';
+import { PublicController } from '../../platform/http/listener.decorators.js';
 import { RevocationLimit } from '../../session/feed/revocation-limit.js';
 import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
 import { IdentityCookies } from '../identity-cookies.js';

@@ -7,7 +7,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { IsIdText, IsUuid, readParameters, UUID_RULE } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { ManagementController } from '../../platform/http/surfaces.js';
+import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { CustomerRecord, CustomerRecords } from '../customer-records.js';
 import { OrganizationUsers } from './organization-users.js';
 

@@ -2,7 +2,7 @@ import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { SqlClient } from '../database/sql-client.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
-import { ManagementController } from '../http/surfaces.js';
+import { ManagementController } from '../http/listener.decorators.js';
 
 const MAX_WITHOUT_WRITE_SECONDS = 10;
 

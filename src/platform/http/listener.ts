@@ -20,7 +20,7 @@ import {
   headViolation,
   MAX_HEADER_LINES,
 } from './connection.js';
-import type { Port } from './surfaces.js';
+import type { ListenerName } from './listener.decorators.js';
 
 /** docs/operations.md, "Connections and memory", shows how the bounds fit into the memory of a pod. */
 export interface ConnectionLimits {
@@ -59,7 +59,7 @@ export class Listener {
   private handle: RequestListener;
 
   constructor(
-    private readonly name: Port,
+    private readonly name: ListenerName,
     private readonly address: { port: number; host: string | undefined },
     private readonly hooks: ListenerHooks,
     limits: ConnectionLimits,
@@ -154,7 +154,7 @@ export class Listener {
     this.connections.get(socket)?.endBroken(broken, () => {
       const id = randomUUID();
       const unknown = { method: 'none', route: 'none', milliseconds: 0 };
-      const facts = { surface: this.name, id, status, error: 'invalid_request', reason };
+      const facts = { listener: this.name, id, status, error: 'invalid_request', reason };
       this.hooks.telemetry.requestFinished({ ...unknown, ...facts });
       return brokenRequestResponse(status, id, this.hooks.brokenRequest(status, id));
     });

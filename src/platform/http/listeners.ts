@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { Configuration } from '../configuration/configuration.js';
+import type { ListenerName } from './listener.decorators.js';
 import { type ConnectionLimits, Listener, type ListenerHooks } from './listener.js';
-import type { Port } from './surfaces.js';
 
 export const TIMEOUTS: Omit<ConnectionLimits, 'maxConnections' | 'keepAliveTimeoutMs'> = {
   headersTimeoutMs: 10_000,
@@ -10,7 +10,7 @@ export const TIMEOUTS: Omit<ConnectionLimits, 'maxConnections' | 'keepAliveTimeo
   checkIntervalMs: 1_000,
 };
 
-const MAX_CONNECTIONS: Record<Port, number> = {
+const MAX_CONNECTIONS: Record<ListenerName, number> = {
   public: 1_000,
   // only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers
   management: 250,
@@ -27,7 +27,7 @@ export class Listeners {
     limits: Partial<ConnectionLimits> = {},
   ) {
     const defaults = { ...TIMEOUTS, keepAliveTimeoutMs: KEEP_ALIVE_SECONDS * 1_000 };
-    const listenerOf = (name: Port, port: number) =>
+    const listenerOf = (name: ListenerName, port: number) =>
       new Listener(name, { port, host }, hooks, { ...defaults, maxConnections: MAX_CONNECTIONS[name], ...limits });
     this.listeners = {
       public: listenerOf('public', PORT),

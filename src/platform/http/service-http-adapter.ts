@@ -4,12 +4,12 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Configuration } from '../configuration/configuration.js';
 import { requestContext } from '../request-context/request-context.js';
-import type { Port, Surface } from './surfaces.js';
+import type { DeclaredListener, ListenerName } from './listener.decorators.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  /** The methods of the routes that match a path of a surface. The application sets it when it knows its routes. */
-  methodsAt: (surface: Surface, path: string) => string[] = () => [];
+  /** The methods of the routes that match a path of a listener. The application sets it when it knows its routes. */
+  methodsAt: (listener: DeclaredListener, path: string) => string[] = () => [];
 
   constructor(private readonly configuration: Configuration) {
     const application = express();
@@ -25,9 +25,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     super(application);
   }
 
-  /** Nest compares it with the `host` of each controller (surfaces.ts). The header `Host` names no surface. */
+  /** Nest compares it with the `host` of each controller (listener.decorators.ts). The header `Host` names no listener. */
   override getRequestHostname({ path }: Request): string {
-    return servedSurface(requestContext.required().surface, path, this.configuration) ?? '';
+    return servedListener(requestContext.required().listener, path, this.configuration) ?? '';
   }
 
   override reply(response: Response, body: unknown, statusCode = response.statusCode): void {
@@ -42,9 +42,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   /** A path with other methods gets 405 (RFC 9110 §15.5.6, protocol §2.3). */
   override setNotFoundHandler(notFound: RequestHandler): void {
     this.use((request: Request, response: Response, next: NextFunction) => {
-      request.route = undefined; // Express has set the routes of other surfaces that Nest has skipped
-      const surface = this.getRequestHostname(request);
-      const methods = surface === '' ? [] : this.methodsAt(surface as Surface, request.path);
+      request.route = undefined; // Express has set the routes of other listeners that Nest has skipped
+      const listener = this.getRequestHostname(request);
+      const methods = listener === '' ? [] : this.methodsAt(listener as DeclaredListener, request.path);
       if (methods.length === 0) return notFound(request, response, next);
       // Express serves HEAD by the route of GET
       const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
@@ -67,12 +67,16 @@ const ADMIN_ROUTE = /^\/admin(\/|$)/;
 const TRY_IT_ROUTE = /^\/(docs|try)(\/|$)/;
 
 /**
- * The surface whose routes a port serves at this path (protocol §1.5). `undefined` if the port serves nothing there:
+ * The listener whose controllers serve a path at a port (protocol §1.5). `undefined` if the port serves nothing there:
  *
  * - without an admin token the admin API does not exist (protocol §9.1)
  * - without TRY_IT the public port has no pages that try the service (protocol §11)
  */
-export function servedSurface(port: Port, path: string, configuration: Configuration): Surface | undefined {
+export function servedListener(
+  port: ListenerName,
+  path: string,
+  configuration: Configuration,
+): DeclaredListener | undefined {
   if (port === 'public') return configuration.TRY_IT || !TRY_IT_ROUTE.test(path) ? 'public' : undefined;
   const isAdmin = ADMIN_ROUTE.test(path);
   if (isAdmin && !configuration.hasAdminTokens) return undefined;

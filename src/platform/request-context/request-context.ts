@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
-import type { Port } from '../http/surfaces.js';
+import type { ListenerName } from '../http/listener.decorators.js';
 import { networkOf, UNKNOWN_NETWORK } from '../network.js';
 
 export interface TokenIds {
@@ -47,7 +47,7 @@ export class RequestContext {
   trace: RequestTrace | undefined = undefined;
 
   constructor(
-    readonly surface: Port,
+    readonly listener: ListenerName,
     private readonly request: IncomingMessage,
   ) {
     this.callerRequestId = callerRequestIdOf(request);
@@ -104,7 +104,7 @@ type OptionalFacts = Pick<
   | 'trace'
 >;
 
-export interface FinishedRequest extends Pick<RequestContext, 'id' | 'surface' | 'method'>, Partial<OptionalFacts> {
+export interface FinishedRequest extends Pick<RequestContext, 'id' | 'listener' | 'method'>, Partial<OptionalFacts> {
   /** The pattern of the route, `none` if no route matched. It is never the path that the caller sent. */
   route: string;
   /** 499 if the caller left before the response was written. */

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../../../packages/conformance-kit/src/migrat
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
-import { PublicController } from '../../../src/platform/http/surfaces.js';
+import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';

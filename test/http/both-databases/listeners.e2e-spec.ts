@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createEmptyDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../scripts/free-port.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
-import { PublicController } from '../../../src/platform/http/surfaces.js';
+import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { expectError, expectUnavailable } from '../../support/expect-error.js';
@@ -68,10 +68,10 @@ describe('protocol §1.5: two ports', () => {
     if (path.startsWith('/health/')) expect(body).toEqual({ status: path.slice('/health/'.length) });
   });
 
-  it.each(['public', 'management'])('no port serves a path below /%s/', async (surface) => {
+  it.each(['public', 'management'])('no port serves a path below /%s/', async (listener) => {
     for (const path of [...PUBLIC, ...MANAGEMENT, '/', '']) {
       for (const url of [service.url, service.managementUrl]) {
-        expectError(await request(`${url}/${surface}${path}`, {}), NOT_FOUND);
+        expectError(await request(`${url}/${listener}${path}`, {}), NOT_FOUND);
       }
     }
   });
@@ -83,7 +83,7 @@ describe('protocol §1.5: two ports', () => {
     'http://management/health/live',
     'http://auth.example\\health\\live',
     'management://health/live',
-  ])('no spelling of a path leads to the other surface: %s', async (target) => {
+  ])('no spelling of a path leads to the other listener: %s', async (target) => {
     const { status, text } = await exchange(service.url, rawRequest(`GET ${target}`));
     expect([400, 404]).toContain(status);
     expect(text).not.toContain('"live"');

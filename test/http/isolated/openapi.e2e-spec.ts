@@ -9,7 +9,7 @@ import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
-import { PublicController } from '../../../src/platform/http/surfaces.js';
+import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
 import { expectError } from '../../support/expect-error.js';
 import { request } from '../../support/test-service.js';

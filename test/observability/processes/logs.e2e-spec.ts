@@ -46,13 +46,13 @@ interface Line extends Record<string, unknown> {
   stream?: string;
 }
 
-/** The routes of both ports, as `surface METHOD pattern`. */
+/** The routes of both ports, as `listener METHOD pattern`. */
 function routesOf({ application }: TestService): string[] {
   const routes = declaredRoutes(application.get(DiscoveryService, { strict: false }));
   // without TRY_IT, the public port has no page of the document
-  const served = routes.filter(({ surface, path }) => surface !== 'public' || !path.startsWith('/docs'));
+  const served = routes.filter(({ listener, path }) => listener !== 'public' || !path.startsWith('/docs'));
   const patternOf = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1').replace(/\/$/, '') || '/';
-  return served.map(({ surface, method, path }) => `${surface} ${method.toUpperCase()} ${patternOf(path)}`);
+  return served.map(({ listener, method, path }) => `${listener} ${method.toUpperCase()} ${patternOf(path)}`);
 }
 
 describe('the log of a process that gets every kind of request', () => {

@@ -45,7 +45,7 @@ export class RouteTestContext extends TestContext {
   static open(name: string, kit: RouteKit): Promise<RouteTestContext> {
     return openContext(optionsOf(kit), (service, output) => {
       const routes = routesOf(service.application.get(DiscoveryService, { strict: false }));
-      const route = routes.find(({ method, path, surface }) => surface === 'public' && nameOf(method, path) === name);
+      const route = routes.find(({ method, path, listener }) => listener === 'public' && nameOf(method, path) === name);
       if (route) return new RouteTestContext(route, kit, service, output);
       throw new Error(`${name}: no controller of the public port has this route; name its module in \`modules\``);
     });
