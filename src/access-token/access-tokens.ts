@@ -3,7 +3,6 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { InactiveReason } from './inactive-reason.js';
 import type { SigningKey } from './key-set.js';
@@ -73,10 +72,7 @@ export class AccessTokens {
     return `${this.prefix}${signed}.${signature.toString('base64url')}`;
   }
 
-  /**
-   * Does not check whether the token has ended. The log line of the request gets the ids of a token only if its
-   * signature is valid. The claims are frozen, because all requests with this token share them.
-   */
+  /** Does not check whether the token has ended. The claims are frozen, because all requests with this token share them. */
   inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
     if (!token.startsWith(this.prefix)) return { inactiveReason: reasonOfForeignText(token) };
@@ -91,7 +87,6 @@ export class AccessTokens {
     const known = remembered?.key === key ? remembered.claims : undefined;
     if (!known && !isSigned(`${header}.${payload}`, signature, key)) return { inactiveReason: 'invalid_signature' };
     const claims: AccessTokenClaims = known ?? JSON.parse(Buffer.from(payload, 'base64url').toString());
-    requestContext.set({ token: claims });
     const inactiveReason = this.reasonOfClaims(claims);
     if (inactiveReason) return { claims, inactiveReason };
     if (!known) this.verified.set(hash, { claims: frozen(claims), key });

@@ -1,3 +1,4 @@
+import type { RequestContext } from '../platform/request-context/request-context.js';
 import { type ErrorBody, type ErrorCode, MALFORMED, POLLING_CODES } from './error-body.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -13,6 +14,9 @@ interface Details {
   headers?: Record<string, string>;
 }
 
+/** What is known about the request of an error, for its log line. */
+type RequestFacts = Partial<Pick<RequestContext, 'clientId' | 'organizationId' | 'token' | 'resourceServerId'>>;
+
 /**
  * An error response (RFC 6749 §5.2, RFC 6750 §3.1). Only the factories below create one, so that each error has one
  * status and one text. `hint` is sent to the caller; `reason` and `cause` are only logged.
@@ -21,6 +25,8 @@ export class OAuthError extends Error {
   readonly hint: string | undefined;
   readonly reason: string | undefined;
   readonly headers: Record<string, string>;
+  /** @internal */
+  facts: RequestFacts = {};
 
   private constructor(
     readonly code: ErrorCode,
@@ -32,6 +38,12 @@ export class OAuthError extends Error {
     this.hint = hint;
     this.reason = reason;
     this.headers = headers;
+  }
+
+  /** Names what is known about the request, for the log. @internal */
+  about(facts: RequestFacts): this {
+    this.facts = facts;
+    return this;
   }
 
   /** A parameter is missing, repeated, malformed or unknown: 400. `hint` names the parameter and the rule. */
@@ -72,8 +84,9 @@ export class OAuthError extends Error {
 
   /** The same error with the constant hint of a grant, which says nothing about the request. @internal */
   withHint(hint: string): OAuthError {
-    const { code, status, description, headers, reason, cause } = this;
-    return new OAuthError(code, status, description, { headers, hint, cause, ...(reason && { reason }) });
+    const { code, status, description, headers, reason, cause, facts } = this;
+    const details = { headers, hint, cause, ...(reason && { reason }) };
+    return new OAuthError(code, status, description, details).about(facts);
   }
 
   /** The client or the organization may not use this grant: 400. */

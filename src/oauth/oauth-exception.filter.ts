@@ -44,7 +44,7 @@ function withHintOfGrant(error: OAuthError): OAuthError {
 }
 
 /** Adds the details that only the log shows, under the request id that the caller sees too. */
-function recordError({ status, code, reason, hint, cause }: OAuthError): void {
+function recordError({ status, code, reason, hint, cause, facts }: OAuthError): void {
   const why = reason ?? hint;
-  requestContext.set({ error: code, ...(why && { reason: why }), ...(status >= 500 && { cause }) });
+  requestContext.set({ ...facts, error: code, ...(why && { reason: why }), ...(status >= 500 && { cause }) });
 }

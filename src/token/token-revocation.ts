@@ -4,14 +4,15 @@ import type { InactiveReason } from '../access-token/inactive-reason.js';
 import type { Audience } from '../access-token/token-claims.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Audit, party } from '../platform/audit/audit.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { type RequestContext, requestContext } from '../platform/request-context/request-context.js';
 import { AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
 import type { CountedRevocation } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
 
-const setReason = (reason: InactiveReason) => requestContext.set({ reason });
+const record = (facts: Pick<Partial<RequestContext>, 'token' | 'reason'>) => requestContext.set(facts);
+const setReason = (reason: InactiveReason) => record({ reason });
 
 interface Revoker {
   /** The calling client; `undefined` means the operator, who may end any token. */
@@ -41,6 +42,7 @@ export class TokenRevocation {
   async revoke(token: string, revoker: Revoker): Promise<void> {
     const { clientId, audience, count } = revoker;
     const { claims, inactiveReason } = this.tokens.inspect(token);
+    record({ token: claims });
     if (!claims) return this.endRefreshToken(token, revoker, inactiveReason as InactiveReason);
     if (inactiveReason && inactiveReason !== 'expired') return setReason(inactiveReason);
     if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');

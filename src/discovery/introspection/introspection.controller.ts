@@ -147,8 +147,8 @@ export class IntrospectionController {
     @ValidatedBody(TokenBody, { form: true }) { token }: TokenBody,
   ): Promise<IntrospectionResponse> {
     const { claims, inactiveReason: reason } = await this.tokens.inspect(token, caller?.audiences);
+    requestContext.set({ token: claims, reason });
     if (!reason) return { active: true, token_type: 'Bearer', ...claims };
-    requestContext.set({ reason });
     const hint = FORM_HINTS[reason];
     return {
       active: false,

@@ -13,8 +13,10 @@ import {
   assertAgent,
   assertCustomer,
   type CustomerPrincipal,
+  factsOf,
   type Principal,
   principalOf,
+  recordCaller,
 } from './principal.js';
 
 /** A guard that admits callers of one kind. */
@@ -88,10 +90,11 @@ export class EndedCustomerGuard extends CustomerGuard {
     try {
       await super.authenticate(context);
     } catch (error) {
-      const { token } = requestContext.required();
       const reasons: (string | undefined)[] = ['expired', ...ENDED_REASONS];
-      if (!(error instanceof OAuthError && token && reasons.includes(error.reason))) throw error;
-      context.switchToHttp().getRequest<Request>().user = this.strategy.principalOf(token as AccessTokenClaims);
+      if (!(error instanceof OAuthError && error.facts.token && reasons.includes(error.reason))) throw error;
+      const principal = this.strategy.principalOf(error.facts.token as AccessTokenClaims);
+      context.switchToHttp().getRequest<Request>().user = principal;
+      recordCaller(factsOf(principal));
     }
   }
 }

@@ -1,15 +1,22 @@
-import { Injectable } from '@nestjs/common';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import type { Request } from 'express';
 import { Strategy } from 'passport-http-bearer';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
 import { type ProofCustomer, Proofs } from '../../session/proofs.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { authorizationOf } from './authorization.js';
-import { callerOf, type NamedCaller, type Principal } from './principal.js';
+import {
+  callerOf,
+  factsOf,
+  factsOfClaims,
+  type NamedCaller,
+  type Principal,
+  principalOf,
+  recordCaller,
+} from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Not the default name `bearer`, so that the strategy of an extension cannot replace this one. */
@@ -40,8 +47,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, STRATEGY) {
     const issuer = this.trustedIssuers.issuerOf(token);
     if (issuer) return this.withProof(await this.trustedIssuers.verify(token, issuer));
     const { claims, inactiveReason } = await this.tokens.inspect(token);
-    if (claims) requestContext.set({ clientId: claims.client_id, organizationId: claims.organization_id });
-    if (inactiveReason) throw inactiveToken(inactiveReason);
+    if (inactiveReason) throw inactiveToken(inactiveReason).about(claims ? factsOfClaims(claims) : {});
     return this.principalOf(claims);
   }
 
@@ -69,4 +75,10 @@ function bearerTokenOf(request: Request): string {
 
 /** Admits every caller with a valid bearer token. Passport puts the caller on the request. */
 @Injectable()
-export class BearerAuthGuard extends AuthGuard(STRATEGY) {}
+export class BearerAuthGuard extends AuthGuard(STRATEGY) {
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    await super.canActivate(context);
+    recordCaller(factsOf(principalOf(context.switchToHttp().getRequest()) as Principal));
+    return true;
+  }
+}

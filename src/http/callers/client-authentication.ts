@@ -5,7 +5,6 @@ import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { OptionalText, optionalString } from '../../oauth/parameters.js';
 import { Clock } from '../../platform/clock.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { isValidAt } from '../../registry/previous-secrets.js';
@@ -48,7 +47,6 @@ export class ClientAuthentication {
     if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
     if (client.secretHash === null && client.clientType === 'server')
       throw OAuthError.invalidClient('no secret registered');
-    requestContext.set({ clientId: client.clientId });
     return client;
   }
 
@@ -69,10 +67,9 @@ export class ClientAuthentication {
   /** @throws OAuthError `invalid_client` */
   resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
     const server = this.registry.resourceServer(id);
-    if (server) requestContext.set({ resourceServerId: server.id });
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
-    if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
-    return server;
+    if (server && isRight) return server;
+    throw OAuthError.invalidClient('unknown resource server or wrong secret').about({ resourceServerId: server?.id });
   }
 
   /** Compared with all secrets, so that the duration does not depend on which one matches. */

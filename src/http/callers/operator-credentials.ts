@@ -71,22 +71,21 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
   }
 
   /**
-   * Whether the bearer token of a request is an admin token. Another bearer token is a failed authentication, because no
-   * other caller of these routes sends one. Names the operator in the request context.
+   * The operator whose admin token the bearer token of a request is. Another bearer token is a failed authentication,
+   * because no other caller of these routes sends one.
    *
    * @throws OAuthError `insufficient_scope` if the role of the token does not suffice; 503 while the keys of the issuer
    *   of the token cannot be fetched
    */
-  async match(authorization: Authorization | undefined, needed: AdminRole): Promise<boolean> {
+  async match(authorization: Authorization | undefined, needed: AdminRole): Promise<Operator | undefined> {
     const token = authorization?.bearer;
-    if (token === undefined || !this.areConfigured) return false;
+    if (token === undefined || !this.areConfigured) return undefined;
     const found = this.listed(token) ?? (await this.issuer?.operatorOf(token)) ?? 'not an admin token';
     if (typeof found === 'string') {
       this.failures.record(found);
-      return false;
+      return undefined;
     }
-    requestContext.set({ operator: found.actor });
-    if (found.roles.some((role) => isSufficientRole(role, needed))) return true;
+    if (found.roles.some((role) => isSufficientRole(role, needed))) return found;
     this.failures.record(`lacks the role ${needed}`, found.actor);
     throw OAuthError.insufficientRole(needed);
   }

@@ -5,6 +5,7 @@ import type { AdminRole } from '../../platform/configuration/admin-role.js';
 import { authorizationOf } from './authorization.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { OperatorCredentials } from './operator-credentials.js';
+import { recordCaller } from './principal.js';
 
 /** The role that a route needs, or all routes of a controller (protocol §9.1). A route without it needs `all`. */
 export const RequiredRole = Reflector.createDecorator<AdminRole>();
@@ -22,7 +23,11 @@ export class OperatorGuard implements CanActivate {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
     const authorization = authorizationOf(context.switchToHttp().getRequest());
     const declared = this.reflector.getAllAndOverride(RequiredRole, [context.getHandler(), context.getClass()]);
-    if (await this.credentials.match(authorization, declared ?? 'all')) return true;
+    const operator = await this.credentials.match(authorization, declared ?? 'all');
+    if (operator) {
+      recordCaller({ operator: operator.actor });
+      return true;
+    }
     if (!authorization) {
       this.failures.record('no Authorization header');
       throw OAuthError.missingToken();

@@ -5,6 +5,7 @@ import type { RevocableClaims } from '../../access-token/token-claims.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
+import { type RequestContext, requestContext } from '../../platform/request-context/request-context.js';
 import type { ProofCustomer } from '../../session/proofs.js';
 
 /** The scope that an agent needs to create customers and to act for them. */
@@ -71,6 +72,23 @@ export function principalOf(request: Request): Principal | undefined {
   return user?.kind === undefined ? undefined : user;
 }
 
+/** Names the caller of a request in the log, the metrics and the audit. The guards do, and no code below them. */
+export function recordCaller(facts: Partial<RequestContext>): void {
+  requestContext.set(facts);
+}
+
+/** What the log says about the token of a caller. The subject at a trusted issuer may be an email address. */
+export function factsOf(principal: Principal): Partial<RequestContext> {
+  const { kind, clientId, organizationId, claims } = principal;
+  const isForeign = kind === 'agent' && principal.isFromTrustedIssuer;
+  return isForeign ? { organizationId, token: { jti: claims.jti } } : { clientId, organizationId, token: claims };
+}
+
+/** The same about a token of this service whose signature is valid, but which admits no caller. */
+export function factsOfClaims(claims: AccessTokenClaims) {
+  return { clientId: claims.client_id, organizationId: claims.organization_id, token: claims };
+}
+
 /** The agent as the actor of an audit event. Agents of different issuers may have the same id. */
 export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPrincipal): AuditParty {
   return { ...party('agent', id), ...(isFromTrustedIssuer && { issuer: claims.iss }) };
@@ -105,6 +123,6 @@ export function callerOf(claims: AccessTokenClaims): NamedCaller {
     case 'customer-api':
       return { kind: 'customer', entityId: sub, ...caller };
     default:
-      throw inactiveToken('other_audience');
+      throw inactiveToken('other_audience').about(factsOfClaims(claims));
   }
 }

@@ -3,11 +3,12 @@ import type { Request } from 'express';
 import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { readBody } from '../../oauth/request-body.js';
 import { type RouteParameters, routeParametersOf } from '../../platform/http/route-parameters.js';
-import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { authorizationOf } from './authorization.js';
 import { ClientAuthentication, type ClientCredentials, readClientCredentials } from './client-authentication.js';
 import { OperatorCredentials } from './operator-credentials.js';
+import { recordCaller } from './principal.js';
 
 /** Admits callers that prove a secret, in the header or in the body. The caller becomes the `user` of the request. */
 export abstract class SecretGuard<Authenticated> implements CanActivate {
@@ -22,6 +23,11 @@ export abstract class SecretGuard<Authenticated> implements CanActivate {
   protected abstract authenticate(request: Request, route: RouteParameters): Promise<Authenticated>;
 }
 
+function recorded<Caller extends ClientApplication | ResourceServer>(caller: Caller): Caller {
+  recordCaller(caller instanceof ClientApplication ? { clientId: caller.clientId } : { resourceServerId: caller.id });
+  return caller;
+}
+
 /** Admits clients. A client without a secret needs another proof, such as PKCE (protocol §6.8). */
 @Injectable()
 export class ClientGuard extends SecretGuard<ClientApplication> {
@@ -31,23 +37,26 @@ export class ClientGuard extends SecretGuard<ClientApplication> {
 
   protected async authenticate(request: Request): Promise<ClientApplication> {
     const parameters = await readBody(request, { form: true });
-    return this.clients.client(readClientCredentials(authorizationOf(request), parameters));
+    return recorded(this.clients.client(readClientCredentials(authorizationOf(request), parameters)));
   }
 }
 
 /** Admits the operator too, who is `undefined` (protocol §2.7). */
-abstract class OperatorOrSecretGuard<Authenticated> extends SecretGuard<Authenticated | undefined> {
+abstract class OperatorOrSecretGuard<Authenticated extends ClientApplication | ResourceServer> extends SecretGuard<
+  Authenticated | undefined
+> {
   constructor(private readonly operator: OperatorCredentials) {
     super();
   }
 
   protected async authenticate(request: Request, { body, form = false }: RouteParameters) {
     const authorization = authorizationOf(request);
-    const isOperator = await this.operator.match(authorization, 'support');
+    const operator = await this.operator.match(authorization, 'support');
+    if (operator) recordCaller({ operator: operator.actor });
     // a caller with wrong credentials in the header gets 401, even if its body is wrong
-    if (authorization && !isOperator) this.callerOf(readClientCredentials(authorization, {}));
+    if (authorization && !operator) recorded(this.callerOf(readClientCredentials(authorization, {})));
     const parameters = body ? await readBody(request, { form }) : {};
-    if (!isOperator) return this.callerOf(readClientCredentials(authorization, parameters));
+    if (!operator) return recorded(this.callerOf(readClientCredentials(authorization, parameters)));
     if (parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
     return undefined;
   }

@@ -7,7 +7,6 @@ import { RemoteKeySet } from '../../oauth/remote-key-set.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
 import { isWellFormed } from '../../platform/text-forms.js';
 import { TokenValidity } from '../../session/token-validity.js';
@@ -47,15 +46,15 @@ export class TrustedIssuerTokens {
   /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
   async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'proof'>> {
     const claims = await this.claimsOf(token, issuer);
+    const jti = tokenId(issuer, claims, token);
     const organizationId = claims[issuer.organization_claim];
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId))
-      throw inactiveToken('other_organization');
-    requestContext.set({ organizationId });
+      throw inactiveToken('other_organization').about({ token: { jti } });
+    const inactive = (reason: InactiveReason) => inactiveToken(reason).about({ organizationId, token: { jti } });
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
     const { sub } = claims;
-    if (typeof sub !== 'string' || !isWellFormed([sub, clientId])) throw inactiveToken('rejected_claim');
-    if (Math.max(sub.length, clientId.length) > MAX_CLAIM_CHARACTERS) throw inactiveToken('rejected_claim');
-    const jti = tokenId(issuer, claims, token);
+    if (typeof sub !== 'string' || !isWellFormed([sub, clientId])) throw inactive('rejected_claim');
+    if (Math.max(sub.length, clientId.length) > MAX_CLAIM_CHARACTERS) throw inactive('rejected_claim');
     const { iat = 0, exp } = claims;
     const session = { sid: jti, ep: 0 };
     const bearer = {
@@ -70,7 +69,7 @@ export class TrustedIssuerTokens {
     };
     // a token without `iat` cannot show that it is from before a suspension
     const endedReason = await this.validity.endedReason({ ...bearer, iat: claims.iat ?? this.clock.seconds() });
-    if (endedReason) throw inactiveToken(endedReason);
+    if (endedReason) throw inactive(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
     return { kind: 'agent', agentId: sub, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
   }
@@ -79,15 +78,13 @@ export class TrustedIssuerTokens {
     const { keySet, issuer, audience, algorithms, typ } = trusted;
     try {
       const rules = { issuer, audience, algorithms, typ, requiredClaims: ['exp', 'sub'] };
-      const payload = await keySet.verify(token, rules);
-      requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
-      return payload;
+      return await keySet.verify(token, rules);
     } catch (error) {
       if (error instanceof OAuthError) throw error;
       const { code = '', claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
+      const inactive = inactiveToken(BY_CLAIM[claim] ?? BY_CODE[code] ?? 'malformed');
       // jose checks the claims after the signature, so the signature of a payload is valid
-      if (payload) requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
-      throw inactiveToken(BY_CLAIM[claim] ?? BY_CODE[code] ?? 'malformed');
+      throw payload ? inactive.about({ token: { jti: tokenId(trusted, payload, token) } }) : inactive;
     }
   }
 }
