@@ -8,30 +8,30 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { OneOf, Text } from '../oauth/parameters.js';
 import { withoutByteOrderMark } from '../platform/text-forms.js';
+import { ApiEnum, ApiString } from '../platform/validation/decorators.js';
 
 /** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {
-  @OneOf(['EC'], 'The type of the key: elliptic curve.')
+  @ApiEnum(['EC'], 'The type of the key: elliptic curve.')
   kty!: 'EC';
 
-  @OneOf(['P-256'], 'The curve of the key.')
+  @ApiEnum(['P-256'], 'The curve of the key.')
   crv!: 'P-256';
 
-  @Text('The x coordinate of the public key, in base64url.', 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4')
+  @ApiString('The x coordinate of the public key, in base64url.', 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4')
   x!: string;
 
-  @Text('The y coordinate of the public key, in base64url.', '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM')
+  @ApiString('The y coordinate of the public key, in base64url.', '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM')
   y!: string;
 
-  @Text('The id of the key. The header of each token names it.', 'EXAMPLE-KEY')
+  @ApiString('The id of the key. The header of each token names it.', 'EXAMPLE-KEY')
   kid!: string;
 
-  @OneOf(['ES256'], 'The algorithm of the signatures.')
+  @ApiEnum(['ES256'], 'The algorithm of the signatures.')
   alg!: 'ES256';
 
-  @OneOf(['sig'], 'The key verifies signatures.')
+  @ApiEnum(['sig'], 'The key verifies signatures.')
   use!: 'sig';
 }
 

@@ -1,24 +1,24 @@
-import { Integer, OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiInteger, ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
 
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';
 
 /** The agent that obtained a customer token (RFC 8693 §4.1). */
 export class Actor {
-  @Text('The id of the agent.', EXAMPLE.agentId)
+  @ApiString('The id of the agent.', EXAMPLE.agentId)
   sub!: string;
 
-  @Text("The session of the agent's token. The customer token ends with it.", EXAMPLE.tokenId)
+  @ApiString("The session of the agent's token. The customer token ends with it.", EXAMPLE.tokenId)
   sid!: string;
 
-  @Integer('The epoch of that session. The customer token has ended if the session has another one.', 0)
+  @ApiInteger('The epoch of that session. The customer token has ended if the session has another one.', 0)
   ep!: number;
 
-  @Text("The client of the agent's token.", EXAMPLE.serverClientId)
+  @ApiString("The client of the agent's token.", EXAMPLE.serverClientId)
   client_id!: string;
 
-  @OptionalText("The issuer of the agent's token, if this service did not issue it.", 'https://login.example')
+  @ApiOptionalString("The issuer of the agent's token, if this service did not issue it.", 'https://login.example')
   iss?: string;
 }
 

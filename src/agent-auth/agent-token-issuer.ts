@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/decorators.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 
 /**
@@ -36,16 +36,16 @@ export interface AgentGrant {
 
 /** The part of a token response that describes the access token (RFC 6749 §4.2.2, §5.1). */
 export class AgentTokenResponse {
-  @Text('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
+  @ApiString('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  @ApiEnum(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 
-  @Integer('The seconds until the access token expires.', 28_800)
+  @ApiInteger('The seconds until the access token expires.', 28_800)
   expires_in!: number;
 
-  @Text('The granted scopes, separated by spaces.', EXAMPLE.scope)
+  @ApiString('The granted scopes, separated by spaces.', EXAMPLE.scope)
   scope!: string;
 }
 

@@ -1,46 +1,40 @@
-import { Delete, HttpCode, Post, Req } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
-import type { Request } from 'express';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import { CredentialParameters } from '../http/callers/client-authentication.js';
-import { agentActor, assertAgent, type Principal } from '../http/callers/principal.js';
+import { type Principal, agentActor, assertAgent } from '../http/callers/principal.js';
 import { ClientGuard } from '../http/callers/secret.guards.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { OneOf, OptionalText, readParameters, requiredString, Text } from '../oauth/parameters.js';
+import { readParameters, requiredString } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { requestContext, traced } from '../platform/request-context/request-context.js';
+import { ApiEnum, ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
-import {
-  type AgentGrant,
-  AgentTokenIssuer,
-  AgentTokenResponse,
-  grantedScope,
-  spaceDelimited,
-} from './agent-token-issuer.js';
-
+import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope, spaceDelimited } from './agent-token-issuer.js';
+import { Delete, HttpCode, Post, Req } from '@nestjs/common';
+import { MaxLength } from 'class-validator';
+import type { Request } from 'express';
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 class CodeExchangeBody extends CredentialParameters {
-  @OneOf(['authorization_code'], 'Exchanges the authorization code of the authorization page.')
+  @ApiEnum(['authorization_code'], 'Exchanges the authorization code of the authorization page.')
   grant_type!: 'authorization_code';
 
-  @Text('The `code` of the redirect. It can be redeemed once.', EXAMPLE.authorizationCode)
+  @ApiString('The `code` of the redirect. It can be redeemed once.', EXAMPLE.authorizationCode)
   @MaxLength(1024)
   code!: string;
 
-  @Text('The `redirect_uri` of the authorization request.', EXAMPLE.redirectUri)
+  @ApiString('The `redirect_uri` of the authorization request.', EXAMPLE.redirectUri)
   @MaxLength(2000)
   redirect_uri!: string;
 
-  @OptionalText(
+  @ApiOptionalString(
     'Required if the authorization request had a `code_challenge`, and rejected otherwise (RFC 7636).',
     EXAMPLE.codeVerifier,
   )
@@ -49,14 +43,14 @@ class CodeExchangeBody extends CredentialParameters {
 
 /** The refresh request (RFC 6749 §6). */
 class RefreshBody extends CredentialParameters {
-  @OneOf(['refresh_token'], 'Exchanges the refresh token of the last response.')
+  @ApiEnum(['refresh_token'], 'Exchanges the refresh token of the last response.')
   grant_type!: 'refresh_token';
 
-  @Text('The refresh token of the last response.', EXAMPLE.refreshToken)
+  @ApiString('The refresh token of the last response.', EXAMPLE.refreshToken)
   @MaxLength(1024)
   refresh_token!: string;
 
-  @OptionalText('Fewer scopes than were granted, for this access token only. Separated by spaces.', EXAMPLE.scope)
+  @ApiOptionalString('Fewer scopes than were granted, for this access token only. Separated by spaces.', EXAMPLE.scope)
   @MaxLength(1000)
   scope?: string;
 }
@@ -66,13 +60,13 @@ const onlyAtPage = () =>
   OAuthError.unauthorizedClient('client_id: a web application gets its token at the authorization page');
 
 class TokenPairResponse extends AgentTokenResponse {
-  @Text('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
+  @ApiString('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
 
-  @Text('The id of the agent.', EXAMPLE.agentId)
+  @ApiString('The id of the agent.', EXAMPLE.agentId)
   account_id!: string;
 
-  @Text('The organization of the agent.', EXAMPLE.organizationId)
+  @ApiString('The organization of the agent.', EXAMPLE.organizationId)
   organization_id!: string;
 }
 

@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsObject, IsString, ValidateNested } from 'class-validator';
 import { type CustomerRow, Customers } from '../customer/customers.js';
-import { Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock, DAY_MS } from '../platform/clock.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
+import { ApiOptionalString, ApiString, Optional } from '../platform/validation/decorators.js';
 import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
@@ -18,7 +18,7 @@ export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
-  @Text('The id of the browser.', EXAMPLE.browserId)
+  @ApiString('The id of the browser.', EXAMPLE.browserId)
   id!: string;
 
   @IsISO8601()
@@ -34,16 +34,16 @@ export class BrowserPage {
   @ApiProperty('The browsers of the page, in the order of their ids.')
   browsers!: BrowserRecord[];
 
-  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  @ApiOptionalString('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 }
 
 /** A refresh token that leads to a customer, in responses to the operator. */
 export class RefreshTokenRecord {
-  @Text('The id of the session of the refresh token.', EXAMPLE.sessionId)
+  @ApiString('The id of the session of the refresh token.', EXAMPLE.sessionId)
   id!: string;
 
-  @Text('The client that uses the refresh token.', EXAMPLE.clientId)
+  @ApiString('The client that uses the refresh token.', EXAMPLE.clientId)
   client_id!: string;
 
   @IsISO8601()
@@ -57,13 +57,13 @@ export class RefreshTokenRecord {
 
 /** The customer in responses to the operator. */
 export class CustomerRecord {
-  @Text('The id of the customer.', EXAMPLE.entityId)
+  @ApiString('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @Text('The organization of the customer.', EXAMPLE.organizationId)
+  @ApiString('The organization of the customer.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @OptionalText('Only for a customer of a group.', EXAMPLE.groupId)
+  @ApiOptionalString('Only for a customer of a group.', EXAMPLE.groupId)
   group_id?: string;
 
   @IsBoolean()
@@ -94,7 +94,7 @@ export class CustomerRecord {
 
 /** Everything that the service stores about a customer, in the response to the operator or an agent. */
 export class CustomerExport {
-  @Text('The id of the customer.', EXAMPLE.entityId)
+  @ApiString('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
   @IsISO8601()

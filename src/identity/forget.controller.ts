@@ -5,18 +5,19 @@ import type { Browser } from '../http/routes/client-request.js';
 import { CallingBrowser, ClientRequest } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
 import { REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import { ApiString, Optional } from '../platform/validation/decorators.js';
+import { IsUuid } from '../platform/validation/text-rules.js';
 import { BrowserService } from './browser.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */
 class ForgetBody {
-  @Text('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
+  @ApiString('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
   client_id!: string;
 
   @IsUuid()

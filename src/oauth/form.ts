@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import { declaredProperties } from '../platform/validation.js';
+import { declaredProperties } from '../platform/validation/validation.js';
 import { OAuthError } from './oauth-error.js';
 import { readParameters } from './parameters.js';
 

@@ -1,47 +1,8 @@
-import { applyDecorators, type Type } from '@nestjs/common';
-import {
-  getMetadataStorage,
-  IsIn,
-  IsInt,
-  IsString,
-  Matches,
-  ValidateIf,
-  type ValidationError,
-  validateSync,
-} from 'class-validator';
-import { ApiProperty } from '../platform/http/api-route.js';
-import { isWellFormed, WELL_FORMED_RULE } from '../platform/text-forms.js';
-import { UUID } from '../platform/uuid.js';
-import { declaredProperties, isValid, rule } from '../platform/validation.js';
-import { withoutName } from '../platform/validation-violations.js';
+import type { Type } from '@nestjs/common';
+import { getMetadataStorage, type ValidationError, validateSync } from 'class-validator';
+import { declaredProperties, isValid, isWellFormed, WELL_FORMED_RULE } from '../platform/validation/validation.js';
+import { withoutName } from '../platform/validation/violations.js';
 import { OAuthError } from './oauth-error.js';
-
-/** Marks an optional parameter. A value that is present must be valid; `null` and the empty string count as present. */
-export const Optional = (): PropertyDecorator => ValidateIf((_body, value) => value !== undefined);
-
-// Each decorator sets the rule of a field, and its description in the OpenAPI document.
-export const Text = (description: string, example?: unknown) =>
-  applyDecorators(IsString(), ApiProperty(description, example));
-
-export const OptionalText = (description: string, example?: unknown) =>
-  applyDecorators(Optional(), Text(description, example));
-
-export const Texts = (description: string, example?: unknown) =>
-  applyDecorators(IsString({ each: true }), ApiProperty(description, example));
-
-/** One of several texts, by default the first one in the example. */
-export const OneOf = (values: readonly string[], description: string, example: unknown = values[0]) =>
-  applyDecorators(IsIn(values), ApiProperty(description, example));
-
-export const Integer = (description: string, example?: unknown) =>
-  applyDecorators(IsInt(), ApiProperty(description, example));
-
-export const OptionalInteger = (description: string, example?: unknown) =>
-  applyDecorators(Optional(), Integer(description, example));
-
-export const UUID_RULE = 'must be a UUID in lower case';
-
-export const IsUuid = () => Matches(UUID, { message: UUID_RULE });
 
 /**
  * Reads and validates the parameters that a body class declares. No other name of the caller (such as `__proto__`)
@@ -139,23 +100,3 @@ function isListOfStrings({ name, constraints }: { name?: string; constraints: un
   const [values] = constraints ?? [];
   return name === 'isIn' && Array.isArray(values) && values.every((value) => typeof value === 'string');
 }
-
-export const MAX_ID_CHARACTERS = 255;
-export const IS_ID_TEXT = 'isIdText';
-
-/**
- * Whether a value is an id that another system may have chosen: 1 to 255 UTF-16 units without control characters.
- *
- * Lone surrogates are rejected: UTF-8 encodes all of them as the same character, so that two ids could be one.
- */
-export function isIdText(value: unknown): value is string {
-  if (typeof value !== 'string' || value.length === 0 || value.length > MAX_ID_CHARACTERS) return false;
-  return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
-}
-
-export const IsIdText = () =>
-  rule(
-    IS_ID_TEXT,
-    isIdText,
-    `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
-  );

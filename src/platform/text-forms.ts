@@ -10,14 +10,3 @@ export function withoutTrailingSpaces(text: string): string {
 
 /** Some editors and clients write a byte order mark before UTF-8. A parser of JSON may ignore it (RFC 8259 §8.1). */
 export const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
-
-export const WELL_FORMED_RULE = 'must not have lone surrogates';
-
-/**
- * Whether no text or name in a value, at any depth, has a lone surrogate. UTF-8 encodes each of them as U+FFFD, so that
- * two texts could be stored or hashed as one (RFC 7493 §2.1).
- */
-export function isWellFormed(value: unknown): boolean {
-  if (typeof value === 'string') return !/\p{Cs}/u.test(value);
-  return typeof value !== 'object' || value === null || Object.entries(value).flat().every(isWellFormed);
-}

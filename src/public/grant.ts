@@ -38,7 +38,6 @@ export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } 
 export { hasTimesInRange, type JwtRules, verifyForeignJwt } from '../oauth/foreign-jwt.js';
 export { type CountedRequest, Limits } from '../oauth/limits.js';
 export { OAuthError } from '../oauth/oauth-error.js';
-export { isIdText, Optional } from '../oauth/parameters.js';
 export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
 export type { BodyOptions } from '../oauth/request-body.js';
 export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../platform/audit/audit-event.js';
@@ -66,7 +65,8 @@ export { ManagementController, PublicController } from '../platform/http/listene
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
-export { Nested } from '../platform/validation.js';
+export { Nested, Optional } from '../platform/validation/decorators.js';
+export { isIdText } from '../platform/validation/text-rules.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
 export {

@@ -25,7 +25,7 @@ export { expiringTables } from '../platform/database/entity-checks.js';
 export { migrate } from '../platform/database/migrate.js';
 export type { ConnectionLimits } from '../platform/http/listener.js';
 export type { Log } from '../platform/logging/log.js';
-export { declaredProperties } from '../platform/validation.js';
+export { declaredProperties } from '../platform/validation/validation.js';
 export { Agents } from '../registry/agents.js';
 export { RegistryFile } from '../registry/file/registry-file.js';
 export { RegistryFileError } from '../registry/file/yaml-document.js';

@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url';
 import { isEmail } from 'class-validator';
-import { isWellFormed } from '../platform/text-forms.js';
+import { isWellFormed } from '../platform/validation/validation.js';
 
 const MAX_CHARACTERS = 254;
 /** The texts that `type=email` of browsers accepts: no quoted local part, and none outside ASCII. */

@@ -1,6 +1,6 @@
 import { type EntityManager, type FindOptionsWhere, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { UNKNOWN_FIELD } from '../platform/validation-violations.js';
+import { UNKNOWN_FIELD } from '../platform/validation/violations.js';
 import { Agent } from './agent.entity.js';
 import { ClientApplication } from './client-application.entity.js';
 import { AGENTS } from './entries/agent.entry.js';

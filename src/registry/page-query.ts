@@ -1,8 +1,8 @@
 import { Matches } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional, OptionalText } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
+import { ApiOptionalString, Optional } from '../platform/validation/decorators.js';
 import { IDENTIFIER } from './entries/entry-rules.js';
 
 export const MAX_PAGE_ENTRIES = 200;
@@ -18,7 +18,7 @@ export class PageQuery {
   )
   limit?: string;
 
-  @OptionalText('`next_cursor` of the page before.', EXAMPLE.cursor)
+  @ApiOptionalString('`next_cursor` of the page before.', EXAMPLE.cursor)
   cursor?: string;
 }
 

@@ -6,7 +6,7 @@ import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import { withoutTrailingSpaces } from '../platform/text-forms.js';
-import { declaredProperties } from '../platform/validation.js';
+import { declaredProperties } from '../platform/validation/validation.js';
 import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 
 /**

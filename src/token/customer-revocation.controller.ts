@@ -1,29 +1,31 @@
-import { HttpCode, Post, Req } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
-import type { Request } from 'express';
 import { ClientAuthentication } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { OptionalText, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
+import { ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
-
+import { HttpCode, Post, Req } from '@nestjs/common';
+import { MaxLength } from 'class-validator';
+import type { Request } from 'express';
 /** The parameters of RFC 7009 §2.1. */
 class CustomerRevocationBody {
-  @Text('A customer access token, or any refresh token of the session to end.', EXAMPLE.refreshToken)
+  @ApiString('A customer access token, or any refresh token of the session to end.', EXAMPLE.refreshToken)
   @MaxLength(8192)
   token!: string;
 
-  @Text('The client that the token was issued for.', EXAMPLE.clientId)
+  @ApiString('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @OptionalText('Ignored, because the form of a token shows its kind.', 'refresh_token')
+  @ApiOptionalString('Ignored, because the form of a token shows its kind.', 'refresh_token')
   token_type_hint?: string;
 
-  @OptionalText('The secret of the client, if it authenticates without `Authorization: Basic`.', EXAMPLE.clientSecret)
+  @ApiOptionalString(
+    'The secret of the client, if it authenticates without `Authorization: Basic`.',
+    EXAMPLE.clientSecret,
+  )
   client_secret?: string;
 }
 

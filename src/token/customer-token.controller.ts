@@ -1,5 +1,3 @@
-import { Delete, Get, Req } from '@nestjs/common';
-import type { Request } from 'express';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-claims.js';
 import { authorizationOf } from '../http/callers/authorization.js';
@@ -7,36 +5,36 @@ import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.
 import type { CustomerPrincipal } from '../http/callers/principal.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Integer, OneOf, Optional, OptionalText, Text } from '../oauth/parameters.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
-import { Nested } from '../platform/validation.js';
+import { ApiEnum, ApiInteger, ApiOptionalString, ApiString, Nested, Optional } from '../platform/validation/decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
-
+import { Delete, Get, Req } from '@nestjs/common';
+import type { Request } from 'express';
 class TokenInfo {
-  @Text('The bearer token of the request.', EXAMPLE.accessToken)
+  @ApiString('The bearer token of the request.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @Text('The client that the token was issued for.', EXAMPLE.clientId)
+  @ApiString('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @Text('The id of the customer.', EXAMPLE.entityId)
+  @ApiString('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @Integer('The seconds until the token expires.', 28_800)
+  @ApiInteger('The seconds until the token expires.', 28_800)
   expires_in!: number;
 
-  @Text('The organization of the customer.', EXAMPLE.organizationId)
+  @ApiString('The organization of the customer.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @OptionalText('The grant that issued the token.', 'cookie')
+  @ApiOptionalString('The grant that issued the token.', 'cookie')
   gty?: string;
 
-  @OptionalText('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
+  @ApiOptionalString('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
   group_id?: string;
 
   @Optional()
@@ -44,7 +42,7 @@ class TokenInfo {
   @ApiProperty('The agent that obtained the token (RFC 8693 §4.1); absent if no agent did.')
   act?: Actor;
 
-  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  @ApiEnum(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 }
 

@@ -1,7 +1,7 @@
 import { validateSync } from 'class-validator';
 import { RESERVED_CLAIMS } from '../access-token/reserved-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { declaredProperties } from '../platform/validation.js';
+import { declaredProperties } from '../platform/validation/validation.js';
 import type { GrantMetadata } from './grant.js';
 
 const MAX_CLAIMS_COUNT = 10;

@@ -3,10 +3,10 @@ import { DiscoveryService } from '@nestjs/core';
 import type { SessionClaims } from '../access-token/token-claims.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
-import { Text } from '../oauth/parameters.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { type ApiError, type ApiExamples, ApiProperty } from '../platform/http/api-route.js';
+import { ApiString } from '../platform/validation/decorators.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 
@@ -15,10 +15,10 @@ import type { Organization } from '../registry/organization.entity.js';
  * parameters.
  */
 export class GrantBody {
-  @Text('The grant: how the caller proves which customer the token is for.')
+  @ApiString('The grant: how the caller proves which customer the token is for.')
   grant_type!: string;
 
-  @Text(
+  @ApiString(
     'The client that requests the token. A present `Origin` header must be an origin of this client.',
     EXAMPLE.clientId,
   )

@@ -1,21 +1,21 @@
 import { Reflector } from '@nestjs/core';
-import { Integer, OneOf, Text } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/decorators.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { GrantMetadata, GrantResult } from './grant.js';
 
 /** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {
-  @Text('The customer access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
+  @ApiString('The customer access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token!: string;
 
-  @Text('The id of the customer. It never changes, and no other customer ever gets it.', EXAMPLE.entityId)
+  @ApiString('The id of the customer. It never changes, and no other customer ever gets it.', EXAMPLE.entityId)
   entity_id!: string;
 
-  @Integer('The seconds until the access token expires.', 28_800)
+  @ApiInteger('The seconds until the access token expires.', 28_800)
   expires_in!: number;
 
-  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  @ApiEnum(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type!: 'Bearer';
 
   [field: string]: unknown;
@@ -23,13 +23,13 @@ export class TokenResponse {
 
 /** Fields that several grants add to the token response, for the OpenAPI document. */
 export class OptionalTokenFields {
-  @Text('The client that the token was issued for.', EXAMPLE.clientId)
+  @ApiString('The client that the token was issued for.', EXAMPLE.clientId)
   client_id!: string;
 
-  @Text('The organization that the token was issued for.', EXAMPLE.organizationId)
+  @ApiString('The organization that the token was issued for.', EXAMPLE.organizationId)
   organization_id!: string;
 
-  @Text('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
+  @ApiString('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token!: string;
 }
 

@@ -1,8 +1,9 @@
 import { IsIn, Matches } from 'class-validator';
-import { IsUuid, Optional, Text } from '../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../oauth/pkce.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
+import { ApiString, Optional } from '../platform/validation/decorators.js';
+import { IsUuid } from '../platform/validation/text-rules.js';
 
 /** The parameters of an identity transfer (protocol §4.4). */
 export class TransferBody {
@@ -10,7 +11,7 @@ export class TransferBody {
   @ApiProperty('The kind of the bearer token. A bearer token of the other kind gets 401.', 'customer')
   bearer_type!: 'agent' | 'customer';
 
-  @Text('The client that may redeem the transfer token.', EXAMPLE.clientId)
+  @ApiString('The client that may redeem the transfer token.', EXAMPLE.clientId)
   client_id!: string;
 
   @Optional()

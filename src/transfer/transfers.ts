@@ -10,9 +10,9 @@ import {
 import { CustomerService } from '../identity/customer.service.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
-import { Integer, Text } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiInteger, ApiString } from '../platform/validation/decorators.js';
 import { Registry } from '../registry/registry.js';
 import { Sessions } from '../session/sessions.js';
 import { TransferCodes } from '../session/transfer-codes.js';
@@ -20,10 +20,10 @@ import type { TransferBody } from './transfer.body.js';
 
 /** The response of an identity transfer (protocol §4.4). */
 export class TransferResponse {
-  @Text('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
+  @ApiString('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
   identity_transfer_token!: string;
 
-  @Integer('The seconds until the transfer token expires.', 3_600)
+  @ApiInteger('The seconds until the transfer token expires.', 3_600)
   expires_in!: number;
 }
 

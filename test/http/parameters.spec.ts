@@ -28,9 +28,10 @@ import { CookieBody } from '../../src/grants/cookie/cookie.grant.js';
 import { IdentityTokenBody } from '../../src/grants/identity-token/identity-token.grant.js';
 import { parseForm, parseQuery } from '../../src/oauth/form.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
-import { Optional, optionalString, readParameters, requiredString } from '../../src/oauth/parameters.js';
-import { declaredProperties, isValid } from '../../src/platform/validation.js';
-import { violationsOf } from '../../src/platform/validation-violations.js';
+import { optionalString, readParameters, requiredString } from '../../src/oauth/parameters.js';
+import { Optional } from '../../src/platform/validation/decorators.js';
+import { declaredProperties, isValid } from '../../src/platform/validation/validation.js';
+import { violationsOf } from '../../src/platform/validation/violations.js';
 import { Nested } from '../../src/public/grant.js';
 import { TransferBody } from '../../src/transfer/transfer.body.js';
 

@@ -2,7 +2,7 @@ import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { declaredProperties } from '../../src/platform/validation.js';
+import { declaredProperties } from '../../src/platform/validation/validation.js';
 import { assertValid } from '../support/manifest-schemas.js';
 import {
   containersOf,

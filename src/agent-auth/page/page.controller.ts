@@ -1,13 +1,12 @@
-import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
-import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { OptionalText, readParameters } from '../../oauth/parameters.js';
+import { readParameters } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
+import { ApiOptionalString } from '../../platform/validation/decorators.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentChangedError } from '../../session/agent/agent-sessions.js';
@@ -15,9 +14,10 @@ import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer, type Decision, deny } from './authorizer.js';
 import { PageResponses } from './page-responses.js';
-import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
+import { PageExceptionFilter, STYLESHEET, renderPage } from './page-view.js';
 import { SignIn } from './sign-in.js';
-
+import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
 const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
 const FORM = {
   ...PAGE,
@@ -36,23 +36,23 @@ const EXAMPLE_REQUEST = new URLSearchParams({
 
 /** Every field of a form is optional, because each route decides what a missing field means. */
 class RequestForm {
-  @OptionalText('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
+  @ApiOptionalString('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
   request?: string;
 }
 
 class SignInForm extends RequestForm {
-  @OptionalText('The email of the agent.', EXAMPLE.agentEmail)
+  @ApiOptionalString('The email of the agent.', EXAMPLE.agentEmail)
   email?: string;
 
-  @OptionalText('The password of the agent.', EXAMPLE.agentPassword)
+  @ApiOptionalString('The password of the agent.', EXAMPLE.agentPassword)
   password?: string;
 }
 
 class ConsentForm extends RequestForm {
-  @OptionalText('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
+  @ApiOptionalString('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
   scope?: string;
 
-  @OptionalText('`allow` or `deny`.', 'allow')
+  @ApiOptionalString('`allow` or `deny`.', 'allow')
   decision?: string;
 }
 

@@ -1,5 +1,3 @@
-import { HttpCode, Post } from '@nestjs/common';
-import { IsBoolean, MaxLength } from 'class-validator';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience } from '../../access-token/token-claims.js';
@@ -7,20 +5,20 @@ import { CredentialParameters } from '../../http/callers/client-authentication.j
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { Nested } from '../../platform/validation.js';
+import { ApiEnum, ApiOptionalInteger, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/decorators.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { TokenRevocation } from '../../token/token-revocation.js';
-
+import { HttpCode, Post } from '@nestjs/common';
+import { IsBoolean, MaxLength } from 'class-validator';
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 class TokenBody extends CredentialParameters {
-  @Text('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
+  @ApiString('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)
   @MaxLength(8192)
   token!: string;
 }
@@ -32,44 +30,44 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   active!: boolean;
 
   @Optional()
-  @OneOf(['Bearer'], 'How to send the access token (RFC 6750).')
+  @ApiEnum(['Bearer'], 'How to send the access token (RFC 6750).')
   token_type?: 'Bearer';
 
-  @OptionalText('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  @ApiOptionalString('The issuer: this service, or a trusted issuer.', 'https://auth.example')
   iss?: string;
 
-  @OptionalText('The id of the customer or agent.', EXAMPLE.entityId)
+  @ApiOptionalString('The id of the customer or agent.', EXAMPLE.entityId)
   sub?: string;
 
   @Optional()
-  @OneOf(
+  @ApiEnum(
     ['customer-api', 'agent-api'],
     'The API that the token is for. It distinguishes tokens of customers and agents.',
   )
   aud?: Audience;
 
-  @OptionalText('The client that the token was issued for.', EXAMPLE.clientId)
+  @ApiOptionalString('The client that the token was issued for.', EXAMPLE.clientId)
   client_id?: string;
 
-  @OptionalText('The organization of the customer or agent.', EXAMPLE.organizationId)
+  @ApiOptionalString('The organization of the customer or agent.', EXAMPLE.organizationId)
   organization_id?: string;
 
-  @OptionalInteger('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
+  @ApiOptionalInteger('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
   iat?: number;
 
-  @OptionalInteger('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
+  @ApiOptionalInteger('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
   exp?: number;
 
-  @OptionalText('The id of the token.', EXAMPLE.tokenId)
+  @ApiOptionalString('The id of the token.', EXAMPLE.tokenId)
   jti?: string;
 
-  @OptionalText('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
+  @ApiOptionalString('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
   scope?: string;
 
-  @OptionalText('Only in customer tokens: the grant that issued the token.', 'cookie')
+  @ApiOptionalString('Only in customer tokens: the grant that issued the token.', 'cookie')
   gty?: string;
 
-  @OptionalText('Only in tokens of a customer of a group.', EXAMPLE.groupId)
+  @ApiOptionalString('Only in tokens of a customer of a group.', EXAMPLE.groupId)
   group_id?: string;
 
   @Optional()
@@ -77,23 +75,23 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
   act?: Actor;
 
-  @OptionalText('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.sessionId)
+  @ApiOptionalString('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.sessionId)
   sid?: string;
 
-  @OptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
+  @ApiOptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
   ep?: number;
 
-  @OptionalInteger(
+  @ApiOptionalInteger(
     'The generation of the customer or agent. The token has ended if the customer or agent has another one.',
     0,
   )
   gen?: number;
 
   @Optional()
-  @OneOf(Object.keys(INACTIVE_REASONS), 'Only for the operator, if the token is inactive: the reason.', 'expired')
+  @ApiEnum(Object.keys(INACTIVE_REASONS), 'Only for the operator, if the token is inactive: the reason.', 'expired')
   inactive_reason?: InactiveReason;
 
-  @OptionalText('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
+  @ApiOptionalString('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
   error_hint?: string;
 }
 

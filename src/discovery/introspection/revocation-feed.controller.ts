@@ -1,19 +1,17 @@
-import { Get, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
-import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { OneOf, Optional, OptionalInteger, OptionalText, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
-import { Nested } from '../../platform/validation.js';
+import { ApiEnum, ApiOptionalInteger, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/decorators.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
-import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
-
+import { RevocationFeed, cursorOf, parseCursor, viewOf } from './revocation-feed.js';
+import { Get, Req } from '@nestjs/common';
+import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
+import type { Request, Response } from 'express';
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
 const EXAMPLE_ENTRIES = [
@@ -23,7 +21,7 @@ const EXAMPLE_ENTRIES = [
 ];
 
 class FeedQuery {
-  @OptionalText(
+  @ApiOptionalString(
     'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
     EXAMPLE.cursor,
   )
@@ -38,20 +36,20 @@ class FeedQuery {
 
 /** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
 class RevocationEntry {
-  @OneOf(
+  @ApiEnum(
     ['session', 'subject', 'token', 'client', 'organization'],
     'What `value` is: the `sid` of tokens and the `act.sid` of customer tokens, the `sub` of a customer, the `jti` of a customer token, a client, or an organization.',
     'subject',
   )
   kind!: PublishedRevocation['kind'];
 
-  @Text('The id that tokens are compared with.', EXAMPLE.entityId)
+  @ApiString('The id that tokens are compared with.', EXAMPLE.entityId)
   value!: string;
 
-  @OptionalInteger('Tokens with a lower `ep`, or `act.ep`, have ended. Only in entries of the kind `session`.', 2)
+  @ApiOptionalInteger('Tokens with a lower `ep`, or `act.ep`, have ended. Only in entries of the kind `session`.', 2)
   epoch?: number;
 
-  @OptionalInteger('Tokens with a lower `gen` have ended. Only in entries of the kind `subject`.', 2)
+  @ApiOptionalInteger('Tokens with a lower `gen` have ended. Only in entries of the kind `subject`.', 2)
   generation?: number;
 
   @Optional()
@@ -70,7 +68,7 @@ class FeedPage {
   @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
   revocations!: RevocationEntry[];
 
-  @Text('The value of `after` for the next request.', EXAMPLE.cursor)
+  @ApiString('The value of `after` for the next request.', EXAMPLE.cursor)
   cursor!: string;
 
   @IsBoolean()

@@ -1,9 +1,9 @@
 import type { Type } from '@nestjs/common';
 import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
-import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../../oauth/parameters.js';
 import { type ApiExamples, apiPropertyOf } from '../../platform/http/api-route.js';
 import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { transformerMetadata } from '../../platform/private-members.js';
+import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../../platform/validation/text-rules.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../../registry/entries/entry-rules.js';
 
 export type MediaExamples = { example?: unknown; examples?: Record<string, { value: unknown }> };

@@ -1,37 +1,44 @@
-import { Get, Header, Req } from '@nestjs/common';
-import { IsBoolean } from 'class-validator';
-import type { Request } from 'express';
-import { Optional, OptionalText, Text, Texts } from '../../oauth/parameters.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../../platform/http/listener.decorators.js';
-
+import { ApiOptionalString, ApiString, ApiStringArray, Optional } from '../../platform/validation/decorators.js';
+import { Get, Header, Req } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
+import type { Request } from 'express';
 class ServerMetadata {
-  @Text('The `iss` of all tokens of this service.', 'https://auth.example')
+  @ApiString('The `iss` of all tokens of this service.', 'https://auth.example')
   issuer!: string;
 
-  @Text('The page that signs agents in.', 'https://auth.example/')
+  @ApiString('The page that signs agents in.', 'https://auth.example/')
   authorization_endpoint!: string;
 
-  @Text('The token endpoint of agents.', 'https://auth.example/v2/token')
+  @ApiString('The token endpoint of agents.', 'https://auth.example/v2/token')
   token_endpoint!: string;
 
-  @Text('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
+  @ApiString('The public keys that verify tokens.', 'https://auth.example/.well-known/jwks.json')
   jwks_uri!: string;
 
-  @Texts('The values of `response_type`.', ['code', 'token'])
+  @ApiStringArray('The values of `response_type`.', ['code', 'token'])
   response_types_supported!: string[];
 
-  @Texts('Where the redirect has its parameters.', ['query', 'fragment'])
+  @ApiStringArray('Where the redirect has its parameters.', ['query', 'fragment'])
   response_modes_supported!: string[];
 
-  @Texts('The grants of agents. Customers use other grants.', ['authorization_code', 'implicit', 'refresh_token'])
+  @ApiStringArray('The grants of agents. Customers use other grants.', [
+    'authorization_code',
+    'implicit',
+    'refresh_token',
+  ])
   grant_types_supported!: string[];
 
-  @Texts('How clients authenticate at the token endpoint.', ['client_secret_basic', 'client_secret_post', 'none'])
+  @ApiStringArray('How clients authenticate at the token endpoint.', [
+    'client_secret_basic',
+    'client_secret_post',
+    'none',
+  ])
   token_endpoint_auth_methods_supported!: string[];
 
-  @Texts('The methods of PKCE (RFC 7636).', ['S256'])
+  @ApiStringArray('The methods of PKCE (RFC 7636).', ['S256'])
   code_challenge_methods_supported!: string[];
 
   @IsBoolean()
@@ -40,18 +47,18 @@ class ServerMetadata {
 }
 
 class ClusterMetadata extends ServerMetadata {
-  @OptionalText('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
+  @ApiOptionalString('Where services ask whether a token is valid.', 'http://auth.internal:3001/oauth2/introspect')
   introspection_endpoint?: string;
 
   @Optional()
-  @Texts('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @ApiStringArray('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
   introspection_endpoint_auth_methods_supported?: string[];
 
-  @OptionalText('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
+  @ApiOptionalString('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
   revocation_endpoint?: string;
 
   @Optional()
-  @Texts('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @ApiStringArray('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
   revocation_endpoint_auth_methods_supported?: string[];
 }
 

@@ -6,14 +6,15 @@ import { IdentityModule } from '../../identity/identity.module.js';
 import { OrganizationUserModule } from '../../identity/users/organization-user.module.js';
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { IsIdText, IsUuid, OneOf, Optional } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
+import { ApiEnum, Optional } from '../../platform/validation/decorators.js';
+import { IsIdText, IsUuid } from '../../platform/validation/text-rules.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {
-  @OneOf(['token'], 'Always `token`.')
+  @ApiEnum(['token'], 'Always `token`.')
   response_type!: 'token';
 
   @Optional()

@@ -4,11 +4,11 @@ import { BrowserService } from '../../identity/browser.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional, OptionalText, Text } from '../../oauth/parameters.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { traced } from '../../platform/request-context/request-context.js';
+import { ApiOptionalString, ApiString, Optional } from '../../platform/validation/decorators.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
@@ -33,11 +33,11 @@ class IdentityTokenSettings {
 
 /** The parameters of protocol §4.5. */
 export class IdentityTokenBody extends GrantBody {
-  @Text('The transfer token that the first device created.', EXAMPLE.transferToken)
+  @ApiString('The transfer token that the first device created.', EXAMPLE.transferToken)
   @MaxLength(1024)
   code!: string;
 
-  @OptionalText(
+  @ApiOptionalString(
     'Required if the transfer token was created with a `code_challenge`, and rejected otherwise (RFC 7636).',
     EXAMPLE.codeVerifier,
   )

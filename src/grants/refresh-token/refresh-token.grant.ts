@@ -1,8 +1,8 @@
 import { Injectable, Module } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiString } from '../../platform/validation/decorators.js';
 import { Registry } from '../../registry/registry.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
 import { SessionModule } from '../../session/session.module.js';
@@ -10,7 +10,7 @@ import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType }
 
 /** The parameters of protocol §4.8. */
 class RefreshTokenBody extends GrantBody {
-  @Text('The refresh token of the last response.', EXAMPLE.refreshToken)
+  @ApiString('The refresh token of the last response.', EXAMPLE.refreshToken)
   @MaxLength(1024)
   refresh_token!: string;
 }

@@ -2,10 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { OptionalText, optionalString } from '../../oauth/parameters.js';
+import { optionalString } from '../../oauth/parameters.js';
 import { Clock } from '../../platform/clock.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
+import { ApiOptionalString } from '../../platform/validation/decorators.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { isValidAt } from '../../registry/previous-secrets.js';
 import { Registry } from '../../registry/registry.js';
@@ -13,10 +14,10 @@ import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { type Authorization, authorizationOf } from './authorization.js';
 
 export class CredentialParameters {
-  @OptionalText('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
+  @ApiOptionalString('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
   client_id?: string;
 
-  @OptionalText(
+  @ApiOptionalString(
     'The secret of the caller, if the request has no `Authorization: Basic`. A client without a secret omits it.',
     EXAMPLE.clientSecret,
   )

@@ -7,7 +7,7 @@ import type { Clock } from '../../platform/clock.js';
 import type { AdminIssuer } from '../../platform/configuration/admin-issuer.js';
 import { type AdminRole, isAdminRole } from '../../platform/configuration/admin-role.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
-import { isWellFormed } from '../../platform/text-forms.js';
+import { isWellFormed } from '../../platform/validation/validation.js';
 
 export interface Operator {
   actor: AuditParty;

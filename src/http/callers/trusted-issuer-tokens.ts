@@ -8,7 +8,7 @@ import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
 import { sha256 } from '../../platform/secret.js';
-import { isWellFormed } from '../../platform/text-forms.js';
+import { isWellFormed } from '../../platform/validation/validation.js';
 import { TokenValidity } from '../../session/token-validity.js';
 import type { AgentPrincipal } from './principal.js';
 

@@ -1,16 +1,16 @@
-import { Get, Req, UseGuards } from '@nestjs/common';
-import { IsString } from 'class-validator';
-import type { Request } from 'express';
 import { OperatorGuard, RequiredRole } from '../../http/callers/operator.guard.js';
 import { parseQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { IsIdText, IsUuid, readParameters, UUID_RULE } from '../../oauth/parameters.js';
+import { readParameters } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
+import { IsIdText, IsUuid, UUID_RULE } from '../../platform/validation/text-rules.js';
 import { CustomerRecord, CustomerRecords } from '../customer-records.js';
 import { OrganizationUsers } from './organization-users.js';
-
+import { Get, Req, UseGuards } from '@nestjs/common';
+import { IsString } from 'class-validator';
+import type { Request } from 'express';
 class UserQuery {
   @IsUuid()
   @ApiProperty('The organization of the user.', EXAMPLE.organizationId)

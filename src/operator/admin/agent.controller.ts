@@ -1,7 +1,7 @@
 import { Exclude } from 'class-transformer';
-import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
+import { IsUuid } from '../../platform/validation/text-rules.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { AGENTS, AgentEntry } from '../../registry/entries/agent.entry.js';
 import { PageQuery } from '../../registry/page-query.js';
@@ -9,14 +9,14 @@ import { RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController, EntryPage } from './entry.controller.js';
-import { Entries, FromFile, Named, OfOrganization } from './entry-fields.js';
+import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
 class AgentQuery extends PageQuery {
-  @OfOrganization()
+  @ApiOrganizationFilter()
   organization_id?: string;
 
-  @Named()
+  @ApiNameFilter()
   name?: string;
 }
 
@@ -28,12 +28,12 @@ class AgentResponse extends AgentEntry {
   @ApiProperty('The id of the agent. The service chose it.', EXAMPLE.agentId)
   id!: string;
 
-  @FromFile()
+  @ApiFromFile()
   from_file!: boolean;
 }
 
 class AgentPage extends EntryPage {
-  @Entries(() => AgentResponse)
+  @ApiEntries(() => AgentResponse)
   agents!: AgentResponse[];
 }
 

@@ -2,9 +2,9 @@ import { HttpCode, Param, Post } from '@nestjs/common';
 import { IsInt, Max, Min } from 'class-validator';
 import { operatorActor } from '../../http/callers/operator-credentials.js';
 import { ValidatedBody } from '../../http/routes/parameter.decorators.js';
-import { Integer, Optional, Text } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../../platform/http/api-route.js';
+import { ApiInteger, ApiString, Optional } from '../../platform/validation/decorators.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js';
 import { AdminController } from './admin-controller.js';
 
@@ -20,13 +20,13 @@ class NewSecretBody {
 }
 
 class NewSecret {
-  @Text('The id of the client.', EXAMPLE.serverClientId)
+  @ApiString('The id of the client.', EXAMPLE.serverClientId)
   client_id!: string;
 
-  @Text('The new secret. No other response contains it.', EXAMPLE.clientSecret)
+  @ApiString('The new secret. No other response contains it.', EXAMPLE.clientSecret)
   client_secret!: string;
 
-  @Integer('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
+  @ApiInteger('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
   old_valid_for!: number;
 }
 

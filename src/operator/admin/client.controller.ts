@@ -11,14 +11,14 @@ import { RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController, EntryPage } from './entry.controller.js';
-import { Entries, FromFile, Named, OfOrganization } from './entry-fields.js';
+import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
 class ClientQuery extends PageQuery {
-  @OfOrganization()
+  @ApiOrganizationFilter()
   organization_id?: string;
 
-  @Named()
+  @ApiNameFilter()
   name?: string;
 }
 
@@ -35,12 +35,12 @@ class ClientResponse extends ClientEntry {
   @ApiProperty('When the last replaced secret stops working; absent if none is valid.', EXAMPLE.laterTime)
   previous_secret_expires_at?: string;
 
-  @FromFile()
+  @ApiFromFile()
   from_file!: boolean;
 }
 
 class ClientPage extends EntryPage {
-  @Entries(() => ClientResponse)
+  @ApiEntries(() => ClientResponse)
   clients!: ClientResponse[];
 }
 

@@ -1,27 +1,27 @@
-import { applyDecorators } from '@nestjs/common';
+import { applyDecorators, type Type } from '@nestjs/common';
 import { IsArray, IsBoolean, MaxLength } from 'class-validator';
-import { IsUuid, Optional } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { Nested } from '../../platform/validation.js';
+import { Nested, Optional } from '../../platform/validation/decorators.js';
+import { IsUuid } from '../../platform/validation/text-rules.js';
 
 const MAX_NAME_CHARACTERS = 200;
 
 // Fields of the queries and responses of several lists.
-export const FromFile = () =>
+export const ApiFromFile = () =>
   applyDecorators(IsBoolean(), ApiProperty('Whether a registry file brought the entry.', false));
 
-export const Entries = (type: () => Parameters<typeof Nested>[0] extends () => infer Type ? Type : never) =>
+export const ApiEntries = (type: () => Type<object>) =>
   applyDecorators(
     IsArray(),
     Nested(type, { each: true }),
     ApiProperty('The entries of the page, in the order of their keys.'),
   );
 
-export const OfOrganization = () =>
+export const ApiOrganizationFilter = () =>
   applyDecorators(Optional(), IsUuid(), ApiProperty('Only entries of this organization.', EXAMPLE.organizationId));
 
-export const Named = () =>
+export const ApiNameFilter = () =>
   applyDecorators(
     Optional(),
     MaxLength(MAX_NAME_CHARACTERS),

@@ -4,9 +4,9 @@ import type { ObjectLiteral } from 'typeorm';
 import { RequiredRole } from '../../http/callers/operator.guard.js';
 import { operatorActor } from '../../http/callers/operator-credentials.js';
 import { readStrictQuery } from '../../oauth/form.js';
-import { OptionalText } from '../../oauth/parameters.js';
 import { readBody } from '../../oauth/request-body.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiOptionalString } from '../../platform/validation/decorators.js';
 import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
 import type { RegistryEditor } from '../../registry/registry-editor.js';
 import type { ListQuery, RegistryLists } from '../../registry/registry-lists.js';
@@ -74,6 +74,6 @@ export abstract class EntryController<Row extends ObjectLiteral> {
 }
 
 export class EntryPage {
-  @OptionalText('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  @ApiOptionalString('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 }

@@ -8,21 +8,21 @@ import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController, EntryPage } from './entry.controller.js';
-import { Entries, FromFile, Named } from './entry-fields.js';
+import { ApiEntries, ApiFromFile, ApiNameFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
 class OrganizationQuery extends PageQuery {
-  @Named()
+  @ApiNameFilter()
   name?: string;
 }
 
 class OrganizationResponse extends OrganizationEntry {
-  @FromFile()
+  @ApiFromFile()
   from_file!: boolean;
 }
 
 class OrganizationPage extends EntryPage {
-  @Entries(() => OrganizationResponse)
+  @ApiEntries(() => OrganizationResponse)
   organizations!: OrganizationResponse[];
 }
 

@@ -8,7 +8,7 @@ import { RegistryLists } from '../../registry/registry-lists.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController, EntryPage } from './entry.controller.js';
-import { Entries, FromFile } from './entry-fields.js';
+import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
 class ResourceServerResponse extends ResourceServerEntry {
@@ -19,12 +19,12 @@ class ResourceServerResponse extends ResourceServerEntry {
   @ApiProperty('Always `true`.', true)
   has_secret!: boolean;
 
-  @FromFile()
+  @ApiFromFile()
   from_file!: boolean;
 }
 
 class ResourceServerPage extends EntryPage {
-  @Entries(() => ResourceServerResponse)
+  @ApiEntries(() => ResourceServerResponse)
   resource_servers!: ResourceServerResponse[];
 }
 

@@ -1,12 +1,12 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
+import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from '../validation/url-rules.js';
+import { BooleanVariable, IntegerVariable, IsTrustProxy, PortVariable } from '../validation/variable-rules.js';
 import { type AdminIssuer, parseAdminIssuer } from './admin-issuer.js';
 import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from './url-rules.js';
-import { Flag, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
 /** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
@@ -28,7 +28,7 @@ export class Configuration {
   DATABASE_URL!: string;
 
   /** Connections to the database per process. The minimum is 2, because a transaction occupies one. */
-  @Whole(2, 1_000)
+  @IntegerVariable(2, 1_000)
   DB_POOL_SIZE = 10;
 
   /** The folder for the embedded database and for the files that a first run generates. */
@@ -40,18 +40,19 @@ export class Configuration {
   @IsHost()
   HOST?: string;
 
-  @Whole(0, 65_535)
+  @PortVariable()
   PORT = 3000;
 
-  @Whole(0, 65_535)
+  @PortVariable()
   MANAGEMENT_PORT = 3001;
 
   /** A separate port for `/admin`, which MANAGEMENT_PORT then does not serve (protocol §1.5). */
-  @OptionalPort()
+  @IsOptional()
+  @PortVariable()
   ADMIN_PORT?: number;
 
   /** How long an idle connection stays open: longer than the proxy in front of the service keeps it. */
-  @Whole(1, 7_200)
+  @IntegerVariable(1, 7_200)
   KEEP_ALIVE_SECONDS = 65;
 
   /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
@@ -64,7 +65,7 @@ export class Configuration {
   REGISTRY_FILE?: string;
 
   /** Whether the start runs pending migrations. The default is `true` for SQLite only. */
-  @Flag()
+  @BooleanVariable()
   MIGRATE_ON_START!: boolean;
 
   /** The prefix of every token, before the first `:`. */
@@ -77,21 +78,21 @@ export class Configuration {
   SIGNING_KEYS_FILE?: string;
 
   /** Seconds for which a customer token is valid (protocol §3.15). */
-  @Whole(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
+  @IntegerVariable(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
   CUSTOMER_TOKEN_TTL = 28_800;
 
-  @Whole(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
+  @IntegerVariable(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
   AGENT_TOKEN_TTL = 28_800;
 
   /** Seconds for which a transfer token is valid (protocol §3.15). */
-  @Whole(1, DAY_SECONDS)
+  @IntegerVariable(1, DAY_SECONDS)
   TRANSFER_TOKEN_TTL = 3_600;
 
   /** Seconds for which an unused refresh token is valid. */
-  @Whole(1, MAX_REFRESH_TOKEN_TTL_SECONDS)
+  @IntegerVariable(1, MAX_REFRESH_TOKEN_TTL_SECONDS)
   REFRESH_TOKEN_TTL = 2_592_000;
 
-  @Whole(1, 600)
+  @IntegerVariable(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 
   /**
@@ -136,11 +137,11 @@ export class Configuration {
   COOKIE_DOMAIN!: string;
 
   /** Adds `Partitioned` (CHIPS): browsers that block third-party cookies drop identity cookies without it. */
-  @Flag()
+  @BooleanVariable()
   COOKIE_PARTITIONED = true;
 
   /** Whether the public port serves the OpenAPI page, and routes below /try (protocol §11). `npm start` sets `true`. */
-  @Flag()
+  @BooleanVariable()
   TRY_IT = false;
 
   /** Minimum log level. Audit events are written at every level. */

@@ -1,5 +1,5 @@
 import { ArrayNotEmpty, ArrayUnique, IsArray, IsIn, Matches, MaxLength } from 'class-validator';
-import { IsHttpUrl, IsIssuer } from './url-rules.js';
+import { IsHttpUrl, IsIssuer } from '../validation/url-rules.js';
 
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 export const TEXT = /^\S(.*\S)?$/;

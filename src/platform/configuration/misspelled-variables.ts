@@ -1,4 +1,4 @@
-import { declaredProperties } from '../validation.js';
+import { declaredProperties } from '../validation/validation.js';
 import { Configuration } from './configuration.js';
 
 /** Variables without effect whose names are at most one letter away from a variable of the service. */

@@ -1,12 +1,12 @@
 import { IsOptional } from 'class-validator';
-import { IsUuid } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
+import { IsUuid } from '../../platform/validation/text-rules.js';
 import { Agent } from '../agent.entity.js';
 import { comparableEmail } from '../agent-email.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 import type { EntryKind } from './entry-kind.js';
-import { AreScopes, IsEmailAddress, IsName, Password } from './entry-rules.js';
+import { ApiPassword, AreScopes, IsEmailAddress, IsName } from './entry-rules.js';
 
 export class AgentEntry {
   @IsEmailAddress()
@@ -17,7 +17,7 @@ export class AgentEntry {
   @ApiProperty('The name of the agent, for people.', 'Agent One')
   name!: string;
 
-  @Password()
+  @ApiPassword()
   password?: string;
 
   @IsUuid()

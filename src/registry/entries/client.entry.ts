@@ -1,13 +1,14 @@
 import { IsArray, IsBoolean, IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import { IsUuid, OneOf } from '../../oauth/parameters.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
+import { ApiEnum } from '../../platform/validation/decorators.js';
+import { IsUuid } from '../../platform/validation/text-rules.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName, Secret } from './entry-rules.js';
+import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName } from './entry-rules.js';
 
 export class ClientEntry {
   @IsIdentifier()
@@ -21,7 +22,7 @@ export class ClientEntry {
   @ApiProperty('The name of the client. The authorization page shows it.', 'Acme backend')
   name!: string;
 
-  @OneOf(['web', 'server', 'native'], '`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
+  @ApiEnum(['web', 'server', 'native'], '`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
   client_type!: ClientType;
 
   @IsOptional()
@@ -32,7 +33,7 @@ export class ClientEntry {
   )
   organization_id?: string;
 
-  @Secret()
+  @ApiSecret()
   client_secret?: string;
 
   @IsOptional()
@@ -43,7 +44,10 @@ export class ClientEntry {
   redirect_uris: string[] = [];
 
   @IsOptional()
-  @OneOf(['exact', 'prefix'], '`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.')
+  @ApiEnum(
+    ['exact', 'prefix'],
+    '`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.',
+  )
   redirect_uri_match: 'exact' | 'prefix' = 'exact';
 
   @IsOptional()

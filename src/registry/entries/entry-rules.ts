@@ -2,7 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { IS_EMAIL, IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { rule } from '../../platform/validation.js';
+import { rule } from '../../platform/validation/decorators.js';
 import { canonicalEmail } from '../agent-email.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
@@ -30,9 +30,9 @@ export const IsPublicClients = () =>
     `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
   );
 
-export const Secret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
+export const ApiSecret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
 
-export const Password = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPassword);
+export const ApiPassword = () => hiddenText('password', 8, 1_024, EXAMPLE.agentPassword);
 
 /** The OpenAPI document has it, and tools of other languages have no `\P{Cc}`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it excludes them

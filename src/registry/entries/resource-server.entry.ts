@@ -4,7 +4,7 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
 import { ResourceServer } from '../resource-server.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { IsIdentifier, Secret } from './entry-rules.js';
+import { ApiSecret, IsIdentifier } from './entry-rules.js';
 
 export class ResourceServerEntry {
   @IsIdentifier()
@@ -14,7 +14,7 @@ export class ResourceServerEntry {
   )
   id!: string;
 
-  @Secret()
+  @ApiSecret()
   secret?: string;
 
   @IsArray()

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform } from 'class-transformer';
-import { IsBoolean, IsInt, IsOptional, Max, Min } from 'class-validator';
-import { rule } from '../validation.js';
+import { IsBoolean, IsInt, Max, Min } from 'class-validator';
+import { rule } from './decorators.js';
 
 /** Only decimal digits: `Number` would also accept 0x50 and 1e3. */
-export const Whole = (min: number, max: number) =>
+export const IntegerVariable = (min: number, max: number) =>
   applyDecorators(
     Transform(({ value }) => (/^-?\d{1,15}$/.test(value) ? Number(value) : value)),
     IsInt(),
@@ -14,9 +14,9 @@ export const Whole = (min: number, max: number) =>
   );
 
 /** 0 lets the kernel choose a port. */
-export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
+export const PortVariable = () => IntegerVariable(0, 65_535);
 
-export const Flag = () =>
+export const BooleanVariable = () =>
   applyDecorators(
     Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value)),
     IsBoolean(),

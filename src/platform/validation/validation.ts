@@ -1,27 +1,20 @@
-import { applyDecorators, type Type as Class } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import {
-  getMetadataStorage,
-  ValidateBy,
-  ValidateNested,
-  type ValidationArguments,
-  ValidationTypes,
-} from 'class-validator';
-
-export const rule = <Value>(name: string, validate: (value: Value) => boolean, message: string): PropertyDecorator =>
-  ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
-
-/**
- * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply to
- * the object, and the OpenAPI document describes its fields.
- */
-export function Nested(type: () => Class<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
-  return applyDecorators(ValidateNested({ each }), Type(type));
-}
+import type { Type } from '@nestjs/common';
+import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
 
 /** The properties with a validation rule of a class and of its base classes, in the order of their declaration. */
-export function declaredProperties(type: Class<object>): string[] {
+export function declaredProperties(type: Type<object>): string[] {
   return rulesOf(type).map(({ name }) => name);
+}
+
+export const WELL_FORMED_RULE = 'must not have lone surrogates';
+
+/**
+ * Whether no text or name in a value, at any depth, has a lone surrogate. UTF-8 encodes each of them as U+FFFD, so that
+ * two texts could be stored or hashed as one (RFC 7493 §2.1).
+ */
+export function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return !/\p{Cs}/u.test(value);
+  return typeof value !== 'object' || value === null || Object.entries(value).flat().every(isWellFormed);
 }
 
 type Check = (object: object, value: unknown) => boolean;
@@ -33,14 +26,14 @@ interface PropertyRules {
   rules: Check[];
 }
 
-const rulesByType = new Map<Class<object>, PropertyRules[]>();
+const rulesByType = new Map<Type<object>, PropertyRules[]>();
 
 /**
  * `false` if the object violates a rule, or if only class-validator can check it: the caller then runs class-validator.
  * class-validator looks up the rules in each call, which costs a returning customer more than a tenth of its processor
  * time (docs/performance.md).
  */
-export function isValid<Body extends object>(type: Class<Body>, object: Body): boolean {
+export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
   const properties = rulesOf(type);
   if (properties.length === 0) return false;
   for (const { name, conditions, rules } of properties) {
@@ -51,7 +44,7 @@ export function isValid<Body extends object>(type: Class<Body>, object: Body): b
   return true;
 }
 
-function rulesOf(type: Class<object>): PropertyRules[] {
+function rulesOf(type: Type<object>): PropertyRules[] {
   let properties = rulesByType.get(type);
   if (properties) return properties;
   const storage = getMetadataStorage();
