@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsObject, IsString, ValidateNested } from 'class-validator';
 import { type CustomerRow, Customers } from '../customer/customers.js';
+import { encodeCursor, Page, type PageQuery, rangeOf } from '../oauth/pages.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock, DAY_MS } from '../platform/clock.js';
@@ -9,7 +10,6 @@ import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/decorators.js';
-import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
 
@@ -27,15 +27,12 @@ export class BrowserRecord {
 }
 
 /** A page of the browsers that lead to a customer. */
-export class BrowserPage {
+export class BrowserPage extends Page {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
   @ApiProperty('The browsers of the page, in the order of their ids.')
   browsers!: BrowserRecord[];
-
-  @ApiOptionalString('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
-  next_cursor?: string;
 }
 
 /** A refresh token that leads to a customer, in responses to the operator. */
@@ -158,14 +155,14 @@ export class CustomerRecords {
   /** A page of the browsers that lead to a customer, in the order of their ids. */
   async browserPage(entityId: string, query: PageQuery): Promise<BrowserPage> {
     const list = `customers/${entityId}/browsers`;
-    const after = startOfPage(list, query);
+    const { after, limit } = rangeOf(list, query);
     const following = browsersOf(await this.sessions.devicesOf(entityId))
       .filter(({ id }) => id > after)
       .sort((one, other) => (one.id < other.id ? -1 : 1));
-    const browsers = following.slice(0, Number(query.limit ?? MAX_PAGE_ENTRIES));
+    const browsers = following.slice(0, limit);
     const last = browsers.at(-1);
     if (last === undefined || browsers.length === following.length) return { browsers };
-    return { browsers, next_cursor: cursorAfter(list, last.id) };
+    return { browsers, next_cursor: encodeCursor(list, last.id) };
   }
 
   /**

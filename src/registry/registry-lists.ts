@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { In, MoreThan, type ObjectLiteral } from 'typeorm';
+import { encodeCursor, type PageQuery, rangeOf } from '../oauth/pages.js';
 import { Database } from '../platform/database/database.js';
 import { type EntryKind, listOf } from './entries/entry-kind.js';
-import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from './page-query.js';
 
+/** More than a page can have, so that a full page knows whether an entry follows. */
 const ROWS_PER_PORTION = 250;
 /** Entries whose names one request examines at most. */
 const MAX_EXAMINED_ROWS = 20_000;
@@ -16,7 +17,7 @@ export interface ListQuery extends PageQuery {
 
 export interface RowPage<Row> {
   rows: Row[];
-  next_cursor?: string;
+  next_cursor?: string | undefined;
 }
 
 /** By key and not by offset: an entry that exists during the whole reading of a list is in exactly one page. */
@@ -24,43 +25,39 @@ export interface RowPage<Row> {
 export class RegistryLists {
   constructor(private readonly database: Database) {}
 
-  /** The names are compared here, because the databases treat upper and lower case differently. */
   async page<Row extends ObjectLiteral>(kind: EntryKind<object, Row>, query: ListQuery): Promise<RowPage<Row>> {
-    const { entity } = kind;
+    const { keys, next_cursor } = await this.keysOf(kind, query);
     const { column } = kind.key;
-    const { organization_id: organizationId, name } = query;
-    const limit = Number(query.limit ?? MAX_PAGE_ENTRIES);
-    const keys: string[] = [];
-    const searched = name?.toLowerCase() ?? '';
-    const take = name === undefined ? limit + 1 : ROWS_PER_PORTION;
-    const whereOf = (keyCondition: object): object => ({
-      [column]: keyCondition,
-      ...(organizationId !== undefined && { organizationId }),
-    });
+    const where: object = { [column]: In(keys) };
     const order: object = { [column]: 'ASC' };
-    const rows = () => this.database.manager.find<Row>(entity, { where: whereOf(In(keys)), order });
-    let lastKey = startOfPage(listOf(kind), query);
-    const page = async () => ({
-      rows: await rows(),
-      next_cursor: cursorAfter(listOf(kind), lastKey),
-    });
-    for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += take) {
-      const where = whereOf(MoreThan(lastKey));
-      const select: object = { [column]: true, ...(name !== undefined && { name: true }) };
-      const examinedRows = await this.database.manager.find<Row>(entity, { select, where, order, take });
-      for (const row of examinedRows) {
-        if (nameOf(row).toLowerCase().includes(searched)) {
-          if (keys.length === limit) return page();
-          keys.push(row[column]);
-        }
-        lastKey = String(row[column]);
-      }
-      if (examinedRows.length < take) return { rows: await rows() };
-    }
-    return page();
+    return { rows: await this.database.manager.find<Row>(kind.entity, { where, order }), next_cursor };
   }
-}
 
-function nameOf({ name }: ObjectLiteral): string {
-  return typeof name === 'string' ? name : '';
+  /** The names are compared here, because the databases treat upper and lower case differently. */
+  private async keysOf(
+    kind: EntryKind,
+    { organization_id: organizationId, name, ...range }: ListQuery,
+  ): Promise<{ keys: string[]; next_cursor?: string }> {
+    const { column } = kind.key;
+    const filter = organizationId === undefined ? {} : { organizationId };
+    const select = name === undefined ? { [column]: true } : { [column]: true, name: true };
+    const keys: string[] = [];
+    let { after, limit } = rangeOf(listOf(kind), range);
+    for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += ROWS_PER_PORTION) {
+      const rows = await this.database.manager.find(kind.entity, {
+        select,
+        where: { ...filter, [column]: MoreThan(after) },
+        order: { [column]: 'ASC' },
+        take: ROWS_PER_PORTION,
+      });
+      for (const row of rows) {
+        const isListed = name === undefined || row.name.toLowerCase().includes(name.toLowerCase());
+        if (isListed && keys.length === limit) return { keys, next_cursor: encodeCursor(listOf(kind), after) };
+        if (isListed) keys.push(row[column]);
+        after = String(row[column]);
+      }
+      if (rows.length < ROWS_PER_PORTION) return { keys };
+    }
+    return { keys, next_cursor: encodeCursor(listOf(kind), after) };
+  }
 }

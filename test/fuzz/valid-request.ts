@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Fields } from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
 import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
-import { cursorAfter } from '../../src/registry/page-query.js';
+import { encodeCursor } from '../../src/oauth/pages.js';
 import { basic } from '../support/authorization-headers.js';
 import { ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { type Browser, type FuzzRequest, setHeader } from './fuzz-request.js';
@@ -200,7 +200,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,
   after: () => undefined,
-  cursor: ({ operation, random }) => cursorAfter(listOf(operation).replace('-', '_'), `fz-client-${random.below(40)}`),
+  cursor: ({ operation, random }) => encodeCursor(listOf(operation).replace('-', '_'), `fz-client-${random.below(40)}`),
   name: ({ random }) => random.pick(['fz', 'a name', '%', '_']),
   limit: ({ random }) => random.pick(['1', '20', '200']),
   redirect_uris: () => ['https://made.example/callback'],

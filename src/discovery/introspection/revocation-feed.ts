@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { cursorAfter, wordsOf } from '../../registry/page-query.js';
+import { decodeCursor, encodeCursor } from '../../oauth/pages.js';
 import { type FeedPosition, isSamePosition } from '../../session/feed/feed-state.js';
 import { type PublishedRevocation, type RevocationPage, RevocationPages } from '../../session/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../session/feed/revocation-publisher.js';
@@ -26,12 +26,12 @@ interface FeedCursor extends FeedPosition {
 }
 
 export function cursorOf({ history, position, view }: FeedCursor): string {
-  return cursorAfter(history, position, view);
+  return encodeCursor(history, position, view);
 }
 
 /** `undefined` if `cursorOf` cannot have returned this text. */
 export function parseCursor(text: string): FeedCursor | undefined {
-  const [, history, position, view] = CURSOR_WORDS.exec(wordsOf(text)?.join(' ') ?? '') ?? [];
+  const [, history, position, view] = CURSOR_WORDS.exec(decodeCursor(text)?.join(' ') ?? '') ?? [];
   if (view === undefined) return undefined;
   return { history: Number(history), position: Number(position), view: view as FeedView };
 }

@@ -1,14 +1,14 @@
 import { Exclude } from 'class-transformer';
+import { Page, PageQuery } from '../../oauth/pages.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { AGENTS, AgentEntry } from '../../registry/entries/agent.entry.js';
-import { PageQuery } from '../../registry/page-query.js';
 import { RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
-import { EntryController, EntryPage } from './entry.controller.js';
+import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
@@ -32,7 +32,7 @@ class AgentResponse extends AgentEntry {
   from_file!: boolean;
 }
 
-class AgentPage extends EntryPage {
+class AgentPage extends Page {
   @ApiEntries(() => AgentResponse)
   agents!: AgentResponse[];
 }

@@ -1,16 +1,16 @@
 import { Exclude } from 'class-transformer';
 import { IsBoolean, IsISO8601, IsOptional } from 'class-validator';
+import { Page, PageQuery } from '../../oauth/pages.js';
 import { Clock } from '../../platform/clock.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { CLIENTS, ClientEntry } from '../../registry/entries/client.entry.js';
-import { PageQuery } from '../../registry/page-query.js';
 import { secretEnds } from '../../registry/previous-secrets.js';
 import { RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
-import { EntryController, EntryPage } from './entry.controller.js';
+import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
@@ -39,7 +39,7 @@ class ClientResponse extends ClientEntry {
   from_file!: boolean;
 }
 
-class ClientPage extends EntryPage {
+class ClientPage extends Page {
   @ApiEntries(() => ClientResponse)
   clients!: ClientResponse[];
 }

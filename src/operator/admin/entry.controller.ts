@@ -5,8 +5,6 @@ import { RequiredRole } from '../../http/callers/operator.guard.js';
 import { operatorActor } from '../../http/callers/operator-credentials.js';
 import { readStrictQuery } from '../../oauth/form.js';
 import { readBody } from '../../oauth/request-body.js';
-import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiOptionalString } from '../../platform/validation/decorators.js';
 import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
 import type { RegistryEditor } from '../../registry/registry-editor.js';
 import type { ListQuery, RegistryLists } from '../../registry/registry-lists.js';
@@ -71,9 +69,4 @@ export abstract class EntryController<Row extends ObjectLiteral> {
     await this.editor.delete(this.kind, key, { actor: operatorActor(), ifMatch });
     return {};
   }
-}
-
-export class EntryPage {
-  @ApiOptionalString('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
-  next_cursor?: string;
 }

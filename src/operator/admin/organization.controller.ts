@@ -1,13 +1,13 @@
 import { Delete, Headers, Param } from '@nestjs/common';
 import { RequiredRole } from '../../http/callers/operator.guard.js';
+import { Page, PageQuery } from '../../oauth/pages.js';
 import { ApiInheritedRoutes } from '../../platform/http/api-route.js';
 import { ORGANIZATIONS, OrganizationEntry } from '../../registry/entries/organization.entry.js';
 import type { Organization } from '../../registry/organization.entity.js';
-import { PageQuery } from '../../registry/page-query.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import { AdminController } from './admin-controller.js';
-import { EntryController, EntryPage } from './entry.controller.js';
+import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile, ApiNameFilter } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
@@ -21,7 +21,7 @@ class OrganizationResponse extends OrganizationEntry {
   from_file!: boolean;
 }
 
-class OrganizationPage extends EntryPage {
+class OrganizationPage extends Page {
   @ApiEntries(() => OrganizationResponse)
   organizations!: OrganizationResponse[];
 }

@@ -1,13 +1,13 @@
 import { Exclude } from 'class-transformer';
 import { IsBoolean } from 'class-validator';
+import { Page, PageQuery } from '../../oauth/pages.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
 import { RESOURCE_SERVERS, ResourceServerEntry } from '../../registry/entries/resource-server.entry.js';
-import { PageQuery } from '../../registry/page-query.js';
 import { RegistryEditor } from '../../registry/registry-editor.js';
 import { RegistryLists } from '../../registry/registry-lists.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { AdminController } from './admin-controller.js';
-import { EntryController, EntryPage } from './entry.controller.js';
+import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
@@ -23,7 +23,7 @@ class ResourceServerResponse extends ResourceServerEntry {
   from_file!: boolean;
 }
 
-class ResourceServerPage extends EntryPage {
+class ResourceServerPage extends Page {
   @ApiEntries(() => ResourceServerResponse)
   resource_servers!: ResourceServerResponse[];
 }

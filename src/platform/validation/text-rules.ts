@@ -6,6 +6,11 @@ export const UUID_RULE = 'must be a UUID in lower case';
 
 export const IsUuid = () => Matches(UUID, { message: UUID_RULE });
 
+/** A client id (RFC 6749 appendix A.1), limited to characters that need no encoding in URLs and Basic credentials. */
+export const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
+
+export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
+
 export const MAX_ID_CHARACTERS = 255;
 export const IS_ID_TEXT = 'isIdText';
 

@@ -4,11 +4,11 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
 import { ApiEnum } from '../../platform/validation/decorators.js';
-import { IsUuid } from '../../platform/validation/text-rules.js';
+import { IsIdentifier, IsUuid } from '../../platform/validation/text-rules.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName } from './entry-rules.js';
+import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsName } from './entry-rules.js';
 
 export class ClientEntry {
   @IsIdentifier()

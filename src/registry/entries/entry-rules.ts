@@ -3,13 +3,12 @@ import { IS_EMAIL, IsOptional, IsString, Length, Matches, ValidateBy } from 'cla
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { rule } from '../../platform/validation/decorators.js';
+import { IDENTIFIER } from '../../platform/validation/text-rules.js';
 import { canonicalEmail } from '../agent-email.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
 export const ARE_TEXTS = 'areTexts';
 
-/** A client id (RFC 6749 appendix A.1), limited to characters that need no encoding in URLs and Basic credentials. */
-export const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
 /** One scope token (RFC 6749 §3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The length of all scopes of an entry together, separated by spaces, as codes store them. */
@@ -19,8 +18,6 @@ export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
 /** An organization lists at most this many client ids, so that they fit into a column of 64 KB. */
 const MAX_ADMITTED_CLIENTS = 400;
-
-export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
 
 /** `all`, or a list of client ids. A listed client may be registered later. */
 export const IsPublicClients = () =>

@@ -2,9 +2,10 @@ import { IsArray, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
+import { IsIdentifier } from '../../platform/validation/text-rules.js';
 import { ResourceServer } from '../resource-server.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { ApiSecret, IsIdentifier } from './entry-rules.js';
+import { ApiSecret } from './entry-rules.js';
 
 export class ResourceServerEntry {
   @IsIdentifier()
