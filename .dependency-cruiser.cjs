@@ -10,11 +10,10 @@ const LEVELS = [
   ['session'],
   ['http'],
   ['identity'],
-  ['token', 'transfer', 'agent-auth', 'operator/admin'],
-  ['grants', 'discovery'],
+  ['token', 'transfer', 'agent-auth'],
+  ['grants', 'discovery', 'operator/registry'],
   [
     'app.module.ts',
-    'entry-endings.module.ts',
     'extension.ts',
     'uncaught-errors.ts',
     'bootstrap.ts',

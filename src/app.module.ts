@@ -3,7 +3,6 @@ import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
 import { IntrospectionModule } from './discovery/introspection/introspection.module.js';
 import { OpenApiModule } from './discovery/openapi/openapi.module.js';
 import { WellKnownModule } from './discovery/well-known/well-known.module.js';
-import { EntryEndingsModule } from './entry-endings.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token.grant.js';
 import { CookieGrantModule } from './grants/cookie/cookie.grant.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token.grant.js';
@@ -11,7 +10,7 @@ import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer.grant.js';
 import { RefreshTokenGrantModule } from './grants/refresh-token/refresh-token.grant.js';
 import { RoutesModule } from './http/routes/routes.module.js';
 import { PurgeModule } from './identity/purge/purge.module.js';
-import { AdminModule } from './operator/admin/admin.module.js';
+import { OperatorRegistryModule } from './operator/registry/operator-registry.module.js';
 import { TokenModule } from './token/token.module.js';
 import { TransferModule } from './transfer/transfer.module.js';
 
@@ -24,8 +23,7 @@ import { TransferModule } from './transfer/transfer.module.js';
     IntrospectionModule,
     WellKnownModule,
     PurgeModule,
-    AdminModule,
-    EntryEndingsModule,
+    OperatorRegistryModule,
     OpenApiModule,
     CookieGrantModule,
     AgentTokenGrantModule,

@@ -9,6 +9,7 @@ import { RoutePatterns } from './http/routes/route-patterns.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { RateLimitModule, type RateLimitOptions } from './oauth/limits.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
+import { RegistryFile } from './operator/registry/file/registry-file.js';
 import { AuditLog } from './platform/audit/audit.js';
 import { AuditModule } from './platform/audit/audit.module.js';
 import type { AuditSink } from './platform/audit/audit-event.js';
@@ -22,7 +23,6 @@ import { type Log, serviceLog, serviceLogger } from './platform/logging/log.js';
 import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
-import { RegistryFile } from './registry/file/registry-file.js';
 import { Registry } from './registry/registry.js';
 import { UncaughtErrors } from './uncaught-errors.js';
 

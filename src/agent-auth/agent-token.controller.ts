@@ -1,6 +1,9 @@
+import { Delete, HttpCode, Post, Req } from '@nestjs/common';
+import { MaxLength } from 'class-validator';
+import type { Request } from 'express';
 import { BearerGuard } from '../http/callers/bearer.guard.js';
 import { CredentialParameters } from '../http/callers/client-authentication.js';
-import { type Principal, agentActor, assertAgent } from '../http/callers/principal.js';
+import { agentActor, assertAgent, type Principal } from '../http/callers/principal.js';
 import { ClientGuard } from '../http/callers/secret.guards.js';
 import { Caller } from '../http/routes/parameter.decorators.js';
 import { Limits } from '../oauth/limits.js';
@@ -17,10 +20,14 @@ import type { ClientApplication } from '../registry/client-application.entity.js
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 import { AuthorizationCodes } from '../session/agent/authorization-codes.js';
-import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope, spaceDelimited } from './agent-token-issuer.js';
-import { Delete, HttpCode, Post, Req } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
-import type { Request } from 'express';
+import {
+  type AgentGrant,
+  AgentTokenIssuer,
+  AgentTokenResponse,
+  grantedScope,
+  spaceDelimited,
+} from './agent-token-issuer.js';
+
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 class CodeExchangeBody extends CredentialParameters {
   @ApiEnum(['authorization_code'], 'Exchanges the authorization code of the authorization page.')

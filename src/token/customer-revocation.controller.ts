@@ -1,3 +1,6 @@
+import { HttpCode, Post, Req } from '@nestjs/common';
+import { MaxLength } from 'class-validator';
+import type { Request } from 'express';
 import { ClientAuthentication } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -7,9 +10,7 @@ import { PublicController } from '../platform/http/listener.decorators.js';
 import { ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
-import { HttpCode, Post, Req } from '@nestjs/common';
-import { MaxLength } from 'class-validator';
-import type { Request } from 'express';
+
 /** The parameters of RFC 7009 §2.1. */
 class CustomerRevocationBody {
   @ApiString('A customer access token, or any refresh token of the session to end.', EXAMPLE.refreshToken)

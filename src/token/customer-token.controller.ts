@@ -1,3 +1,5 @@
+import { Delete, Get, Req } from '@nestjs/common';
+import type { Request } from 'express';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-claims.js';
 import { authorizationOf } from '../http/callers/authorization.js';
@@ -10,11 +12,17 @@ import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
-import { ApiEnum, ApiInteger, ApiOptionalString, ApiString, Nested, Optional } from '../platform/validation/decorators.js';
+import {
+  ApiEnum,
+  ApiInteger,
+  ApiOptionalString,
+  ApiString,
+  Nested,
+  Optional,
+} from '../platform/validation/decorators.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
-import { Delete, Get, Req } from '@nestjs/common';
-import type { Request } from 'express';
+
 class TokenInfo {
   @ApiString('The bearer token of the request.', EXAMPLE.accessToken)
   access_token!: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseYaml, type RegistryFileError } from '../../src/registry/file/yaml-document.js';
+import { parseYaml, type RegistryFileError } from '../../src/operator/registry/file/yaml-document.js';
 
 function violationsOf(text: string): string[] {
   try {

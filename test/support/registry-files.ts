@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { exportRegistry } from '../../src/operator/registry/file/registry-export.js';
+import { RegistryFile } from '../../src/operator/registry/file/registry-file.js';
 import { Database } from '../../src/platform/database/database.js';
-import { exportRegistry } from '../../src/registry/file/registry-export.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import type { TestService } from './test-service.js';
 
 export function registryFileOf({ application }: Pick<TestService, 'application'>): RegistryFile {

@@ -1,3 +1,5 @@
+import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
@@ -14,10 +16,9 @@ import { PageSessions } from '../session/page-sessions.js';
 import { AuthorizationQuery, type AuthorizationRequest, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer, type Decision, deny } from './authorizer.js';
 import { PageResponses } from './page-responses.js';
-import { PageExceptionFilter, STYLESHEET, renderPage } from './page-view.js';
+import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
-import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
-import type { Request, Response } from 'express';
+
 const PAGE = { response: 'text/html', responseExamples: EXAMPLE_PAGE };
 const FORM = {
   ...PAGE,

@@ -1,3 +1,5 @@
+import { HttpCode, Post } from '@nestjs/common';
+import { IsBoolean, MaxLength } from 'class-validator';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience } from '../../access-token/token-claims.js';
@@ -9,13 +11,19 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { ApiEnum, ApiOptionalInteger, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/decorators.js';
+import {
+  ApiEnum,
+  ApiOptionalInteger,
+  ApiOptionalString,
+  ApiString,
+  Nested,
+  Optional,
+} from '../../platform/validation/decorators.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { TokenRevocation } from '../../token/token-revocation.js';
-import { HttpCode, Post } from '@nestjs/common';
-import { IsBoolean, MaxLength } from 'class-validator';
+
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 class TokenBody extends CredentialParameters {
   @ApiString('The access token, with its prefix. For revocation also a refresh token.', EXAMPLE.accessToken)

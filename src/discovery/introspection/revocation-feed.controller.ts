@@ -1,3 +1,6 @@
+import { Get, Req } from '@nestjs/common';
+import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
+import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -5,13 +8,18 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
-import { ApiEnum, ApiOptionalInteger, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/decorators.js';
+import {
+  ApiEnum,
+  ApiOptionalInteger,
+  ApiOptionalString,
+  ApiString,
+  Nested,
+  Optional,
+} from '../../platform/validation/decorators.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
-import { RevocationFeed, cursorOf, parseCursor, viewOf } from './revocation-feed.js';
-import { Get, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
-import type { Request, Response } from 'express';
+import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
+
 const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
 
 const EXAMPLE_ENTRIES = [

@@ -1,10 +1,11 @@
+import { Get, Header } from '@nestjs/common';
+import { IsArray } from 'class-validator';
 import { PublicJwk } from '../../access-token/key-set.js';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
 import { Nested } from '../../platform/validation/decorators.js';
-import { Get, Header } from '@nestjs/common';
-import { IsArray } from 'class-validator';
+
 class PublicKeySet {
   @IsArray()
   @Nested(() => PublicJwk, { each: true })

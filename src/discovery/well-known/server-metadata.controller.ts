@@ -1,10 +1,11 @@
+import { Get, Header, Req } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
+import type { Request } from 'express';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../../platform/http/listener.decorators.js';
 import { ApiOptionalString, ApiString, ApiStringArray, Optional } from '../../platform/validation/decorators.js';
-import { Get, Header, Req } from '@nestjs/common';
-import { IsBoolean } from 'class-validator';
-import type { Request } from 'express';
+
 class ServerMetadata {
   @ApiString('The `iss` of all tokens of this service.', 'https://auth.example')
   issuer!: string;

@@ -1,14 +1,15 @@
+import { Injectable, type OnApplicationBootstrap, type OnModuleInit, type Type } from '@nestjs/common';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/internal';
+import { DiscoveryService } from '@nestjs/core';
 import { listenersOf } from '../../platform/http/listener.decorators.js';
 import { declaredProperties } from '../../platform/validation/validation.js';
 import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
 import { isBearerGuard } from '../callers/bearer.guard.js';
 import { OperatorGuard } from '../callers/operator.guard.js';
 import { isCustomerRoute } from './customer-cors.js';
-import { type Route, controllersOf, descriptionOf, routesOf } from './declared-routes.js';
-import { Injectable, type OnApplicationBootstrap, type OnModuleInit, type Type } from '@nestjs/common';
-import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
-import { RouteParamtypes } from '@nestjs/common/internal';
-import { DiscoveryService } from '@nestjs/core';
+import { controllersOf, descriptionOf, type Route, routesOf } from './declared-routes.js';
+
 /** The methods that the preflight response of a customer route allows (protocol §2.9). */
 const CUSTOMER_METHODS = ['get', 'post', 'delete'];
 

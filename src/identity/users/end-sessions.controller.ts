@@ -1,6 +1,16 @@
+import { HttpCode, Post } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
 import { BearerGuard } from '../../http/callers/bearer.guard.js';
-import { type AgentPrincipal, CUSTOMERS_OWN, type CustomerPrincipal, type Principal, agentActor, assertAgent, ownId } from '../../http/callers/principal.js';
+import {
+  type AgentPrincipal,
+  agentActor,
+  assertAgent,
+  CUSTOMERS_OWN,
+  type CustomerPrincipal,
+  ownId,
+  type Principal,
+} from '../../http/callers/principal.js';
 import type { Browser } from '../../http/routes/client-request.js';
 import { Caller, CallingBrowser, ValidatedBody } from '../../http/routes/parameter.decorators.js';
 import { Limits } from '../../oauth/limits.js';
@@ -13,8 +23,7 @@ import { RevocationLimit } from '../../session/feed/revocation-limit.js';
 import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
 import { IdentityCookies } from '../identity-cookies.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
-import { HttpCode, Post } from '@nestjs/common';
-import { IsBoolean } from 'class-validator';
+
 class CustomerEndSessionsBody extends NamedCustomerBody {
   @Optional()
   @IsBoolean({ message: 'must be a boolean' })

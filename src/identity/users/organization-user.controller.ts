@@ -1,3 +1,6 @@
+import { Get, Req, UseGuards } from '@nestjs/common';
+import { IsString } from 'class-validator';
+import type { Request } from 'express';
 import { OperatorGuard, RequiredRole } from '../../http/callers/operator.guard.js';
 import { parseQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -8,9 +11,7 @@ import { ManagementController } from '../../platform/http/listener.decorators.js
 import { IsIdText, IsUuid, UUID_RULE } from '../../platform/validation/text-rules.js';
 import { CustomerRecord, CustomerRecords } from '../customer-records.js';
 import { OrganizationUsers } from './organization-users.js';
-import { Get, Req, UseGuards } from '@nestjs/common';
-import { IsString } from 'class-validator';
-import type { Request } from 'express';
+
 class UserQuery {
   @IsUuid()
   @ApiProperty('The organization of the user.', EXAMPLE.organizationId)

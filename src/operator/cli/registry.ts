@@ -12,8 +12,8 @@ import { PendingMigrationsError } from '../../platform/database/database-errors.
 import { hasPendingMigrations } from '../../platform/database/migrate.js';
 import { commandLog, serviceLogger } from '../../platform/logging/log.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
-import { exportRegistry } from '../../registry/file/registry-export.js';
-import { RegistryFile } from '../../registry/file/registry-file.js';
+import { exportRegistry } from '../registry/file/registry-export.js';
+import { RegistryFile } from '../registry/file/registry-file.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `registry apply [--dry-run] [--prune] FILE`, `registry check FILE` and `registry export`. */

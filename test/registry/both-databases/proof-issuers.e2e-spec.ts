@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { RegistryTransactions } from '../../../src/registry/registry-transactions.js';
+import { RegistryTransactions } from '../../../src/operator/registry/registry-transactions.js';
 import {
   JWT_BEARER,
   PUBLIC_SIGN_IN,

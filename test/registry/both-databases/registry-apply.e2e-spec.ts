@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { DataSource } from 'typeorm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { RegistryTransactions } from '../../../src/registry/registry-transactions.js';
+import { RegistryTransactions } from '../../../src/operator/registry/registry-transactions.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { applyRegistry, registryFileOf, writeFileOf } from '../../support/registry-files.js';
 import { ACME } from '../../support/test-registry.js';

@@ -1,8 +1,8 @@
 import type { Type } from '@nestjs/common';
-import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../../oauth/pages.js';
-import { type ApiRouteDescription, apiPropertyOf } from '../../platform/http/api-route.js';
-import { type EntryKind, listOf, nounOf } from '../../registry/entries/entry-kind.js';
-import { EDITOR_ERRORS } from '../../registry/registry-editor.js';
+import { MAX_PAGE_ENTRIES, PAGE_ERRORS } from '../../../oauth/pages.js';
+import { type ApiRouteDescription, apiPropertyOf } from '../../../platform/http/api-route.js';
+import { type EntryKind, listOf, nounOf } from '../../../registry/entries/entry-kind.js';
+import { EDITOR_ERRORS } from '../registry-editor.js';
 
 const IF_MATCH = 'With `If-Match` and an `ETag`, an entry that has changed since gets 412.';
 

@@ -1,11 +1,11 @@
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import { AGENTS } from './entries/agent.entry.js';
-import { CLIENTS } from './entries/client.entry.js';
-import { type EntriesOf, type Entry, keyInFile } from './entries/entry.js';
-import { type EntryKind, fileKeyOf } from './entries/entry-kind.js';
-import { ENTRY_KINDS } from './entries/entry-kinds.js';
-import { ORGANIZATIONS } from './entries/organization.entry.js';
-import { rowsWithKeys } from './row-pages.js';
+import { AGENTS } from '../../registry/entries/agent.entry.js';
+import { CLIENTS } from '../../registry/entries/client.entry.js';
+import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
+import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
+import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import { rowsWithKeys } from '../../registry/row-pages.js';
+import { type EntriesOf, type Entry, keyInFile } from './entry.js';
 
 /** The rows of some entries, and of the organizations that the entries belong to. */
 export class StoredEntries {

@@ -1,9 +1,9 @@
 import { type EntityManager, type ObjectLiteral, Raw } from 'typeorm';
-import { type EntriesOf, isMapping } from './entries/entry.js';
-import { ORGANIZATIONS } from './entries/organization.entry.js';
-import type { GrantSettingsClasses } from './grant-settings-classes.js';
-import { Organization } from './organization.entity.js';
-import { pagesOf } from './row-pages.js';
+import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import type { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
+import { Organization } from '../../registry/organization.entity.js';
+import { pagesOf } from '../../registry/row-pages.js';
+import { type EntriesOf, isMapping } from './entry.js';
 
 /** The settings of an organization that say which proofs it accepts. */
 interface ProofSettings {

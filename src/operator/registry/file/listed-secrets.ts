@@ -1,8 +1,8 @@
 import type { ObjectLiteral } from 'typeorm';
-import { slowHash } from '../agent-password.js';
-import { AGENTS } from '../entries/agent.entry.js';
-import { type EntriesOf, type Entry, secretColumns } from '../entries/entry.js';
-import type { EntryKind } from '../entries/entry-kind.js';
+import { slowHash } from '../../../registry/agent-password.js';
+import { AGENTS } from '../../../registry/entries/agent.entry.js';
+import type { EntryKind } from '../../../registry/entries/entry-kind.js';
+import { type EntriesOf, type Entry, secretColumns } from '../entry.js';
 
 /** A constant salt is enough, because the hashed text contains the salts of the stored hashes. */
 const SALT = Buffer.from('customer-authorization registry');

@@ -1,11 +1,11 @@
 import { HttpCode, Param, Post } from '@nestjs/common';
 import { IsInt, Max, Min } from 'class-validator';
-import { operatorActor } from '../../http/callers/operator-credentials.js';
-import { ValidatedBody } from '../../http/routes/parameter.decorators.js';
-import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty, ApiRoute, apiPropertyOf } from '../../platform/http/api-route.js';
-import { ApiInteger, ApiString, Optional } from '../../platform/validation/decorators.js';
-import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js';
+import { operatorActor } from '../../../http/callers/operator-credentials.js';
+import { ValidatedBody } from '../../../http/routes/parameter.decorators.js';
+import { EXAMPLE } from '../../../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
+import { ApiInteger, ApiString, Optional } from '../../../platform/validation/decorators.js';
+import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
 import { AdminController } from './admin-controller.js';
 
 const DAY_SECONDS = 86_400;

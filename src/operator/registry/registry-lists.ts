@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { In, MoreThan, type ObjectLiteral } from 'typeorm';
-import { encodeCursor, type PageQuery, rangeOf } from '../oauth/pages.js';
-import { Database } from '../platform/database/database.js';
-import { type EntryKind, listOf } from './entries/entry-kind.js';
+import { encodeCursor, type PageQuery, rangeOf } from '../../oauth/pages.js';
+import { Database } from '../../platform/database/database.js';
+import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
 
 /** More than a page can have, so that a full page knows whether an entry follows. */
 const ROWS_PER_PORTION = 250;

@@ -1,5 +1,5 @@
 import { Composer, type CST, type Document, Lexer, LineCounter, Parser } from 'yaml';
-import { prototypeKeyViolations } from '../../platform/validation/violations.js';
+import { prototypeKeyViolations } from '../../../platform/validation/violations.js';
 
 export type PlainDocument = Record<string, unknown>;
 

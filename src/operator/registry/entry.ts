@@ -4,9 +4,9 @@ import { validateSync } from 'class-validator';
 import type { ObjectLiteral } from 'typeorm';
 import { declaredProperties, isValid, isWellFormed, WELL_FORMED_RULE } from '../../platform/validation/validation.js';
 import { violationsOf } from '../../platform/validation/violations.js';
-import { comparableEmail } from '../agent-email.js';
-import { AGENTS } from './agent.entry.js';
-import { type EntryKind, fileKeyOf } from './entry-kind.js';
+import { comparableEmail } from '../../registry/agent-email.js';
+import { AGENTS } from '../../registry/entries/agent.entry.js';
+import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
 
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;

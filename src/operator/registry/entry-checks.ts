@@ -1,15 +1,15 @@
 import { type EntityManager, type FindOptionsWhere, IsNull, Not, type ObjectLiteral } from 'typeorm';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { UNKNOWN_FIELD } from '../platform/validation/violations.js';
-import { Agent } from './agent.entity.js';
-import { ClientApplication } from './client-application.entity.js';
-import { AGENTS } from './entries/agent.entry.js';
-import { CLIENTS } from './entries/client.entry.js';
-import { type EntriesOf, type Entry, fieldPath, isMapping, keyInFile, validated } from './entries/entry.js';
-import { type EntryKind, fileKeyOf, nounOf } from './entries/entry-kind.js';
-import { ENTRY_KINDS } from './entries/entry-kinds.js';
-import { ORGANIZATIONS } from './entries/organization.entry.js';
-import type { GrantSettingsClasses } from './grant-settings-classes.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { UNKNOWN_FIELD } from '../../platform/validation/violations.js';
+import { Agent } from '../../registry/agent.entity.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
+import { AGENTS } from '../../registry/entries/agent.entry.js';
+import { CLIENTS } from '../../registry/entries/client.entry.js';
+import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
+import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
+import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import type { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
+import { type EntriesOf, type Entry, fieldPath, isMapping, keyInFile, validated } from './entry.js';
 import { ProofIssuers } from './proof-issuers.js';
 import { StoredEntries } from './stored-entries.js';
 

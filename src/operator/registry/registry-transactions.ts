@@ -1,19 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
-import { Audit, party } from '../platform/audit/audit.js';
-import type { AuditParty } from '../platform/audit/audit-event.js';
-import { Clock } from '../platform/clock.js';
-import { Database } from '../platform/database/database.js';
-import { portionsOf } from '../platform/database/value-list.js';
-import { Agent } from './agent.entity.js';
-import { AGENTS, COLUMNS_OF_SESSIONS } from './entries/agent.entry.js';
-import { CLIENTS } from './entries/client.entry.js';
-import type { EntryKind } from './entries/entry-kind.js';
-import { ENTRY_KINDS } from './entries/entry-kinds.js';
+import { Consents } from '../../agent-auth/page/consents.js';
+import { Audit, party } from '../../platform/audit/audit.js';
+import type { AuditParty } from '../../platform/audit/audit-event.js';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { portionsOf } from '../../platform/database/value-list.js';
+import { Agent } from '../../registry/agent.entity.js';
+import { AGENTS, COLUMNS_OF_SESSIONS } from '../../registry/entries/agent.entry.js';
+import { CLIENTS } from '../../registry/entries/client.entry.js';
+import type { EntryKind } from '../../registry/entries/entry-kind.js';
+import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
+import { Registry } from '../../registry/registry.js';
+import { lockRevision, raiseRevision } from '../../registry/registry-revision.js';
+import { ResourceServer } from '../../registry/resource-server.entity.js';
+import { AgentSessions } from '../../session/agent/agent-sessions.js';
+import { RecordedEndings } from '../../session/recorded-endings.js';
 import type { EntryChange } from './entry-change.js';
-import { Registry } from './registry.js';
-import { lockRevision, raiseRevision } from './registry-revision.js';
-import { ResourceServer } from './resource-server.entity.js';
 
 /** A client has at most 5 lists of 64 KB, so that a statement is below `max_allowed_packet`, 16 MB in MariaDB. */
 const ENTRIES_PER_INSERT = 40;
@@ -22,29 +25,17 @@ const ENTRIES_PER_INSERT = 40;
 const SUSPENSION_MARGIN_MS = 5_000;
 
 /** The tokens of an entry with an `iat` up to a time have ended. */
-export interface IssuedUpTo {
+interface IssuedUpTo {
   key: string;
   issuedBefore: Date;
 }
 
 /** The entries whose sessions and tokens have ended. */
-export interface EndedEntries {
+interface EndedEntries {
   /** Deleted, or with a new password, organization or scopes. */
   agentIds: string[];
   /** Deleted. */
   clientIds: string[];
-}
-
-/** What ends with entries. The registry may not depend on the modules that end it (entry-endings.module.ts). */
-export abstract class EntryEndings {
-  /** In the transaction of the change, which has raised the generations of the agents. */
-  abstract endIn(manager: EntityManager, ended: EndedEntries): Promise<void>;
-
-  /** In the transaction that suspends entries, or takes their suspension back. */
-  abstract endIssuedIn(manager: EntityManager, kind: 'organization' | 'client', issued: IssuedUpTo[]): Promise<void>;
-
-  /** After the commit, for what other requests have issued or stored meanwhile. */
-  abstract endAgain(ended: EndedEntries): Promise<void>;
 }
 
 /**
@@ -58,7 +49,9 @@ export class RegistryTransactions {
     private readonly registry: Registry,
     private readonly audit: Audit,
     private readonly clock: Clock,
-    private readonly endings: EntryEndings,
+    private readonly agentSessions: AgentSessions,
+    private readonly endings: RecordedEndings,
+    private readonly consents: Consents,
   ) {}
 
   async run(
@@ -75,7 +68,8 @@ export class RegistryTransactions {
     for (const { kind, key, change, fields = [] } of changes)
       this.audit.success('registry.changed', actor, party(kind.name, key), { details: { change, fields } });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
-    await this.endings.endAgain(endedBy(changes));
+    // for what other requests have issued or stored meanwhile; no session of an agent begins after the change
+    await this.endConsentsAndClients(endedBy(changes));
   }
 
   private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
@@ -88,13 +82,20 @@ export class RegistryTransactions {
       await insertRows(manager, kind, ofKind, revision);
       const issued = await updateRows(manager, kind, ofKind, { revision, now });
       if (issued.length > 0 && (kind.name === 'organization' || kind.name === 'client'))
-        await this.endings.endIssuedIn(manager, kind.name, issued);
+        await this.endings.endIssued(kind.name, issued, manager);
     }
     const ended = endedBy(changes);
     // also of a deleted agent: no session of the agent begins from now on
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
-    await this.endings.endIn(manager, ended);
+    await this.agentSessions.endAllOf(ended.agentIds, manager);
+    await this.endConsentsAndClients(ended, manager);
     for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, keysOf(kind, 'deleted'), { revision, now });
+  }
+
+  private async endConsentsAndClients({ agentIds, clientIds }: EndedEntries, manager?: EntityManager): Promise<void> {
+    await this.consents.end('agentId', agentIds, manager);
+    await this.endings.endClients(clientIds, manager);
+    await this.consents.end('clientId', clientIds, manager);
   }
 }
 

@@ -1,11 +1,11 @@
 import { Delete, Headers, Param } from '@nestjs/common';
-import { RequiredRole } from '../../http/callers/operator.guard.js';
-import { Page, PageQuery } from '../../oauth/pages.js';
-import { ApiInheritedRoutes } from '../../platform/http/api-route.js';
-import { ORGANIZATIONS, OrganizationEntry } from '../../registry/entries/organization.entry.js';
-import type { Organization } from '../../registry/organization.entity.js';
-import { EDITOR_ERRORS, RegistryEditor } from '../../registry/registry-editor.js';
-import { RegistryLists } from '../../registry/registry-lists.js';
+import { RequiredRole } from '../../../http/callers/operator.guard.js';
+import { Page, PageQuery } from '../../../oauth/pages.js';
+import { ApiInheritedRoutes } from '../../../platform/http/api-route.js';
+import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/organization.entry.js';
+import type { Organization } from '../../../registry/organization.entity.js';
+import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
+import { RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile, ApiNameFilter } from './entry-fields.js';

@@ -1,8 +1,8 @@
 import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
-import { listOf } from '../entries/entry-kind.js';
-import { ENTRY_KINDS } from '../entries/entry-kinds.js';
-import { pagesOf } from '../row-pages.js';
+import { listOf } from '../../../registry/entries/entry-kind.js';
+import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
+import { pagesOf } from '../../../registry/row-pages.js';
 
 /** The registry as YAML (protocol §8.1), without secrets: only their hashes are stored. */
 export async function exportRegistry(manager: EntityManager): Promise<string> {

@@ -1,13 +1,13 @@
 import { Delete, Get, Headers, Param, Patch, Post, Put, Req, Res, type Type } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { ObjectLiteral } from 'typeorm';
-import { RequiredRole } from '../../http/callers/operator.guard.js';
-import { operatorActor } from '../../http/callers/operator-credentials.js';
-import { readStrictQuery } from '../../oauth/form.js';
-import { readBody } from '../../oauth/request-body.js';
-import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
-import type { RegistryEditor } from '../../registry/registry-editor.js';
-import type { ListQuery, RegistryLists } from '../../registry/registry-lists.js';
+import { RequiredRole } from '../../../http/callers/operator.guard.js';
+import { operatorActor } from '../../../http/callers/operator-credentials.js';
+import { readStrictQuery } from '../../../oauth/form.js';
+import { readBody } from '../../../oauth/request-body.js';
+import { type EntryKind, listOf } from '../../../registry/entries/entry-kind.js';
+import type { RegistryEditor } from '../registry-editor.js';
+import type { ListQuery, RegistryLists } from '../registry-lists.js';
 
 /** The routes that the controllers of the four lists inherit (protocol §9.1). */
 export abstract class EntryController<Row extends ObjectLiteral> {

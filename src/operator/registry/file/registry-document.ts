@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { IsArray, IsOptional } from 'class-validator';
-import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entries/entry.js';
-import { type EntryKind, listOf } from '../entries/entry-kind.js';
-import { ENTRY_KINDS } from '../entries/entry-kinds.js';
+import { type EntryKind, listOf } from '../../../registry/entries/entry-kind.js';
+import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
+import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entry.js';
 import { parseYaml, RegistryFileError } from './yaml-document.js';
 
 /** The fields of a registry file (protocol §8.1). */

@@ -1,20 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import { OAuthError } from '../oauth/oauth-error.js';
-import type { AuditParty } from '../platform/audit/audit-event.js';
-import { Clock } from '../platform/clock.js';
-import { Database } from '../platform/database/database.js';
-import { isDuplicate } from '../platform/database/database-errors.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
-import { UUID } from '../platform/uuid.js';
-import { UUID_RULE } from '../platform/validation/text-rules.js';
-import { prototypeKeyViolations } from '../platform/validation/violations.js';
-import type { ClientApplication } from './client-application.entity.js';
-import { CLIENTS } from './entries/client.entry.js';
-import { type Entry, isMapping, secretColumns, validated } from './entries/entry.js';
-import type { EntryKind } from './entries/entry-kind.js';
-import { ORGANIZATIONS } from './entries/organization.entry.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import type { AuditParty } from '../../platform/audit/audit-event.js';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { isDuplicate } from '../../platform/database/database-errors.js';
+import { randomSecret, sha256 } from '../../platform/secret.js';
+import { UUID } from '../../platform/uuid.js';
+import { UUID_RULE } from '../../platform/validation/text-rules.js';
+import { prototypeKeyViolations } from '../../platform/validation/violations.js';
+import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { CLIENTS } from '../../registry/entries/client.entry.js';
+import type { EntryKind } from '../../registry/entries/entry-kind.js';
+import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
+import { tooManySecrets, withNewSecret } from '../../registry/previous-secrets.js';
+import { type Entry, isMapping, secretColumns, validated } from './entry.js';
 import { changeOf, type EntryChange } from './entry-change.js';
 import {
   alreadyExists,
@@ -25,8 +27,6 @@ import {
   organizationInUse,
   type ParsedEntry,
 } from './entry-checks.js';
-import { GrantSettingsClasses } from './grant-settings-classes.js';
-import { tooManySecrets, withNewSecret } from './previous-secrets.js';
 import { RegistryTransactions } from './registry-transactions.js';
 
 /** Merges a patch (RFC 7396 §2). */

@@ -9,8 +9,8 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { type Observable, throwError, timeout } from 'rxjs';
-import { OperatorGuard, RequiredRole } from '../../http/callers/operator.guard.js';
-import { ManagementController } from '../../platform/http/listener.decorators.js';
+import { OperatorGuard, RequiredRole } from '../../../http/callers/operator.guard.js';
+import { ManagementController } from '../../../platform/http/listener.decorators.js';
 
 /** The longest wait of the operator for a response, including the wait for the transactions of other operators. */
 const ADMIN_TIMEOUT_MS = 10_000;

@@ -1,11 +1,11 @@
 import { Exclude } from 'class-transformer';
 import { IsBoolean } from 'class-validator';
-import { Page, PageQuery } from '../../oauth/pages.js';
-import { ApiInheritedRoutes, ApiProperty } from '../../platform/http/api-route.js';
-import { RESOURCE_SERVERS, ResourceServerEntry } from '../../registry/entries/resource-server.entry.js';
-import { RegistryEditor } from '../../registry/registry-editor.js';
-import { RegistryLists } from '../../registry/registry-lists.js';
-import type { ResourceServer } from '../../registry/resource-server.entity.js';
+import { Page, PageQuery } from '../../../oauth/pages.js';
+import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
+import { RESOURCE_SERVERS, ResourceServerEntry } from '../../../registry/entries/resource-server.entry.js';
+import type { ResourceServer } from '../../../registry/resource-server.entity.js';
+import { RegistryEditor } from '../registry-editor.js';
+import { RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile } from './entry-fields.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ObjectLiteral } from 'typeorm';
-import { isSameValue } from './entries/entry.js';
-import type { EntryKind } from './entries/entry-kind.js';
+import type { EntryKind } from '../../registry/entries/entry-kind.js';
+import { isSameValue } from './entry.js';
 
 export interface EntryChange {
   kind: EntryKind;

@@ -1,9 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { IsArray, IsBoolean, MaxLength } from 'class-validator';
-import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
-import { Nested, Optional } from '../../platform/validation/decorators.js';
-import { IsUuid } from '../../platform/validation/text-rules.js';
+import { EXAMPLE } from '../../../platform/http/api-examples.js';
+import { ApiProperty } from '../../../platform/http/api-route.js';
+import { Nested, Optional } from '../../../platform/validation/decorators.js';
+import { IsUuid } from '../../../platform/validation/text-rules.js';
 
 const MAX_NAME_CHARACTERS = 200;
 

@@ -1,0 +1,27 @@
+import { Module } from '@nestjs/common';
+import { AgentAuthModule } from '../../agent-auth/agent-auth.module.js';
+import { CallersModule } from '../../http/callers/callers.module.js';
+import { RegistryModule } from '../../registry/registry.module.js';
+import { SessionModule } from '../../session/session.module.js';
+import { AgentController } from './controllers/agent.controller.js';
+import { ClientController } from './controllers/client.controller.js';
+import { ClientSecretController } from './controllers/client-secret.controller.js';
+import { OrganizationController } from './controllers/organization.controller.js';
+import { ResourceServerController } from './controllers/resource-server.controller.js';
+import { RegistryFile } from './file/registry-file.js';
+import { RegistryEditor } from './registry-editor.js';
+import { RegistryLists } from './registry-lists.js';
+import { RegistryTransactions } from './registry-transactions.js';
+
+@Module({
+  imports: [RegistryModule, CallersModule, AgentAuthModule, SessionModule],
+  controllers: [
+    OrganizationController,
+    ClientController,
+    ResourceServerController,
+    AgentController,
+    ClientSecretController,
+  ],
+  providers: [RegistryEditor, RegistryFile, RegistryLists, RegistryTransactions],
+})
+export class OperatorRegistryModule {}
