@@ -1,10 +1,9 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
-import { type EntityManager, In, MoreThan, type ObjectLiteral } from 'typeorm';
-import { portionsOf } from '../platform/database/value-list.js';
+import { type EntityManager, MoreThan, type ObjectLiteral } from 'typeorm';
 
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
-const ROWS_PER_PAGE = 250;
+export const ROWS_PER_PAGE = 250;
 
 /**
  * A row that stays after the deletion of its entry, so that each process learns of the deletion, and that no new entry
@@ -47,18 +46,5 @@ export async function* pagesSince<Row extends RetainedRow>(
     const last: (Row & ObjectLiteral) | undefined = page[ROWS_PER_PAGE - 1];
     if (!last) return;
     where = [{ revision: MoreThan(last.revision) }, { revision: last.revision, [column]: MoreThan(last[column]) }];
-  }
-}
-
-export async function* rowsWithKeys<Row extends ObjectLiteral>(
-  manager: EntityManager,
-  entity: Type<Row>,
-  column: string,
-  keys: Iterable<string>,
-): AsyncGenerator<Row[], void> {
-  for (const portion of portionsOf([...keys], ROWS_PER_PAGE)) {
-    const where: object = { [column]: In(portion) };
-    yield await manager.find(entity, { where });
-    await nextTick();
   }
 }

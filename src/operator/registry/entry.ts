@@ -11,10 +11,31 @@ import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js'
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;
 
-/** The path in messages is `clients[0]`, or an empty string for the entry of an admin request. */
-export type PathAndEntry = [path: string, entry: Entry];
+/** The entries of a registry file or of one request of the admin API, with the violations of their classes. */
+export class ListedEntries {
+  readonly violations: string[] = [];
+  private readonly lists = new Map<EntryKind, ListedEntry[]>();
 
-export type EntriesOf = (kind: EntryKind) => PathAndEntry[];
+  of(kind: EntryKind): ListedEntry[] {
+    return this.lists.get(kind) ?? [];
+  }
+
+  /** @param path in messages: `clients[0]`, or an empty string for the entry of a request */
+  add(kind: EntryKind, path: string, fields: unknown): Entry {
+    const [instance, violations] = validated(kind.entry, fields, path);
+    const entry: Entry = { ...instance };
+    this.violations.push(...violations);
+    const list = this.of(kind);
+    list.push({ path, entry });
+    this.lists.set(kind, list);
+    return entry;
+  }
+}
+
+interface ListedEntry {
+  path: string;
+  entry: Entry;
+}
 
 export function isMapping(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

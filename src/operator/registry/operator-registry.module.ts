@@ -8,6 +8,7 @@ import { ClientController } from './controllers/client.controller.js';
 import { ClientSecretController } from './controllers/client-secret.controller.js';
 import { OrganizationController } from './controllers/organization.controller.js';
 import { ResourceServerController } from './controllers/resource-server.controller.js';
+import { EntryChecks } from './entry-checks.js';
 import { RegistryFile } from './file/registry-file.js';
 import { RegistryEditor } from './registry-editor.js';
 import { RegistryLists } from './registry-lists.js';
@@ -22,6 +23,6 @@ import { RegistryTransactions } from './registry-transactions.js';
     AgentController,
     ClientSecretController,
   ],
-  providers: [RegistryEditor, RegistryFile, RegistryLists, RegistryTransactions],
+  providers: [EntryChecks, RegistryEditor, RegistryFile, RegistryLists, RegistryTransactions],
 })
 export class OperatorRegistryModule {}

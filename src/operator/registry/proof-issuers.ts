@@ -3,7 +3,7 @@ import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
 import type { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
 import { Organization } from '../../registry/organization.entity.js';
 import { pagesOf } from '../../registry/row-pages.js';
-import { type EntriesOf, isMapping } from './entry.js';
+import { isMapping, type ListedEntries } from './entry.js';
 
 /** The settings of an organization that say which proofs it accepts. */
 interface ProofSettings {
@@ -22,22 +22,23 @@ export class ProofIssuers {
 
   private constructor(private readonly settingsClasses: GrantSettingsClasses) {}
 
-  static of(entriesOf: EntriesOf, settingsClasses: GrantSettingsClasses): ProofIssuers {
+  static of(entries: ListedEntries, settingsClasses: GrantSettingsClasses): ProofIssuers {
     const issuers = new ProofIssuers(settingsClasses);
-    for (const [, entry] of entriesOf(ORGANIZATIONS)) issuers.add(entry);
+    for (const { entry } of entries.of(ORGANIZATIONS)) issuers.add(entry);
     return issuers;
   }
 
   /** Also reads the stored organizations that the entries do not replace. */
   static async read(
     manager: EntityManager,
-    entriesOf: EntriesOf,
+    entries: ListedEntries,
     settingsClasses: GrantSettingsClasses,
   ): Promise<ProofIssuers> {
-    const issuers = ProofIssuers.of(entriesOf, settingsClasses);
-    const entries = entriesOf(ORGANIZATIONS).map(([, entry]) => entry);
-    const listedIds = new Set(entries.map(({ id }) => id));
-    for (const grant of new Set(entries.flatMap((entry) => issuers.settingsOf(entry)).map(({ grant }) => grant))) {
+    const issuers = ProofIssuers.of(entries, settingsClasses);
+    const organizations = entries.of(ORGANIZATIONS).map(({ entry }) => entry);
+    const listedIds = new Set(organizations.map(({ id }) => id));
+    const settings = organizations.flatMap((organization) => issuers.settingsOf(organization));
+    for (const grant of new Set(settings.map(({ grant }) => grant))) {
       const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON
       const filter = { grants: Raw((column) => `${column} LIKE :pattern`, { pattern }) };
       for await (const rows of pagesOf(manager, Organization, 'id', filter))

@@ -9,25 +9,18 @@ import { isDuplicate } from '../../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../../platform/secret.js';
 import { UUID } from '../../platform/uuid.js';
 import { UUID_RULE } from '../../platform/validation/text-rules.js';
-import { prototypeKeyViolations } from '../../platform/validation/violations.js';
-import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { prototypeKeyViolations, UNKNOWN_FIELD } from '../../platform/validation/violations.js';
+import { Agent } from '../../registry/agent.entity.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
-import type { EntryKind } from '../../registry/entries/entry-kind.js';
+import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
-import { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
-import { tooManySecrets, withNewSecret } from '../../registry/previous-secrets.js';
-import { type Entry, isMapping, secretColumns, validated } from './entry.js';
+import { withNewSecret } from '../../registry/previous-secrets.js';
+import { type Entry, isMapping, ListedEntries, secretColumns } from './entry.js';
 import { changeOf, type EntryChange } from './entry-change.js';
-import {
-  alreadyExists,
-  assertConsistent,
-  assertUnused,
-  belongsToAnother,
-  invalidEntry,
-  organizationInUse,
-  type ParsedEntry,
-} from './entry-checks.js';
+import { EntryChecks } from './entry-checks.js';
 import { RegistryTransactions } from './registry-transactions.js';
+import { deletedKeys, StoredEntries, whenFree } from './stored-entries.js';
 
 /** Merges a patch (RFC 7396 §2). */
 export function mergePatched(target: unknown, patch: unknown): unknown {
@@ -48,14 +41,20 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
 const OPERATOR_TIMEOUT_MS = 8_000;
 
 export const EDITOR_ERRORS = {
-  exists: alreadyExists,
-  belongsToAnother,
-  organizationInUse,
-  tooManySecrets,
+  exists: ({ key }: EntryKind) => OAuthError.conflict(`${key.field}: already exists`),
+  belongsToAnother: (kind: EntryKind) =>
+    OAuthError.conflict(`${fileKeyOf(kind).field}: belongs to another ${nounOf(kind)}`),
+  organizationInUse: () => OAuthError.conflict('clients or agents still belong to this organization'),
   fixedKey: ({ key }: EntryKind) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
   changedSince: () => OAuthError.preconditionFailed(),
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
 };
+
+/** An entry of a request, and its violations. */
+interface ParsedEntry {
+  entry: Entry;
+  entries: ListedEntries;
+}
 
 interface Change {
   actor: AuditParty;
@@ -68,7 +67,7 @@ export class RegistryEditor {
   constructor(
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
-    private readonly settingsClasses: GrantSettingsClasses,
+    private readonly checks: EntryChecks,
     private readonly clock: Clock,
   ) {}
 
@@ -88,7 +87,7 @@ export class RegistryEditor {
     const newEntry = parseEntry(kind, mergePatched({}, body));
     const key = kind.fileKey ? randomUUID() : String(newEntry.entry[kind.key.field]);
     // before the transaction, because hashing a password is slow and other writers would wait
-    const secret = newEntry.violations.length > 0 ? {} : await secretColumns(kind, newEntry.entry);
+    const secret = await secretOf(kind, newEntry);
     await this.transact(actor, (manager) => this.creation(manager, kind, key, newEntry, secret));
     return key;
   }
@@ -106,14 +105,14 @@ export class RegistryEditor {
     if (!isGenerated && (body[field] ?? key) !== key) throw EDITOR_ERRORS.fixedKey(kind);
     const newEntry = parseEntry(kind, mergePatched({}, isGenerated ? body : { ...body, [field]: key }));
     const before = await this.database.manager.findOneBy(kind.entity, { [column]: key });
-    const secret = newEntry.violations.length > 0 ? {} : await secretColumns(kind, newEntry.entry, before);
+    const secret = await secretOf(kind, newEntry, before);
     let isNew = false;
     await this.transact(actor, async (manager) => {
       const row = await rowOf(manager, kind, key);
       isNew = row === undefined;
       assertMatches(ifMatch, row);
       if (!row) return this.creation(manager, kind, key, newEntry, secret);
-      await assertConsistent(manager, kind, [key, newEntry], this.settingsClasses, true);
+      await this.assertValidChange(manager, kind, key, newEntry);
       return changeOf(kind, { ...kind.toColumns(newEntry.entry, row), ...secret }, row);
     });
     return isNew;
@@ -134,7 +133,7 @@ export class RegistryEditor {
       const row = await existingRow(manager, kind, key, ifMatch);
       if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw EDITOR_ERRORS.fixedKey(kind);
       const newEntry = parseEntry(kind, mergePatched(kind.toEntry(row), patch));
-      await assertConsistent(manager, kind, [key, newEntry], this.settingsClasses, true);
+      await this.assertValidChange(manager, kind, key, newEntry);
       return changeOf(kind, { ...kind.toColumns(newEntry.entry), ...columns }, row);
     });
   }
@@ -177,9 +176,37 @@ export class RegistryEditor {
     newEntry: ParsedEntry,
     secret: ObjectLiteral,
   ): Promise<EntryChange> {
-    await assertConsistent(manager, kind, [key, newEntry], this.settingsClasses, false);
+    await this.assertValidCreation(manager, kind, key, newEntry);
     const columns = { ...kind.toColumns(newEntry.entry), ...secret, [kind.key.column]: key, fromFile: false };
     return { kind, key, change: 'created', columns };
+  }
+
+  /** @throws OAuthError `invalid_request`, `conflict` if the key exists, or belonged to a deleted entry */
+  private async assertValidCreation(manager: EntityManager, kind: EntryKind, key: string, newEntry: ParsedEntry) {
+    const { column, field } = kind.key;
+    const row = await this.storedRow(manager, kind, newEntry, false);
+    if (row) throw row[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
+    if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
+      throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
+  }
+
+  /** @throws OAuthError `invalid_request`, `conflict` if the entry would get the email of another one */
+  private async assertValidChange(manager: EntityManager, kind: EntryKind, key: string, newEntry: ParsedEntry) {
+    const row = await this.storedRow(manager, kind, newEntry, true);
+    if (row && row[kind.key.column] !== key) throw EDITOR_ERRORS.belongsToAnother(kind);
+  }
+
+  /** The row with the key or email of the entry. @throws OAuthError `invalid_request` if the entry is not valid */
+  private async storedRow(
+    manager: EntityManager,
+    kind: EntryKind,
+    { entry, entries }: ParsedEntry,
+    isStored: boolean,
+  ): Promise<ObjectLiteral | undefined> {
+    const stored = await StoredEntries.read(manager, entries);
+    const violations = await this.checks.violations(manager, entries, stored, () => isStored);
+    if (violations.length > 0) throw invalidEntry(violations);
+    return stored.rowOf(kind, entry);
   }
 
   /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
@@ -200,11 +227,29 @@ export class RegistryEditor {
 }
 
 /** Nothing but the fields of the class, whose values may be invalid. @throws OAuthError for the key of a prototype */
-function parseEntry({ entry: type }: EntryKind, value: unknown): ParsedEntry {
-  const prototypeKeys = prototypeKeyViolations(value);
+function parseEntry(kind: EntryKind, fields: unknown): ParsedEntry {
+  const prototypeKeys = prototypeKeyViolations(fields);
   if (prototypeKeys.length > 0) throw invalidEntry(prototypeKeys);
-  const [parsed, violations] = validated(type, value);
-  return { entry: { ...parsed }, violations };
+  const entries = new ListedEntries();
+  return { entry: entries.add(kind, '', fields), entries };
+}
+
+/** Names all violations, one on each line. */
+function invalidEntry(violations: string[]): OAuthError {
+  // the caller chooses the name of an unknown field, and texts of callers are not logged
+  const reason = violations.some((violation) => violation.endsWith(UNKNOWN_FIELD)) ? 'an unknown field' : undefined;
+  return OAuthError.invalidRequest([...new Set(violations)].join('\n'), reason);
+}
+
+async function secretOf(kind: EntryKind, { entry, entries }: ParsedEntry, before?: ObjectLiteral | null) {
+  return entries.violations.length > 0 ? {} : secretColumns(kind, entry, before);
+}
+
+/** @throws OAuthError `conflict` */
+async function assertUnused(manager: EntityManager, organizationId: string): Promise<void> {
+  for (const entity of [ClientApplication, Agent])
+    if (await manager.existsBy<ClientApplication | Agent>(entity, { organizationId }))
+      throw EDITOR_ERRORS.organizationInUse();
 }
 
 /** RFC 9110 §8.8.3. Each change of an entry gives its row a new revision. */

@@ -1,26 +1,31 @@
-import type { EntityManager, ObjectLiteral } from 'typeorm';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { type EntityManager, type FindOptionsWhere, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
-import { rowsWithKeys } from '../../registry/row-pages.js';
-import { type EntriesOf, type Entry, keyInFile } from './entry.js';
+import { ROWS_PER_PAGE } from '../../registry/row-pages.js';
+import { type Entry, keyInFile, type ListedEntries } from './entry.js';
 
-/** The rows of some entries, and of the organizations that the entries belong to. */
+/** The rows of listed entries, and of the organizations that the entries belong to. */
 export class StoredEntries {
   private constructor(private readonly rows: Map<EntryKind, Map<string, ObjectLiteral>>) {}
 
-  static async read(manager: EntityManager, entriesOf: EntriesOf): Promise<StoredEntries> {
-    const rows = new Map<EntryKind, Map<string, ObjectLiteral>>();
+  static async read(manager: EntityManager, entries: ListedEntries): Promise<StoredEntries> {
+    const rowsByKind = new Map<EntryKind, Map<string, ObjectLiteral>>();
     for (const kind of ENTRY_KINDS) {
       const { column } = fileKeyOf(kind);
-      const found = new Map<string, ObjectLiteral>();
-      rows.set(kind, found);
-      for await (const page of rowsWithKeys(manager, kind.entity, column, keysOf(kind, entriesOf)))
-        for (const row of page) found.set(row[column], row);
+      const rowsByKey = new Map<string, ObjectLiteral>();
+      rowsByKind.set(kind, rowsByKey);
+      for (const keys of portionsOf(keysOf(kind, entries), ROWS_PER_PAGE)) {
+        const rows = await manager.findBy(kind.entity, { [column]: In(keys) });
+        for (const row of rows) rowsByKey.set(row[column], row);
+        await nextTick();
+      }
     }
-    return new StoredEntries(rows);
+    return new StoredEntries(rowsByKind);
   }
 
   rowOf(kind: EntryKind, entry: Entry): ObjectLiteral | undefined {
@@ -32,9 +37,29 @@ export class StoredEntries {
   }
 }
 
-function keysOf(kind: EntryKind, entriesOf: EntriesOf): Set<string> {
-  const keys: unknown[] = entriesOf(kind).map(([, entry]) => keyInFile(kind, entry));
+function keysOf(kind: EntryKind, entries: ListedEntries): string[] {
+  const keys: unknown[] = entries.of(kind).map(({ entry }) => keyInFile(kind, entry));
   if (kind === ORGANIZATIONS)
-    keys.push(...[CLIENTS, AGENTS].flatMap(entriesOf).map(([, entry]) => entry.organization_id));
-  return new Set(keys.filter((key): key is string => typeof key === 'string' && key !== ''));
+    for (const owned of [CLIENTS, AGENTS]) keys.push(...entries.of(owned).map(({ entry }) => entry.organization_id));
+  return [...new Set(keys)].filter((key): key is string => typeof key === 'string' && key !== '');
+}
+
+/** The keys of deleted entries of which something may be left. */
+export async function deletedKeys(
+  manager: EntityManager,
+  kind: EntryKind,
+  where: ObjectLiteral = {},
+): Promise<Set<unknown>> {
+  if (kind !== ORGANIZATIONS && kind !== CLIENTS) return new Set();
+  const { column } = kind.key;
+  const select = { [column]: true };
+  const deleted: FindOptionsWhere<ObjectLiteral> = { ...where, deletedAt: Not(IsNull()) };
+  const rows = await manager.find(kind.entity, { select, where: deleted, withDeleted: true });
+  return new Set(rows.map((row) => row[column]));
+}
+
+export function whenFree(kind: EntryKind): string {
+  return kind === ORGANIZATIONS
+    ? 'its id cannot be used again'
+    : 'its id is free when the purge has deleted its codes and refresh tokens, a day later at the earliest';
 }

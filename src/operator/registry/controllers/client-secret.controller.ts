@@ -5,6 +5,7 @@ import { ValidatedBody } from '../../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
 import { ApiInteger, ApiString, Optional } from '../../../platform/validation/decorators.js';
+import { tooManySecrets } from '../../../registry/previous-secrets.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
 import { AdminController } from './admin-controller.js';
 
@@ -46,7 +47,7 @@ export class ClientSecretController {
       'the old secret stays valid for an hour': ['old_valid_for'],
     },
     response: NewSecret,
-    errors: () => [EDITOR_ERRORS.noServer(), EDITOR_ERRORS.tooManySecrets(EXAMPLE.laterTime)],
+    errors: () => [EDITOR_ERRORS.noServer(), tooManySecrets(EXAMPLE.laterTime)],
   })
   @HttpCode(200)
   async renew(

@@ -2,7 +2,7 @@ import type { ObjectLiteral } from 'typeorm';
 import { slowHash } from '../../../registry/agent-password.js';
 import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
-import { type EntriesOf, type Entry, secretColumns } from '../entry.js';
+import { type Entry, type ListedEntries, secretColumns } from '../entry.js';
 
 /** A constant salt is enough, because the hashed text contains the salts of the stored hashes. */
 const SALT = Buffer.from('customer-authorization registry');
@@ -13,12 +13,14 @@ const SALT = Buffer.from('customer-authorization registry');
  * fast one the reader of a copy of the database could guess passwords. Empty without passwords.
  */
 export async function passwordsHash(
-  entriesOf: EntriesOf,
+  entries: ListedEntries,
   storedHashOf: (agent: Entry) => string | undefined,
 ): Promise<string> {
-  const passwords = entriesOf(AGENTS)
-    .filter(([, { password }]) => typeof password === 'string')
-    .map(([, agent]) => JSON.stringify([agent.email, agent.password, storedHashOf(agent)]));
+  const passwords = entries
+    .of(AGENTS)
+    .map(({ entry }) => entry)
+    .filter(({ password }) => typeof password === 'string')
+    .map((agent) => JSON.stringify([agent.email, agent.password, storedHashOf(agent)]));
   return passwords.length === 0 ? '' : slowHash(JSON.stringify(passwords.sort()), SALT);
 }
 

@@ -6,17 +6,15 @@ import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
-import { GrantSettingsClasses } from '../../../registry/grant-settings-classes.js';
 import { RegistryRevision } from '../../../registry/registry-revision.entity.js';
 import { pagesOf } from '../../../registry/row-pages.js';
-import { type EntriesOf, type Entry, fieldPath, keyInFile } from '../entry.js';
+import { type Entry, fieldPath, keyInFile, type ListedEntries } from '../entry.js';
 import { changeOf, type EntryChange } from '../entry-change.js';
-import { type CheckedEntries, deletedKeys, entryViolations, whenFree } from '../entry-checks.js';
-import { ProofIssuers } from '../proof-issuers.js';
+import { EntryChecks } from '../entry-checks.js';
 import { RegistryTransactions } from '../registry-transactions.js';
-import { StoredEntries } from '../stored-entries.js';
+import { deletedKeys, StoredEntries, whenFree } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
-import { type RegistryDocument, readRegistryDocument } from './registry-document.js';
+import { type ParsedRegistryFile, parseRegistryFile } from './registry-file-parser.js';
 import { RegistryFileError } from './yaml-document.js';
 
 const MAX_NAMED_ENTRIES = 20;
@@ -44,7 +42,7 @@ export class RegistryFile {
   constructor(
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
-    private readonly settingsClasses: GrantSettingsClasses,
+    private readonly checks: EntryChecks,
   ) {}
 
   /**
@@ -56,14 +54,14 @@ export class RegistryFile {
    * @throws RegistryFileError with every violation, in which case nothing is changed
    */
   async apply(path: string, { isDryRun = false, prunes = false } = {}): Promise<AppliedEntry[]> {
-    const document = await readRegistryDocument(path);
+    const file = await parseRegistryFile(path);
     const secrets = new ListedSecrets();
     // the slow hashes are computed before the transaction, in which other writers wait
-    let plan = await this.planOf(document, secrets, this.database.manager, prunes);
+    let plan = await this.planOf(file, secrets, this.database.manager, prunes);
     const isNewHash = plan.newHash !== '' && plan.newHash !== plan.storedHash;
     if (!isDryRun && (plan.changes.length > 0 || isNewHash)) {
       await this.transactions.run(party('service'), async (manager) => {
-        plan = await this.planOf(document, secrets, manager, prunes);
+        plan = await this.planOf(file, secrets, manager, prunes);
         if (plan.newHash !== '') await manager.update(RegistryRevision, { id: 1 }, { passwordsHash: plan.newHash });
         return plan.changes;
       });
@@ -79,136 +77,125 @@ export class RegistryFile {
    * @throws RegistryFileError with every violation
    */
   async check(path: string): Promise<string[]> {
-    const document = await readRegistryDocument(path);
-    const proofIssuers = ProofIssuers.of(document.entriesOf, this.settingsClasses);
-    const violationsIf = (isStored: boolean) =>
-      this.violationsOf(document, { proofIssuers, isStored: () => isStored, hasOrganization: () => isStored });
-    const violations = violationsIf(true);
+    const { entries, unreadable } = await parseRegistryFile(path);
+    const violations = this.checks.violationsWithoutDatabase(entries, true);
     if (violations.length > 0) throw new RegistryFileError(violations);
-    return [...document.unreadable.map((field) => `${field}: the file cannot be read here`), ...violationsIf(false)];
+    const missing = this.checks.violationsWithoutDatabase(entries, false);
+    return [...unreadable.map((field) => `${field}: the file cannot be read here`), ...missing];
   }
 
   private async planOf(
-    document: RegistryDocument,
+    file: ParsedRegistryFile,
     secrets: ListedSecrets,
     manager: EntityManager,
     prunes: boolean,
   ): Promise<Plan> {
-    const { entriesOf } = document;
-    const stored = await StoredEntries.read(manager, entriesOf);
-    await this.assertValid(document, stored, manager);
-    const [revision] = await manager.find(RegistryRevision, { where: { id: 1 } });
-    const storedHash = revision?.passwordsHash;
+    const { entries } = file;
+    const stored = await StoredEntries.read(manager, entries);
+    await this.assertValid(file, stored, manager);
+    const storedHash = (await manager.findOneBy(RegistryRevision, { id: 1 }))?.passwordsHash;
     const storedPassword = (agent: Entry) => stored.rowOf(AGENTS, agent)?.passwordHash;
-    const arePasswordsUnchanged = storedHash === (await passwordsHash(entriesOf, storedPassword));
-    const rows = new Map<Entry, ObjectLiteral>();
-    const addRow = async (kind: EntryKind, entry: Entry) => {
-      const row = stored.rowOf(kind, entry);
-      const isKnown = arePasswordsUnchanged && kind === AGENTS;
-      const secret = isKnown ? {} : await secrets.columnsOf(kind, entry, row);
-      rows.set(entry, { ...kind.toColumns(entry, row), ...secret, fromFile: true });
-    };
-    const entries: AppliedEntry[] = [];
-    const changes: EntryChange[] = [];
+    const arePasswordsUnchanged = storedHash === (await passwordsHash(entries, storedPassword));
+    const columnsByEntry = new Map<Entry, ObjectLiteral>();
+    const plan: Plan = { entries: [], changes: [], warnings: warningsOf(entries, stored), storedHash, newHash: '' };
     for (const kind of ENTRY_KINDS) {
-      const listed = entriesOf(kind).map(([, entry]) => entry);
-      await Promise.all(listed.map((entry) => addRow(kind, entry)));
-      for (const entry of listed) {
-        const change = changeOf(kind, rows.get(entry) ?? {}, stored.rowOf(kind, entry));
-        entries.push({ kind: nounOf(kind), id: String(keyInFile(kind, entry)), outcome: outcomeOf(change) });
-        if (change) changes.push(change);
+      const isSecretKnown = arePasswordsUnchanged && kind === AGENTS;
+      const addColumns = async ({ entry }: { entry: Entry }) => {
+        const row = stored.rowOf(kind, entry);
+        const secret = isSecretKnown ? {} : await secrets.columnsOf(kind, entry, row);
+        columnsByEntry.set(entry, { ...kind.toColumns(entry, row), ...secret, fromFile: true });
+      };
+      await Promise.all(entries.of(kind).map(addColumns));
+      for (const { entry } of entries.of(kind)) {
+        const change = changeOf(kind, columnsByEntry.get(entry) ?? {}, stored.rowOf(kind, entry));
+        const outcome = change?.change ?? 'unchanged';
+        plan.entries.push({ kind: nounOf(kind), id: String(keyInFile(kind, entry)), outcome });
+        if (change) plan.changes.push(change);
       }
     }
-    const remaining: string[] = [];
-    for (const [kind, row] of await unlistedRows(manager, entriesOf)) {
-      const [noun, key] = [nounOf(kind), String(row[kind.key.column])];
-      // an organization has customers, whom only an operator may erase
-      const isSuspended = kind === ORGANIZATIONS;
-      if (isSuspended && row.suspended) continue;
-      if (!prunes) {
-        remaining.push(`${noun} ${key}`);
-        continue;
-      }
-      changes.push(isSuspended ? suspensionOf(key) : { kind, key, change: 'deleted' });
-      const outcome = isSuspended ? 'suspended' : 'deleted';
-      entries.push({ kind: noun, id: String(row[fileKeyOf(kind).column]), outcome });
+    const newPassword = (agent: Entry) => columnsByEntry.get(agent)?.passwordHash ?? storedPassword(agent);
+    plan.newHash = await passwordsHash(entries, newPassword);
+    const unlisted = await unlistedRows(manager, entries);
+    if (prunes) {
+      for (const { kind, row } of unlisted) planRemoval(plan, kind, row);
+    } else if (unlisted.length > 0) {
+      const names = unlisted.map(({ kind, row }) => `${nounOf(kind)} ${row[kind.key.column]}`);
+      plan.warnings.push(
+        `these entries of an earlier file are no longer in it, and were not removed: ${firstNames(names)}`,
+      );
     }
-    const warnings = warningsOf(entriesOf, stored);
-    if (remaining.length > 0)
-      warnings.push(`these entries of an earlier file are no longer in it, and were not removed: ${named(remaining)}`);
-    const newPassword = (agent: Entry) => rows.get(agent)?.passwordHash ?? storedPassword(agent);
-    return { entries, changes, warnings, storedHash, newHash: await passwordsHash(entriesOf, newPassword) };
+    return plan;
   }
 
   /** @throws RegistryFileError */
-  private async assertValid(document: RegistryDocument, stored: StoredEntries, manager: EntityManager): Promise<void> {
-    const { entriesOf, unreadable } = document;
+  private async assertValid(
+    { entries, unreadable }: ParsedRegistryFile,
+    stored: StoredEntries,
+    manager: EntityManager,
+  ): Promise<void> {
+    const isStored = (kind: EntryKind, entry: Entry) => stored.rowOf(kind, entry) !== undefined;
     const violations = [
       ...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`),
-      ...(await deletedViolations(manager, entriesOf)),
-      ...this.violationsOf(document, {
-        proofIssuers: await ProofIssuers.read(manager, entriesOf, this.settingsClasses),
-        isStored: (kind, entry) => stored.rowOf(kind, entry) !== undefined,
-        hasOrganization: (id) => stored.hasOrganization(id),
-      }),
+      ...(await deletedViolations(manager, entries)),
+      ...(await this.checks.violations(manager, entries, stored, isStored)),
     ];
     if (violations.length > 0) throw new RegistryFileError(violations);
   }
+}
 
-  private violationsOf(
-    { entriesOf, violations }: RegistryDocument,
-    known: Pick<CheckedEntries, 'proofIssuers' | 'isStored' | 'hasOrganization'>,
-  ): string[] {
-    return entryViolations({ ...known, entriesOf, violations, settingsClasses: this.settingsClasses });
+/** Deletes an entry, or suspends an organization: it has customers, whom only an operator may erase. */
+function planRemoval({ entries, changes }: Plan, kind: EntryKind, row: ObjectLiteral): void {
+  const key = String(row[kind.key.column]);
+  const removed = { kind: nounOf(kind), id: String(row[fileKeyOf(kind).column]) };
+  if (kind === ORGANIZATIONS) {
+    changes.push({ kind, key, change: 'changed', columns: { suspended: true }, fields: ['suspended'] });
+    entries.push({ ...removed, outcome: 'suspended' });
+  } else {
+    changes.push({ kind, key, change: 'deleted' });
+    entries.push({ ...removed, outcome: 'deleted' });
   }
 }
 
-function outcomeOf(change: EntryChange | undefined): AppliedEntry['outcome'] {
-  return change?.change ?? 'unchanged';
-}
-
-function suspensionOf(key: string): EntryChange {
-  return { kind: ORGANIZATIONS, key, change: 'changed', columns: { suspended: true }, fields: ['suspended'] };
-}
-
 /** Entries with the id of a deleted one of which something is left. */
-async function deletedViolations(manager: EntityManager, entriesOf: EntriesOf): Promise<string[]> {
+async function deletedViolations(manager: EntityManager, entries: ListedEntries): Promise<string[]> {
   const violations: string[] = [];
   for (const kind of ENTRY_KINDS) {
     const deleted = await deletedKeys(manager, kind);
     const { field } = kind.key;
-    for (const [path, entry] of entriesOf(kind))
+    for (const { path, entry } of entries.of(kind))
       if (deleted.has(entry[field])) violations.push(`${fieldPath(path, field)}: was deleted, and ${whenFree(kind)}`);
   }
   return violations;
 }
 
-/** The rows that an earlier file brought and this one does not have. */
-async function unlistedRows(manager: EntityManager, entriesOf: EntriesOf): Promise<[EntryKind, ObjectLiteral][]> {
-  const unlisted: [EntryKind, ObjectLiteral][] = [];
+/** The rows that an earlier file brought and this one does not have, except suspended organizations. */
+async function unlistedRows(manager: EntityManager, entries: ListedEntries) {
+  const unlisted: { kind: EntryKind; row: ObjectLiteral }[] = [];
   for (const kind of ENTRY_KINDS) {
     const { column } = fileKeyOf(kind);
-    const listed = new Set(entriesOf(kind).map(([, entry]) => keyInFile(kind, entry)));
-    const select = { [column]: true, [kind.key.column]: true, ...(kind === ORGANIZATIONS && { suspended: true }) };
-    for await (const rows of pagesOf(manager, kind.entity, column, { fromFile: true }, { select }))
-      for (const row of rows) if (!listed.has(row[column])) unlisted.push([kind, row]);
+    const listed = new Set(entries.of(kind).map(({ entry }) => keyInFile(kind, entry)));
+    const select = { [column]: true, [kind.key.column]: true };
+    const filter = { fromFile: true, ...(kind === ORGANIZATIONS && { suspended: false }) };
+    for await (const rows of pagesOf(manager, kind.entity, column, filter, { select }))
+      for (const row of rows) if (!listed.has(row[column])) unlisted.push({ kind, row });
   }
   return unlisted;
 }
 
 /** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
-function warningsOf(entriesOf: EntriesOf, stored: StoredEntries): string[] {
-  const admitting = entriesOf(ORGANIZATIONS).filter(
-    ([, entry]) => entry.public_clients === undefined && stored.rowOf(ORGANIZATIONS, entry)?.publicClients === 'all',
-  );
-  if (admitting.length === 0) return [];
-  const paths = named(admitting.map(([path]) => path));
+function warningsOf(entries: ListedEntries, stored: StoredEntries): string[] {
+  const admittingPaths = entries
+    .of(ORGANIZATIONS)
+    .filter(({ entry }) => entry.public_clients === undefined)
+    .filter(({ entry }) => stored.rowOf(ORGANIZATIONS, entry)?.publicClients === 'all')
+    .map(({ path }) => path);
+  if (admittingPaths.length === 0) return [];
   return [
-    `${paths}: without public_clients, which admits all public clients; set it to all or to a list of client ids`,
+    `${firstNames(admittingPaths)}: without public_clients, which admits all public clients; set it to all or to a list of client ids`,
   ];
 }
 
-function named(names: string[]): string {
-  const more = names.length - MAX_NAMED_ENTRIES;
-  return `${names.slice(0, MAX_NAMED_ENTRIES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+function firstNames(names: string[]): string {
+  const furtherCount = names.length - MAX_NAMED_ENTRIES;
+  return `${names.slice(0, MAX_NAMED_ENTRIES).join(', ')}${furtherCount > 0 ? ` and ${furtherCount} more` : ''}`;
 }

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { IsArray, IsOptional } from 'class-validator';
 import { type EntryKind, listOf } from '../../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
-import { type EntriesOf, type Entry, isMapping, type PathAndEntry, validated } from '../entry.js';
+import { type Entry, isMapping, ListedEntries, validated } from '../entry.js';
 import { parseYaml, RegistryFileError } from './yaml-document.js';
 
 /** The fields of a registry file (protocol §8.1). */
@@ -26,47 +26,41 @@ class RegistryFileFields {
   agents?: unknown[];
 }
 
-/** The entries have the secrets of their files. Items that are no mappings are left out. */
-export interface RegistryDocument {
-  entriesOf: EntriesOf;
-  /** Of the fields of each entry. */
-  violations: string[];
+export interface ParsedRegistryFile {
+  /** With the secrets of their files. Items that are no mappings are left out. */
+  entries: ListedEntries;
   /** The fields of the secret files that cannot be read. */
   unreadable: string[];
 }
 
 /** @throws RegistryFileError if the file cannot be read, or is no YAML */
-export async function readRegistryDocument(path: string): Promise<RegistryDocument> {
+export async function parseRegistryFile(path: string): Promise<ParsedRegistryFile> {
   const text = await readText(path).catch(() => {
     throw new RegistryFileError(['the file cannot be read']);
   });
   if (text === undefined) throw new RegistryFileError(['must be UTF-8']);
   const plain = parseYaml(text);
   const lists = ENTRY_KINDS.filter((kind) => Array.isArray(plain[listOf(kind)]));
-  const empty = Object.fromEntries(lists.map((kind) => [listOf(kind), []]));
-  const [, violations] = validated(RegistryFileFields, { ...plain, ...empty });
+  const emptyLists = Object.fromEntries(lists.map((kind) => [listOf(kind), []]));
+  const [, violations] = validated(RegistryFileFields, { ...plain, ...emptyLists });
   const secrets: SecretFiles = { folder: dirname(path), violations: [], unreadable: [] };
-  const entries = new Map<EntryKind, PathAndEntry[]>();
+  const entries = new ListedEntries();
+  entries.violations.push(...violations);
   for (const kind of lists) {
-    const valid: PathAndEntry[] = [];
-    entries.set(kind, valid);
     for (const [index, value] of (plain[listOf(kind)] as unknown[]).entries()) {
       const path = `${listOf(kind)}[${index}]`;
-      if (!isMapping(value)) {
-        violations.push(`${path}: must be a mapping`);
-        continue;
-      }
-      const [entry, found] = validated(kind.entry, await withSecret(kind, value, path, secrets), path);
-      valid.push([path, entry as Entry]);
-      violations.push(...found);
+      if (isMapping(value)) entries.add(kind, path, await withSecret(kind, value, path, secrets));
+      else entries.violations.push(`${path}: must be a mapping`);
     }
   }
-  const entriesOf: EntriesOf = (kind) => entries.get(kind) ?? [];
-  return { entriesOf, violations: [...secrets.violations, ...violations], unreadable: secrets.unreadable };
+  entries.violations.unshift(...secrets.violations);
+  return { entries, unreadable: secrets.unreadable };
 }
 
-interface SecretFiles extends Pick<RegistryDocument, 'violations' | 'unreadable'> {
+interface SecretFiles {
   folder: string;
+  violations: string[];
+  unreadable: string[];
 }
 
 /** Of each valid length. It takes the place of a secret whose file cannot be read, so that the entry has one. */
