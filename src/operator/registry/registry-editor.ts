@@ -112,8 +112,8 @@ export class RegistryEditor {
       isNew = row === undefined;
       assertMatches(ifMatch, row);
       if (!row) return this.creation(manager, kind, key, newEntry, secret);
-      await this.assertValidChange(manager, kind, key, newEntry);
-      return changeOf(kind, { ...kind.toColumns(newEntry.entry, row), ...secret }, row);
+      const columns = { ...kind.toColumns(newEntry.entry, row), ...secret };
+      return this.replacement(manager, kind, row, newEntry, columns);
     });
     return isNew;
   }
@@ -126,15 +126,15 @@ export class RegistryEditor {
     if (removesSecret && secret.isRequired) throw OAuthError.invalidRequest(`${secret.field}: cannot be removed`);
     // only a client has a secret that can be removed
     const before = await this.database.manager.findOneBy(kind.entity, { [kind.key.column]: key });
-    const columns = removesSecret
+    const newSecret = removesSecret
       ? { secretHash: null, previousSecrets: null }
       : await secretColumns(kind, patch, before);
     await this.transact(actor, async (manager) => {
       const row = await existingRow(manager, kind, key, ifMatch);
       if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw EDITOR_ERRORS.fixedKey(kind);
       const newEntry = parseEntry(kind, mergePatched(kind.toEntry(row), patch));
-      await this.assertValidChange(manager, kind, key, newEntry);
-      return changeOf(kind, { ...kind.toColumns(newEntry.entry), ...columns }, row);
+      const columns = { ...kind.toColumns(newEntry.entry), ...newSecret };
+      return this.replacement(manager, kind, row, newEntry, columns);
     });
   }
 
@@ -169,6 +169,7 @@ export class RegistryEditor {
     return { secret, isFirst };
   }
 
+  /** @throws OAuthError `invalid_request`, `conflict` if the key exists, or belonged to a deleted entry */
   private async creation(
     manager: EntityManager,
     kind: EntryKind,
@@ -176,24 +177,27 @@ export class RegistryEditor {
     newEntry: ParsedEntry,
     secret: ObjectLiteral,
   ): Promise<EntryChange> {
-    await this.assertValidCreation(manager, kind, key, newEntry);
-    const columns = { ...kind.toColumns(newEntry.entry), ...secret, [kind.key.column]: key, fromFile: false };
+    const { column, field } = kind.key;
+    const other = await this.storedRow(manager, kind, newEntry, false);
+    if (other) throw other[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
+    if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
+      throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
+    const columns = { ...kind.toColumns(newEntry.entry), ...secret, [column]: key, fromFile: false };
     return { kind, key, change: 'created', columns };
   }
 
-  /** @throws OAuthError `invalid_request`, `conflict` if the key exists, or belonged to a deleted entry */
-  private async assertValidCreation(manager: EntityManager, kind: EntryKind, key: string, newEntry: ParsedEntry) {
-    const { column, field } = kind.key;
-    const row = await this.storedRow(manager, kind, newEntry, false);
-    if (row) throw row[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
-    if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
-      throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
-  }
-
   /** @throws OAuthError `invalid_request`, `conflict` if the entry would get the email of another one */
-  private async assertValidChange(manager: EntityManager, kind: EntryKind, key: string, newEntry: ParsedEntry) {
-    const row = await this.storedRow(manager, kind, newEntry, true);
-    if (row && row[kind.key.column] !== key) throw EDITOR_ERRORS.belongsToAnother(kind);
+  private async replacement(
+    manager: EntityManager,
+    kind: EntryKind,
+    row: ObjectLiteral,
+    newEntry: ParsedEntry,
+    columns: ObjectLiteral,
+  ): Promise<EntryChange | undefined> {
+    const { column } = kind.key;
+    const other = await this.storedRow(manager, kind, newEntry, true);
+    if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
+    return changeOf(kind, columns, row);
   }
 
   /** The row with the key or email of the entry. @throws OAuthError `invalid_request` if the entry is not valid */

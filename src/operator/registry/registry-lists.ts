@@ -1,7 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import { MaxLength } from 'class-validator';
 import { In, MoreThan, type ObjectLiteral } from 'typeorm';
-import { encodeCursor, type PageQuery, rangeOf } from '../../oauth/pages.js';
+import { encodeCursor, PageQuery, rangeOf } from '../../oauth/pages.js';
 import { Database } from '../../platform/database/database.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-route.js';
+import { Optional } from '../../platform/validation/decorators.js';
+import { IsUuid } from '../../platform/validation/text-rules.js';
 import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
 
 /** More than a page can have, so that a full page knows whether an entry follows. */
@@ -9,10 +14,20 @@ const ROWS_PER_PORTION = 250;
 /** Entries whose names one request examines at most. */
 const MAX_EXAMINED_ROWS = 20_000;
 
-/** The parameters of a list. Not each list has all of them. */
-export interface ListQuery extends PageQuery {
-  organization_id?: string;
+const MAX_NAME_CHARACTERS = 200;
+
+export class NamedListQuery extends PageQuery {
+  @Optional()
+  @MaxLength(MAX_NAME_CHARACTERS)
+  @ApiProperty('Only entries whose name contains this text. Upper and lower case are the same.', 'Acme')
   name?: string;
+}
+
+export class OrganizationListQuery extends NamedListQuery {
+  @Optional()
+  @IsUuid()
+  @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
+  organization_id?: string;
 }
 
 export interface RowPage<Row> {
@@ -25,7 +40,10 @@ export interface RowPage<Row> {
 export class RegistryLists {
   constructor(private readonly database: Database) {}
 
-  async page<Row extends ObjectLiteral>(kind: EntryKind<object, Row>, query: ListQuery): Promise<RowPage<Row>> {
+  async page<Row extends ObjectLiteral>(
+    kind: EntryKind<object, Row>,
+    query: OrganizationListQuery,
+  ): Promise<RowPage<Row>> {
     const { keys, next_cursor } = await this.keysOf(kind, query);
     const { column } = kind.key;
     const where: object = { [column]: In(keys) };
@@ -36,7 +54,7 @@ export class RegistryLists {
   /** The names are compared here, because the databases treat upper and lower case differently. */
   private async keysOf(
     kind: EntryKind,
-    { organization_id: organizationId, name, ...range }: ListQuery,
+    { organization_id: organizationId, name, ...range }: OrganizationListQuery,
   ): Promise<{ keys: string[]; next_cursor?: string }> {
     const { column } = kind.key;
     const filter = organizationId === undefined ? {} : { organizationId };

@@ -30,13 +30,13 @@ export class AgentEntry {
   scopes: string[] = [];
 }
 
-class AgentKind implements EntryKind<AgentEntry, Agent> {
-  readonly name = 'agent';
-  readonly entry = AgentEntry;
-  readonly entity = Agent;
-  readonly key = { field: 'id', column: 'id' };
-  readonly fileKey = { field: 'email', column: 'email' };
-  readonly secret = {
+export const AGENTS: EntryKind<AgentEntry, Agent> = {
+  name: 'agent',
+  entry: AgentEntry,
+  entity: Agent,
+  key: { field: 'id', column: 'id' },
+  fileKey: { field: 'email', column: 'email' },
+  secret: {
     field: 'password',
     column: 'passwordHash',
     isRequired: true,
@@ -44,7 +44,7 @@ class AgentKind implements EntryKind<AgentEntry, Agent> {
       const isStored = stored && (await isPasswordOf(stored.passwordHash, password));
       return { passwordHash: isStored ? stored.passwordHash : await hashPassword(password) };
     },
-  };
+  },
 
   toColumns(entry: AgentEntry): Partial<Agent> {
     return {
@@ -53,14 +53,12 @@ class AgentKind implements EntryKind<AgentEntry, Agent> {
       organizationId: entry.organization_id,
       scopes: entry.scopes,
     };
-  }
+  },
 
   toEntry({ email, name, organizationId, scopes }: Agent): object {
     return { email, name, organization_id: organizationId, scopes };
-  }
-}
-
-export const AGENTS = new AgentKind();
+  },
+};
 
 /** The sessions of an agent end when one of these columns changes. */
 export const COLUMNS_OF_SESSIONS: (keyof Agent)[] = ['passwordHash', 'organizationId', 'scopes'];

@@ -91,12 +91,12 @@ export class ClientEntry {
   suspended?: boolean;
 }
 
-class ClientKind implements EntryKind<ClientEntry, ClientApplication> {
-  readonly name = 'client';
-  readonly entry = ClientEntry;
-  readonly entity = ClientApplication;
-  readonly key = { field: 'client_id', column: 'clientId' };
-  readonly secret = {
+export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
+  name: 'client',
+  entry: ClientEntry,
+  entity: ClientApplication,
+  key: { field: 'client_id', column: 'clientId' },
+  secret: {
     field: 'client_secret',
     column: 'secretHash',
     isRequired: false,
@@ -105,7 +105,7 @@ class ClientKind implements EntryKind<ClientEntry, ClientApplication> {
       const secretHash = sha256(secret);
       return secretHash === stored?.secretHash ? { secretHash } : { secretHash, previousSecrets: null };
     },
-  };
+  },
 
   toColumns(entry: ClientEntry, stored?: ClientApplication): Partial<ClientApplication> {
     return {
@@ -122,7 +122,7 @@ class ClientKind implements EntryKind<ClientEntry, ClientApplication> {
       customerTokenTtl: entry.customer_token_ttl ?? null,
       suspended: entry.suspended ?? stored?.suspended ?? false,
     };
-  }
+  },
 
   toEntry(row: ClientApplication): object {
     return {
@@ -139,7 +139,5 @@ class ClientKind implements EntryKind<ClientEntry, ClientApplication> {
       customer_token_ttl: row.customerTokenTtl ?? undefined,
       suspended: row.suspended,
     };
-  }
-}
-
-export const CLIENTS = new ClientKind();
+  },
+};

@@ -63,11 +63,11 @@ export class OrganizationEntry {
   suspended?: boolean;
 }
 
-class OrganizationKind implements EntryKind<OrganizationEntry, Organization> {
-  readonly name = 'organization';
-  readonly entry = OrganizationEntry;
-  readonly entity = Organization;
-  readonly key = { field: 'id', column: 'id' };
+export const ORGANIZATIONS: EntryKind<OrganizationEntry, Organization> = {
+  name: 'organization',
+  entry: OrganizationEntry,
+  entity: Organization,
+  key: { field: 'id', column: 'id' },
 
   toColumns(entry: OrganizationEntry, stored?: Organization): Partial<Organization> {
     return {
@@ -79,7 +79,7 @@ class OrganizationKind implements EntryKind<OrganizationEntry, Organization> {
       grants: entry.grants,
       suspended: entry.suspended ?? stored?.suspended ?? false,
     };
-  }
+  },
 
   toEntry(row: Organization): object {
     return {
@@ -91,7 +91,5 @@ class OrganizationKind implements EntryKind<OrganizationEntry, Organization> {
       grants: row.grants,
       suspended: row.suspended,
     };
-  }
-}
-
-export const ORGANIZATIONS = new OrganizationKind();
+  },
+};

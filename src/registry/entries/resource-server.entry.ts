@@ -24,25 +24,23 @@ export class ResourceServerEntry {
   audiences!: string[];
 }
 
-class ResourceServerKind implements EntryKind<ResourceServerEntry, ResourceServer> {
-  readonly name = 'resource_server';
-  readonly entry = ResourceServerEntry;
-  readonly entity = ResourceServer;
-  readonly key = { field: 'id', column: 'id' };
-  readonly secret = {
+export const RESOURCE_SERVERS: EntryKind<ResourceServerEntry, ResourceServer> = {
+  name: 'resource_server',
+  entry: ResourceServerEntry,
+  entity: ResourceServer,
+  key: { field: 'id', column: 'id' },
+  secret: {
     field: 'secret',
     column: 'secretHash',
     isRequired: true,
     columnsOf: async (secret: string): Promise<Partial<ResourceServer>> => ({ secretHash: sha256(secret) }),
-  };
+  },
 
   toColumns({ id, audiences }: ResourceServerEntry): Partial<ResourceServer> {
     return { id, audiences };
-  }
+  },
 
   toEntry({ id, audiences }: ResourceServer): object {
     return { id, audiences };
-  }
-}
-
-export const RESOURCE_SERVERS = new ResourceServerKind();
+  },
+};

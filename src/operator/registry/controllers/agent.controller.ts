@@ -1,24 +1,16 @@
 import { Exclude } from 'class-transformer';
-import { Page, PageQuery } from '../../../oauth/pages.js';
+import { Page } from '../../../oauth/pages.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
 import { IsUuid } from '../../../platform/validation/text-rules.js';
 import type { Agent } from '../../../registry/agent.entity.js';
 import { AGENTS, AgentEntry } from '../../../registry/entries/agent.entry.js';
 import { RegistryEditor } from '../registry-editor.js';
-import { RegistryLists } from '../registry-lists.js';
+import { OrganizationListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
-import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
+import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
-
-class AgentQuery extends PageQuery {
-  @ApiOrganizationFilter()
-  organization_id?: string;
-
-  @ApiNameFilter()
-  name?: string;
-}
 
 class AgentResponse extends AgentEntry {
   @Exclude()
@@ -40,7 +32,7 @@ class AgentPage extends Page {
 @AdminController('agents')
 @ApiInheritedRoutes(
   entryRoutes(AGENTS, {
-    query: AgentQuery,
+    query: OrganizationListQuery,
     page: AgentPage,
     response: AgentResponse,
     exampleFields: ['password', 'scopes'],
@@ -50,7 +42,7 @@ class AgentPage extends Page {
 )
 export class AgentController extends EntryController<Agent> {
   constructor(lists: RegistryLists, editor: RegistryEditor) {
-    super(AGENTS, AgentQuery, lists, editor);
+    super(AGENTS, OrganizationListQuery, lists, editor);
   }
 
   protected toResponse(row: Agent): object {

@@ -1,6 +1,6 @@
 import { Exclude } from 'class-transformer';
 import { IsBoolean, IsISO8601, IsOptional } from 'class-validator';
-import { Page, PageQuery } from '../../../oauth/pages.js';
+import { Page } from '../../../oauth/pages.js';
 import { Clock } from '../../../platform/clock.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
@@ -8,19 +8,11 @@ import type { ClientApplication } from '../../../registry/client-application.ent
 import { CLIENTS, ClientEntry } from '../../../registry/entries/client.entry.js';
 import { secretEnds } from '../../../registry/previous-secrets.js';
 import { RegistryEditor } from '../registry-editor.js';
-import { RegistryLists } from '../registry-lists.js';
+import { OrganizationListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
-import { ApiEntries, ApiFromFile, ApiNameFilter, ApiOrganizationFilter } from './entry-fields.js';
+import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
-
-class ClientQuery extends PageQuery {
-  @ApiOrganizationFilter()
-  organization_id?: string;
-
-  @ApiNameFilter()
-  name?: string;
-}
 
 class ClientResponse extends ClientEntry {
   @Exclude()
@@ -47,7 +39,7 @@ class ClientPage extends Page {
 @AdminController('clients')
 @ApiInheritedRoutes(
   entryRoutes(CLIENTS, {
-    query: ClientQuery,
+    query: OrganizationListQuery,
     page: ClientPage,
     response: ClientResponse,
     exampleFields: ['organization_id', 'client_secret', 'redirect_uris', 'scopes'],
@@ -61,7 +53,7 @@ export class ClientController extends EntryController<ClientApplication> {
     editor: RegistryEditor,
     private readonly clock: Clock,
   ) {
-    super(CLIENTS, ClientQuery, lists, editor);
+    super(CLIENTS, OrganizationListQuery, lists, editor);
   }
 
   protected toResponse(row: ClientApplication): object {

@@ -1,13 +1,9 @@
 import { applyDecorators, type Type } from '@nestjs/common';
-import { IsArray, IsBoolean, MaxLength } from 'class-validator';
-import { EXAMPLE } from '../../../platform/http/api-examples.js';
+import { IsArray, IsBoolean } from 'class-validator';
 import { ApiProperty } from '../../../platform/http/api-route.js';
-import { Nested, Optional } from '../../../platform/validation/decorators.js';
-import { IsUuid } from '../../../platform/validation/text-rules.js';
+import { Nested } from '../../../platform/validation/decorators.js';
 
-const MAX_NAME_CHARACTERS = 200;
-
-// Fields of the queries and responses of several lists.
+// Fields of the responses of all lists.
 export const ApiFromFile = () =>
   applyDecorators(IsBoolean(), ApiProperty('Whether a registry file brought the entry.', false));
 
@@ -16,14 +12,4 @@ export const ApiEntries = (type: () => Type<object>) =>
     IsArray(),
     Nested(type, { each: true }),
     ApiProperty('The entries of the page, in the order of their keys.'),
-  );
-
-export const ApiOrganizationFilter = () =>
-  applyDecorators(Optional(), IsUuid(), ApiProperty('Only entries of this organization.', EXAMPLE.organizationId));
-
-export const ApiNameFilter = () =>
-  applyDecorators(
-    Optional(),
-    MaxLength(MAX_NAME_CHARACTERS),
-    ApiProperty('Only entries whose name contains this text. Upper and lower case are the same.', 'Acme'),
   );

@@ -7,13 +7,13 @@ import { readStrictQuery } from '../../../oauth/form.js';
 import { readBody } from '../../../oauth/request-body.js';
 import { type EntryKind, listOf } from '../../../registry/entries/entry-kind.js';
 import type { RegistryEditor } from '../registry-editor.js';
-import type { ListQuery, RegistryLists } from '../registry-lists.js';
+import type { OrganizationListQuery, RegistryLists } from '../registry-lists.js';
 
 /** The routes that the controllers of the four lists inherit (protocol §9.1). */
 export abstract class EntryController<Row extends ObjectLiteral> {
   constructor(
     private readonly kind: EntryKind<object, Row>,
-    private readonly query: Type<ListQuery>,
+    private readonly query: Type<OrganizationListQuery>,
     private readonly lists: RegistryLists,
     private readonly editor: RegistryEditor,
   ) {}

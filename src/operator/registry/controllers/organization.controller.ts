@@ -1,20 +1,15 @@
 import { Delete, Headers, Param } from '@nestjs/common';
 import { RequiredRole } from '../../../http/callers/operator.guard.js';
-import { Page, PageQuery } from '../../../oauth/pages.js';
+import { Page } from '../../../oauth/pages.js';
 import { ApiInheritedRoutes } from '../../../platform/http/api-route.js';
 import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/organization.entry.js';
 import type { Organization } from '../../../registry/organization.entity.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
-import { RegistryLists } from '../registry-lists.js';
+import { NamedListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
 import { EntryController } from './entry.controller.js';
-import { ApiEntries, ApiFromFile, ApiNameFilter } from './entry-fields.js';
+import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
-
-class OrganizationQuery extends PageQuery {
-  @ApiNameFilter()
-  name?: string;
-}
 
 class OrganizationResponse extends OrganizationEntry {
   @ApiFromFile()
@@ -29,7 +24,7 @@ class OrganizationPage extends Page {
 @AdminController('organizations')
 @ApiInheritedRoutes(
   entryRoutes(ORGANIZATIONS, {
-    query: OrganizationQuery,
+    query: NamedListQuery,
     page: OrganizationPage,
     response: OrganizationResponse,
     exampleFields: ['license', 'public_clients'],
@@ -39,7 +34,7 @@ class OrganizationPage extends Page {
 )
 export class OrganizationController extends EntryController<Organization> {
   constructor(lists: RegistryLists, editor: RegistryEditor) {
-    super(ORGANIZATIONS, OrganizationQuery, lists, editor);
+    super(ORGANIZATIONS, NamedListQuery, lists, editor);
   }
 
   @Delete(':key')
