@@ -32,7 +32,7 @@ const PROVIDERS = [
  * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.
  * - A browser redeems a transfer token with `remember`: `browser.service.ts` creates a new browser.
- * - A user signs in: `identity/users/organization-users.ts` creates a new browser.
+ * - A user signs in: `identity/users/user-sign-ins.ts` creates a new browser.
  * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
  */
 @Module({

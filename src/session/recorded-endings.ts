@@ -73,7 +73,7 @@ export class RecordedEndings {
   /** Ends a customer's token that has no session, in a transaction. */
   async recordToken(manager: EntityManager, jti: string): Promise<void> {
     const entry = { kind: 'token', value: jti, reason: 'revoked', audience: 'customer-api' } as const;
-    await this.end({ ...entry, seconds: ENTRY_SECONDS }, manager);
+    await this.end(entry, manager);
   }
 
   /** Ends the tokens that were issued to clients so far, in the transaction that deletes the clients, and after it. */
@@ -81,7 +81,7 @@ export class RecordedEndings {
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
     for (const value of clientIds) {
       const entry = { kind: 'client', value, reason: 'client_revoked', audience: null } as const;
-      await this.end({ ...entry, issuedBefore, seconds: ENTRY_SECONDS }, manager);
+      await this.end({ ...entry, issuedBefore }, manager);
     }
   }
 
@@ -93,7 +93,7 @@ export class RecordedEndings {
   ): Promise<void> {
     for (const { key, issuedBefore } of issued) {
       const entry = { kind, value: key, reason: `${kind}_suspended`, audience: null } as const;
-      await this.end({ ...entry, issuedBefore, seconds: ENTRY_SECONDS }, manager);
+      await this.end({ ...entry, issuedBefore }, manager);
     }
   }
 
@@ -103,7 +103,7 @@ export class RecordedEndings {
     { isInFeed, ...entry }: RaisedEntry & { isInFeed: boolean },
     rows: { value: string; reason: InactiveReason }[],
   ): Promise<void> {
-    const expiresAt = this.expiry(ENTRY_SECONDS);
+    const expiresAt = this.expiry();
     const publishedUntil = isInFeed ? null : new Date(this.clock.now());
     for (const portion of portionsOf(rows, ROWS_PER_INSERT_COUNT)) {
       if (isInFeed) await this.raiseExistingIn(manager, entry, portion, expiresAt);
@@ -124,12 +124,12 @@ export class RecordedEndings {
   }
 
   private async end(
-    { kind, value, reason, issuedBefore = FAR_FUTURE, seconds, audience }: EndedEntry,
+    { kind, value, reason, issuedBefore = FAR_FUTURE, audience }: EndedEntry,
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
       manager ? writeIn(manager, statement, parameters) : this.database.execute(statement, parameters);
-    const expiresAt = this.expiry(seconds);
+    const expiresAt = this.expiry();
     const update = () => write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value]);
     if ((await update()) > 0) return;
     const row = [kind, value, null, reason, issuedBefore, expiresAt, audience, null] as const;
@@ -137,8 +137,8 @@ export class RecordedEndings {
     if ((await write(INSERT, [...row])) === 0) await update();
   }
 
-  private expiry(seconds: number): Date {
-    return new Date(this.clock.now() + seconds * 1000);
+  private expiry(): Date {
+    return new Date(this.clock.now() + ENTRY_SECONDS * 1000);
   }
 }
 
@@ -162,6 +162,5 @@ interface EndedEntry {
   value: string;
   reason: InactiveReason;
   issuedBefore?: Date;
-  seconds: number;
   audience: EndedAudience;
 }

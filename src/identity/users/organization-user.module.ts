@@ -8,12 +8,13 @@ import { EndSessionsController } from './end-sessions.controller.js';
 import { NamedCustomers } from './named-customers.js';
 import { OrganizationUserController } from './organization-user.controller.js';
 import { OrganizationUsers } from './organization-users.js';
+import { UserSignIns } from './user-sign-ins.js';
 
 /** The users of organizations, by the organizations' own ids (protocol §5.7). */
 @Module({
   imports: [CallersModule, CustomerModule, IdentityModule, SessionModule],
   controllers: [CustomerDataController, EndSessionsController, OrganizationUserController],
-  providers: [NamedCustomers, OrganizationUsers],
+  providers: [NamedCustomers, OrganizationUsers, UserSignIns],
   exports: [NamedCustomers, OrganizationUsers],
 })
 export class OrganizationUserModule {}

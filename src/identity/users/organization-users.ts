@@ -7,20 +7,11 @@ import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { uuidv7 } from '../../platform/uuid.js';
-import {
-  BrowserRecognition,
-  isIn,
-  type LeadingBrowser,
-  type LeadingSession,
-} from '../../session/browser-recognition.js';
-import { Browsers } from '../../session/browsers.js';
-import { SessionBounds } from '../../session/session-bounds.js';
 import { SessionEndings } from '../../session/session-endings.js';
-import { SessionLifetime } from '../../session/session-lifetime.js';
-import { Sessions } from '../../session/sessions.js';
 import { BrowserService } from '../browser.service.js';
 import { CustomerCreation } from '../customer-creation.js';
 import type { BrowserCredentials, CandidateCredentials } from '../identity-cookies.js';
+import { isSignedInTo, type SignedInBrowser, type SigningBrowser, UserSignIns } from './user-sign-ins.js';
 
 /** The browser that signs a user in (protocol §5.6). */
 export interface UserSignIn {
@@ -63,11 +54,6 @@ interface ReadRequest {
   known: CustomerRow | undefined;
 }
 
-interface SigningBrowser extends LeadingBrowser {
-  /** Its session in the organization, without a group. */
-  session: LeadingSession | undefined;
-}
-
 interface StoredUser {
   entityId: string;
   generation: number;
@@ -77,15 +63,6 @@ interface StoredUser {
   signedIn?: SignedInBrowser;
 }
 
-/** The browser in which a user has signed in, and its session. */
-interface SignedInBrowser {
-  secret: string;
-  sessionId: string;
-  epoch: number;
-  /** The id of the new browser; `undefined` if a pair was renewed. */
-  createdId: string | undefined;
-}
-
 /** Finds or creates the customer of a user of an organization, in one transaction with the key of the user. */
 @Injectable()
 export class OrganizationUsers {
@@ -93,14 +70,10 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly customers: Customers,
-    private readonly recognition: BrowserRecognition,
-    private readonly browsers: Browsers,
     private readonly browserService: BrowserService,
-    private readonly sessions: Sessions,
-    private readonly bounds: SessionBounds,
+    private readonly signIns: UserSignIns,
     private readonly endings: SessionEndings,
     private readonly creation: CustomerCreation,
-    private readonly lifetime: SessionLifetime,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -133,21 +106,12 @@ export class OrganizationUsers {
     const known = await this.customers.findByKey(key);
     if (known && known.erased_at !== null) throw OAuthError.unavailable();
     if (!signIn) return { request, key, known, browser: undefined, visitor: undefined };
-    const browser = await this.signingBrowser(signIn.credentials, organizationId);
+    const browser = await this.signIns.browserOf(signIn.credentials, organizationId);
     const visitorId = signIn.link && browser?.session?.kind === 'own' ? browser.session.customer_id : undefined;
     const visitor = visitorId === undefined ? undefined : await this.customers.find(visitorId);
     // the customer of another user is never linked or reassigned, because users may share a browser
     const isFree = visitor && !visitor.has_user && visitor.linked_to === null && visitor.erased_at === null;
     return { request, key, known, browser, visitor: isFree ? visitor : undefined };
-  }
-
-  private async signingBrowser(
-    credentials: CandidateCredentials | undefined,
-    organizationId: string,
-  ): Promise<SigningBrowser | undefined> {
-    const [browser] = await this.recognition.leadingOf(credentials?.pairs ?? []);
-    const space = spaceOf(organizationId);
-    return browser && { ...browser, session: browser.leading.find((session) => isIn(session, space)) };
   }
 
   /** @returns `undefined` if a parallel request has created or erased the user, or has changed the customers */
@@ -179,23 +143,13 @@ export class OrganizationUsers {
     if (!(await this.browserService.lockCustomersIn(manager, generations, copied))) return undefined;
     const recognized = visitor ?? (isSignedIn ? known : undefined);
     // the browser may have forgotten the customer meanwhile, or the operator may have ended its session
-    if (recognized && !(await this.leadsIn(manager, browser, recognized.entity_id))) return undefined;
+    if (recognized && !(await this.signIns.leadsIn(manager, browser, recognized.entity_id))) return undefined;
     const user = known
       ? await this.linkKnownIn(manager, known, visitor)
       : await this.createIn(manager, read, signIn ? undefined : takeLimit);
     if (!user || !signIn) return user;
-    const signedIn = await this.signInIn(manager, user.entityId, organizationId, browser, copied);
+    const signedIn = await this.signIns.signInIn(manager, { ...user, organizationId }, browser, copied);
     return { ...user, signedIn };
-  }
-
-  /** Whether the browser still leads to a customer with the session with which it was recognized. */
-  private async leadsIn(
-    manager: EntityManager,
-    browser: SigningBrowser | undefined,
-    entityId: string,
-  ): Promise<boolean> {
-    const sessions = await this.sessions.allOf(manager, entityId);
-    return sessions.some(({ id, browser_id }) => id === browser?.session?.id && browser_id === browser.browserId);
   }
 
   private async linkKnownIn(
@@ -238,31 +192,6 @@ export class OrganizationUsers {
     return { entityId, generation, created: true };
   }
 
-  /** Renews the sign-in of the browser, or creates a new browser (protocol §5.6). */
-  private async signInIn(
-    manager: EntityManager,
-    entityId: string,
-    organizationId: string,
-    browser: SigningBrowser | undefined,
-    copied: LeadingBrowser | undefined,
-  ): Promise<SignedInBrowser> {
-    const end = this.lifetime.beginningToday(organizationId, true);
-    const all = await this.sessions.allOf(manager, entityId);
-    const earlier = browser?.session?.kind === 'sign_in' && all.find(({ id }) => id === browser.session?.id);
-    if (browser && earlier) {
-      await this.sessions.renewIn(manager, earlier.id, end);
-      return { secret: browser.secret, sessionId: earlier.id, epoch: earlier.epoch, createdId: undefined };
-    }
-    const created = this.browsers.create();
-    const sessionId = uuidv7(this.clock.now());
-    await this.bounds.makeRoomForSignIn(manager, all);
-    await this.browserService.insertIn(manager, created, copied);
-    const { browserId, secret } = created;
-    const session = { id: sessionId, kind: 'sign_in', customerId: entityId, browserId } as const;
-    await this.sessions.insertIn(manager, { ...session, ...spaceOf(organizationId), ...end });
-    return { secret, sessionId, epoch: 0, createdId: browserId };
-  }
-
   private finish(
     { organizationId, creator }: UserRequest,
     { entityId, generation, created, linkedId, signedIn }: StoredUser,
@@ -286,9 +215,4 @@ class UserExistsError extends Error {}
 function userOf(known: CustomerRow): UserCustomer {
   const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = known;
   return { entityId, organizationId, groupId, generation, created: false };
-}
-
-/** Whether the browser leads to the customer by a sign-in. */
-function isSignedInTo(browser: SigningBrowser | undefined, { entity_id }: CustomerRow): boolean {
-  return browser?.session?.kind === 'sign_in' && browser.session.customer_id === entity_id;
 }
