@@ -10,6 +10,7 @@ import { Database } from '../platform/database/database.js';
 import { type NotNull, writeStatement } from '../platform/database/statement.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
+import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
 import { type SessionOfCustomer, Sessions } from './sessions.js';
@@ -37,11 +38,6 @@ const ROTATE = writeStatement<
 >(`UPDATE session SET current_hash = ?, previous_hash = ?, successor_nonce = ?, used_at = ?, seen_day = ?,
       expires_at = ?
     WHERE id = ? AND current_hash = ?`);
-
-/** A retry is a use, too. Matches no row if the session was ended, or the successor was used. */
-const NOTE_RETRY = writeStatement<[usedAt: Date, today: number, id: string, usedHash: string]>(
-  'UPDATE session SET used_at = ?, seen_day = ? WHERE id = ? AND previous_hash = ?',
-);
 
 /** Refresh tokens of customers (protocol §4.8). */
 @Injectable()
@@ -106,11 +102,16 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return (await this.database.execute(ROTATE, [...values, id, usedHash])) > 0;
   }
 
-  /** Only the first retry of a day notes the day, as each first visit of a browser does. */
+  /** A retry is a use, too. Only the first one of a day notes the day, as each first visit of a browser does. */
   protected override async noteRetry({ id, seen_day }: CustomerRefreshRow, usedHash: string): Promise<boolean> {
     const now = this.clock.now();
     if (seen_day >= dayOf(now)) return true;
-    return (await this.database.execute(NOTE_RETRY, [new Date(now), dayOf(now), id, usedHash])) > 0;
+    const predecessor = { id, previousHash: usedHash };
+    const { affected } = await this.database.manager.update(Session, predecessor, {
+      usedAt: new Date(now),
+      seenDay: dayOf(now),
+    });
+    return affected === 1;
   }
 
   protected override end({ id, customer_id: customerId }: CustomerRefreshRow): Promise<void> {

@@ -213,8 +213,8 @@ export class Proofs {
   ): Promise<string> {
     const proof = randomUUID();
     const expiresAt = new Date(Math.min(this.clock.now() + MAX_AGE_MS, endOfParent?.getTime() ?? Infinity));
-    const own = { id: sha256(proof), kind: 'proof', expiresAt, redeemableUntil: expiresAt } as const;
-    await this.sessions.insertIn(manager, { ...origin, ...own });
+    const session = { id: sha256(proof), kind: 'proof', expiresAt, redeemableUntil: expiresAt } as const;
+    await this.sessions.insertIn(manager, { ...origin, ...session });
     return proof;
   }
 }
