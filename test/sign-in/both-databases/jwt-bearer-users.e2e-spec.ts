@@ -116,7 +116,7 @@ describe('linking a browser to a user', () => {
     const { linked_ids } = (await lookUp(customer)).body;
     expect([linked_ids.length, linked_ids[0]]).toEqual([200, entityId]);
     const statements = await statementsOf(service, () => lookUp(customer));
-    expect(statements, 'all within the deadline of the request').toEqual(Array(4).fill('SELECT'));
+    expect(statements, 'all within the deadline of the request').toEqual(Array(3).fill('SELECT'));
   });
 
   it('happens only if the request asks for it', async () => {
