@@ -38,7 +38,7 @@ const MAX_VALUES_COUNT = 4;
 export class IdentityCookies {
   private readonly idName: string;
   private readonly secretName: string;
-  private readonly cookieScope: string;
+  private readonly pathAndDomain: string;
   private readonly flags: string;
 
   /** @internal */
@@ -49,7 +49,7 @@ export class IdentityCookies {
     this.idName = `${COOKIE_PREFIX}cid`;
     this.secretName = `${COOKIE_PREFIX}cst`;
     const domain = COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`;
-    this.cookieScope = `; Path=/v2/customer${domain}`;
+    this.pathAndDomain = `; Path=/v2/customer${domain}`;
     this.flags = `; HttpOnly; Secure; SameSite=None${COOKIE_PARTITIONED ? '; Partitioned' : ''}`;
   }
 
@@ -87,7 +87,7 @@ export class IdentityCookies {
 
   private attributes(maxAgeSeconds: number): string {
     const expires = new Date(maxAgeSeconds === 0 ? 0 : this.clock.now() + maxAgeSeconds * 1000).toUTCString();
-    return `; Max-Age=${maxAgeSeconds}${this.cookieScope}; Expires=${expires}${this.flags}`;
+    return `; Max-Age=${maxAgeSeconds}${this.pathAndDomain}; Expires=${expires}${this.flags}`;
   }
 
   /**
