@@ -51,7 +51,7 @@ function namesWithoutUnit(file) {
 }
 
 const paths = FOLDERS.flatMap((folder) =>
-  ts.sys.readDirectory(join(PROJECT, folder), ['.ts', '.js'], ['**/node_modules', '**/dist', '**/peers']),
+  ts.sys.readDirectory(join(PROJECT, folder), ['.ts', '.js'], ['**/node_modules', '**/dist']),
 );
 const violations = paths.flatMap((path) => {
   const file = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { seedRegistry } from '../../bench/registry-site.js';
+import { seedRegistry } from '../../bench/support/registries.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import type { ServiceProcess } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';

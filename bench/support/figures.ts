@@ -1,0 +1,32 @@
+import { availableParallelism, cpus, loadavg } from 'node:os';
+import type { Connection, RowDataPacket } from 'mysql2/promise';
+
+type Cell = string | number | undefined;
+/** Rows by their names. */
+export type Table = Record<string, Record<string, Cell>>;
+
+const loadBefore = loadavg()[0] ?? 0;
+
+/** One sentence with the command, the machine and the versions of the run. */
+export async function describeRun(command: string, connection: Connection): Promise<string> {
+  const [[row]] = await connection.query<RowDataPacket[]>('SELECT VERSION() AS version');
+  return (
+    `Run of \`${command}\` on ${new Date().toISOString().slice(0, 10)}: ${availableParallelism()} processors ` +
+    `(${cpus()[0]?.model.trim()}), Node ${process.versions.node}, MariaDB ${row?.version.split('-')[0]}, ` +
+    `load average ${loadBefore.toFixed(1)} before the run.`
+  );
+}
+
+/** The table of a page, in Markdown. */
+export function markdownTable(rows: Table): string {
+  const columns = [...new Set(Object.values(rows).flatMap((row) => Object.keys(row)))];
+  const line = (cells: Cell[]) => `| ${cells.map(cellText).join(' | ')} |`;
+  const body = Object.entries(rows).map(([name, row]) => line([name, ...columns.map((column) => row[column])]));
+  return [line(['', ...columns]), `|${'---|'.repeat(columns.length + 1)}`, ...body]
+    .join('\n')
+    .replaceAll('|  |', '| |');
+}
+
+function cellText(value: Cell): string {
+  return typeof value === 'number' ? value.toLocaleString('en-US') : (value ?? '');
+}
