@@ -15,7 +15,6 @@ import { buildIfStale } from './build.js';
 const PROJECT = dirname(import.meta.dirname);
 const START_TIMEOUT_MS = 30_000;
 const DOCKERFILE = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8');
-const USER_ID = Number(match(/^USER (\d+):\d+$/m));
 /** Loads the packages that the service loads at their first use: its start would not notice that one is missing. */
 const LOAD_LAZY_PACKAGES =
   "require('@node-rs/argon2').hashSync('x'); import('jose'); require('class-validator-jsonschema')";
@@ -117,8 +116,10 @@ async function checkService() {
 
 /** The options of a process in the image. Only root can become another user. */
 function asUser() {
-  const user = process.getuid?.() === 0 ? { uid: USER_ID, gid: USER_ID } : {};
-  return { cwd: root, env: environment, ...user };
+  const [uid, gid] = match(/^USER (\d+:\d+)$/m)
+    .split(':')
+    .map(Number);
+  return { cwd: root, env: environment, ...(process.getuid?.() === 0 && { uid, gid }) };
 }
 
 /** Runs a program next to the service. Returns its exit code. @param {string[]} command @param {string} managementPort */
