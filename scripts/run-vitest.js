@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
+import { NO_INSTALL } from './programs.js';
 
 const PROJECT = dirname(import.meta.dirname);
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
@@ -16,7 +17,8 @@ const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
  */
 export async function runVitest(args, environment) {
   const env = { ...process.env, ...environment };
-  const run = spawn(process.execPath, [VITEST, 'run', ...args], { cwd: PROJECT, env, stdio: 'inherit' });
+  const own = args.filter((arg) => arg !== NO_INSTALL);
+  const run = spawn(process.execPath, [VITEST, 'run', ...own], { cwd: PROJECT, env, stdio: 'inherit' });
   process.on('SIGINT', () => run.kill('SIGINT'));
   process.on('SIGTERM', () => run.kill('SIGTERM'));
   await once(run, 'exit');

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { RowDataPacket } from 'mysql2/promise';
-import { installPrograms } from '../../scripts/install-programs.js';
-import { WRK } from '../../scripts/test-programs.js';
+import { installPrograms, WRK } from '../../scripts/programs.js';
 import { cpuTime, type Server } from './server.js';
 import type { Setup } from './setup.js';
 
@@ -40,7 +39,7 @@ let fileCount = 0;
 
 /** Each connection sends its next request after the last response. Throws if a request fails. */
 export async function load({ url, requests, seconds, connections = 32 }: Work): Promise<Times & { count: number }> {
-  const [missing] = installPrograms([WRK], { command: 'npm run bench', args: process.argv });
+  const [missing] = installPrograms([WRK], process.argv);
   if (missing) throw new Error(`the load generator is missing: ${missing.command}`);
   const file = join(tmpdir(), `load-${process.pid}-${fileCount++}`);
   writeFileSync(file, `${requests.join('\0')}\0`);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFaketime } from '../../scripts/test-programs.js';
+import { findFaketime } from '../../scripts/programs.js';
 import type { ServiceProcess } from '../support/processes.js';
 import { SettableClock } from '../support/settable-clock.js';
 import { FaultTestEnvironment, underLoad } from './faults.js';

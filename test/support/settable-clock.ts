@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findFaketime } from '../../scripts/test-programs.js';
+import { findFaketime } from '../../scripts/programs.js';
 
 /** A clock for processes, which libfaketime reads from a file. Their monotonic clock stays that of the machine. */
 export class SettableClock {

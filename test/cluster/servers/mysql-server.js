@@ -3,13 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheFolder, fetchFromSid } from '../../../scripts/debian-sid.js';
+import { cacheFolder, fetchFromSid } from '../../../scripts/programs.js';
 
 /** The folder that the server is unpacked into. */
-export const CACHE = cacheFolder('mysql-server-sid');
+const CACHE = cacheFolder('mysql-server-sid');
 const LIBRARIES = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
 /** Packages that only the scripts of the package need, or that every machine has. */
-const UNWANTED = /^(perl|libperl|libgdbm|libdb5|libc-gconv|openssl-provider-legacy)/;
+const UNWANTED = '^(perl|libperl|libgdbm|libdb5|libc-gconv|openssl-provider-legacy)';
 
 /**
  * The command that runs a MySQL server with Group Replication. It uses its own loader, so that it needs no library of
@@ -38,10 +38,13 @@ function loadersIn(folder) {
     .map((name) => join(folder, name));
 }
 
-/** Downloads the server and its libraries, and unpacks them into CACHE. */
-export function fetchMysql() {
-  fetchFromSid('mysql-server-core', CACHE, { leftOut: UNWANTED });
-}
+/** @type {import('../../../scripts/programs.js').Program} */
+export const MYSQL = {
+  name: 'MySQL server',
+  tests: 'the tests on a MySQL group',
+  command: fetchFromSid('mysql-server-core', CACHE, UNWANTED),
+  find: findMysql,
+};
 
 /** Creates a new data folder. @param {string[]} command @param {string} data */
 export function initializeMysql([program = '', ...options], data) {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { findGalera } from '../../../scripts/test-programs.js';
+import { findGalera } from '../../../scripts/programs.js';
 import { freePortRanges } from './free-ports.js';
 import { GaleraNode } from './galera-node.js';
 import type { GaleraPlan } from './galera-options.js';

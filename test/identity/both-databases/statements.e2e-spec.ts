@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../scripts/mariadb.js';
-import { findMariadb } from '../../../scripts/test-programs.js';
+import { findMariadb } from '../../../scripts/programs.js';
 import { CustomerService } from '../../../src/identity/customer.service.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { findProgram } from '../../../scripts/debian-packages.js';
+import { findProgram } from '../../../scripts/programs.js';
 import { alertRules, type Document, documentOfKind } from '../../support/manifests.js';
 import { temporaryFolder } from '../../support/project-files.js';
 

@@ -1,9 +1,8 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findProgram } from '../../../scripts/debian-packages.js';
 import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
-import { MARIADB } from '../../../scripts/test-programs.js';
+import { findProgram, MARIADB } from '../../../scripts/programs.js';
 import { claimsOf } from '../../support/agent-tokens.js';
 import { basic, bearer } from '../../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { findKustomize } from '../../../scripts/test-programs.js';
+import { findKustomize } from '../../../scripts/programs.js';
 import { assertValid } from '../../support/manifest-schemas.js';
 import {
   DEPLOY,

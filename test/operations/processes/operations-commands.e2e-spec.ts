@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findProgram } from '../../../scripts/debian-packages.js';
+import { findProgram } from '../../../scripts/programs.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TOKEN } from '../../support/cookie-grant.js';

@@ -5,7 +5,7 @@ import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createEmptyDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { type MariadbServer, startMariadb } from '../../../scripts/mariadb.js';
-import { MARIADB, MARIADB_BACKUP } from '../../../scripts/test-programs.js';
+import { MARIADB, MARIADB_BACKUP } from '../../../scripts/programs.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
 import { shellBlocksOf } from '../../support/page-blocks.js';

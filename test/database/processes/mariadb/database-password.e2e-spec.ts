@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
-import { findMariadb } from '../../../../scripts/test-programs.js';
+import { findMariadb } from '../../../../scripts/programs.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { type PrivateDatabase, startPrivateDatabase } from '../../../support/private-database.js';
 import {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-file.js';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../../scripts/mariadb.js';
-import { findMariadb } from '../../../../scripts/test-programs.js';
+import { findMariadb } from '../../../../scripts/programs.js';
 import { type Ended, PORTS, runCli, TestProcess } from '../../../support/processes.js';
 import { temporaryFolder } from '../../../support/project-files.js';
 

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-file.js';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../../scripts/mariadb.js';
-import { findMariadb } from '../../../../scripts/test-programs.js';
+import { findMariadb } from '../../../../scripts/programs.js';
 import { runCli } from '../../../support/processes.js';
 import { temporaryFolder } from '../../../support/project-files.js';
 import { testRegistry, writeRegistry } from '../../../support/test-registry.js';

@@ -4,7 +4,7 @@ import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../../../scripts/free-port.js';
-import { findMariadb } from '../../../../scripts/test-programs.js';
+import { findMariadb } from '../../../../scripts/programs.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { type PrivateDatabase, startPrivateDatabase } from '../../../support/private-database.js';
 import { environmentOf, PORTS, startServiceProcess, TestProcess } from '../../../support/processes.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
-import { findFaketime } from '../../../../scripts/test-programs.js';
+import { findFaketime } from '../../../../scripts/programs.js';
 import { bearerBody, registryWithSignIn, SignInSystem } from '../../../support/assertion-issuer.js';
 import { bearer } from '../../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../../support/cookie-grant.js';

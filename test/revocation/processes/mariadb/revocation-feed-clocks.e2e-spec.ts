@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
-import { findFaketime } from '../../../../scripts/test-programs.js';
+import { findFaketime } from '../../../../scripts/programs.js';
 import { useDatabase } from '../../../support/databases.js';
 import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../../../support/processes.js';
 import { endNewToken, FEED_SERVERS, FeedConsumer } from '../../../support/revocation-feed.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { type MariadbServer, startMariadb } from '../../../../scripts/mariadb.js';
-import { findFaketime } from '../../../../scripts/test-programs.js';
+import { findFaketime } from '../../../../scripts/programs.js';
 import { expectInvalidGrant } from '../../../support/expect-error.js';
 import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../../../support/processes.js';
 import { temporaryFolder } from '../../../support/project-files.js';
