@@ -3,7 +3,6 @@ import type { Extension } from './extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
 import { loadServiceConfiguration } from './platform/configuration/load-configuration.js';
-import { makeNewFilesPrivate } from './platform/files/private-files.js';
 import { serviceLog } from './platform/logging/log.js';
 
 const STOP_TIMEOUT_MS = 9_500;
@@ -18,7 +17,7 @@ const STARTUP_GC_DELAY_MS = 500;
  * the exit code is 1.
  */
 export async function runService(extension: Extension = {}): Promise<Service> {
-  makeNewFilesPrivate();
+  process.umask(0o077); // new files and folders are for the user of the process only
   try {
     return await run(await loadServiceConfiguration(), extension);
   } catch (error) {

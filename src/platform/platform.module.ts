@@ -4,10 +4,9 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
-import { awaitCurrentSchema, awaitWritable, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
-import { DatabaseStart } from './database/database-start.js';
+import { awaitUsableDatabase, connectWithRetry, DatabaseStart } from './database/database-start.js';
 import { MissingTables } from './database/entity-checks.js';
 import { MysqlClient } from './database/mysql-client.js';
 import { SqlClient } from './database/sql-client.js';
@@ -51,8 +50,7 @@ export class PlatformModule {
           provide: SqlClient,
           inject: [DataSource, DatabaseStart],
           useFactory: async (dataSource: DataSource, start: DatabaseStart) => {
-            await awaitCurrentSchema(dataSource, configuration, start);
-            if (databaseWaitMs > 0) await awaitWritable(dataSource, start);
+            await awaitUsableDatabase(dataSource, configuration, start);
             return configuration.embedded ? SqliteClient.open(dataSource) : new MysqlClient(dataSource);
           },
         },

@@ -4,9 +4,10 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { Clock } from '../../platform/clock.js';
-import { type AdminRole, isSufficientRole } from '../../platform/configuration/admin-role.js';
 import {
+  type AdminRole,
   adminTokensViolation,
+  isSufficientRole,
   MAX_ADMIN_TOKENS_BYTES,
   parseAdminTokens,
 } from '../../platform/configuration/admin-tokens.js';

@@ -4,11 +4,10 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { RemoteKeySet } from '../../oauth/remote-key-set.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import type { Clock } from '../../platform/clock.js';
-import type { AdminIssuer } from '../../platform/configuration/admin-issuer.js';
-import { type AdminRole, isAdminRole } from '../../platform/configuration/admin-role.js';
+import { type AdminRole, isAdminRole } from '../../platform/configuration/admin-tokens.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
+import type { AdminIssuer } from '../../platform/configuration/issuers.js';
 import { isWellFormed } from '../../platform/validation/validation.js';
-
 export interface Operator {
   actor: AuditParty;
   roles: AdminRole[];

@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import type { AdminRole } from '../../platform/configuration/admin-role.js';
+import type { AdminRole } from '../../platform/configuration/admin-tokens.js';
 import { authorizationOf } from './authorization.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { OperatorCredentials } from './operator-credentials.js';

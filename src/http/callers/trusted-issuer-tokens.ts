@@ -6,12 +6,11 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { RemoteKeySet } from '../../oauth/remote-key-set.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
+import type { TrustedIssuer } from '../../platform/configuration/issuers.js';
 import { sha256 } from '../../platform/secret.js';
 import { isWellFormed } from '../../platform/validation/validation.js';
 import { TokenValidity } from '../../session/token-validity.js';
 import type { AgentPrincipal } from './principal.js';
-
 export interface Issuer extends TrustedIssuer {
   keySet: RemoteKeySet;
 }

@@ -1,5 +1,4 @@
 import type { Extension } from '../../extension.js';
-import { makeNewFilesPrivate } from '../../platform/files/private-files.js';
 import { type CommandContext, processContext, UsageError } from './command-context.js';
 
 type Command = (parameters: string[], context: CommandContext) => Promise<number>;
@@ -48,7 +47,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
  * success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol §9.3).
  */
 export async function runCommandLine(extension: Extension = {}): Promise<void> {
-  makeNewFilesPrivate();
+  process.umask(0o077); // new files and folders are for the user of the process only
   const [name = '', ...parameters] = process.argv.slice(2);
   if (name === 'help' || process.argv.some((argument) => HELP_OPTIONS.has(argument))) process.stdout.write(USAGE);
   else process.exitCode = await run(name, parameters, extension);

@@ -1,5 +1,18 @@
 import { ValidateBy } from 'class-validator';
-import { ADMIN_ROLES, type AdminRole, isAdminRole } from './admin-role.js';
+
+/** The roles of operators (protocol §9.1). */
+export const ADMIN_ROLES = ['read', 'registry', 'support', 'all'] as const;
+
+export type AdminRole = (typeof ADMIN_ROLES)[number];
+
+export function isAdminRole(text: unknown): text is AdminRole {
+  return (ADMIN_ROLES as readonly unknown[]).includes(text);
+}
+
+/** Whether an operator with the role `held` may use a route that needs the role `needed`. */
+export function isSufficientRole(held: AdminRole, needed: AdminRole): boolean {
+  return held === 'all' || held === needed || (held === 'registry' && needed === 'read');
+}
 
 const MIN_TOKEN_CHARACTERS = 32;
 const MAX_TOKEN_CHARACTERS = 1_024;

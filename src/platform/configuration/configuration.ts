@@ -2,11 +2,10 @@ import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
 import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from '../validation/url-rules.js';
 import { BooleanVariable, IntegerVariable, IsTrustProxy, PortVariable } from '../validation/variable-rules.js';
-import { type AdminIssuer, parseAdminIssuer } from './admin-issuer.js';
 import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
+import { type AdminIssuer, parseAdminIssuer, parseTrustedIssuers, type TrustedIssuer } from './issuers.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
-import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 
 const DAY_SECONDS = 86_400;
 /** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
@@ -164,7 +163,7 @@ export class Configuration {
 
   /** Whether an operator has a bearer token, or may get one by a file or an issuer. */
   get hasAdminTokens(): boolean {
-    return [this.ADMIN_TOKENS, this.files.ADMIN_TOKENS, this.ADMIN_ISSUER].some((each) => each !== undefined);
+    return [this.ADMIN_TOKENS, this.files.ADMIN_TOKENS, this.ADMIN_ISSUER].some((source) => source !== undefined);
   }
 
   /** Whether the database is the embedded SQLite, which is for one process. */

@@ -1,5 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
-import { databaseAtStart } from './retry-policy.js';
+import type { DataSource, DataSourceOptions } from 'typeorm';
+import type { Configuration } from '../configuration/configuration.js';
+import { PendingMigrationsError } from './database-errors.js';
+import { assertWritable } from './lease.js';
+import { hasPendingMigrations, migrate } from './migrate.js';
+import { databaseAtStart, SQLITE_LOCK } from './retry-policy.js';
+import { ServiceDataSource } from './service-data-source.js';
+
+const logger = new Logger('Database');
 
 /**
  * Runs the steps of a start that need the database. While the database is unavailable, a step runs again each second,
@@ -7,7 +16,6 @@ import { databaseAtStart } from './retry-policy.js';
  */
 @Injectable()
 export class DatabaseStart {
-  private readonly logger = new Logger('Database');
   private logged = '';
 
   constructor(private readonly maxWaitMs: number) {}
@@ -21,11 +29,39 @@ export class DatabaseStart {
     const result = await databaseAtStart(this.maxWaitMs).run(step, (error) => {
       const { message } = error as Error;
       if (message !== this.logged)
-        this.logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
+        logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
       this.logged = message;
     });
-    if (this.logged !== '') this.logger.log('the database is usable now');
+    if (this.logged !== '') logger.log('the database is usable now');
     this.logged = '';
     return result;
   }
+}
+
+/** Tries again each second while a server is unreachable, until `maxWaitMs` is over. Tries only once to open a file. */
+export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
+  const dataSource = new ServiceDataSource(options);
+  const isFile = options.type === 'better-sqlite3';
+  await new DatabaseStart(isFile ? 0 : maxWaitMs).run(() => dataSource.initialize());
+  return dataSource;
+}
+
+/**
+ * Without MIGRATE_ON_START, waits for the migrations of another process. A process that serves also waits until the
+ * database accepts writes.
+ */
+export async function awaitUsableDatabase(
+  dataSource: DataSource,
+  { MIGRATE_ON_START }: Configuration,
+  start: DatabaseStart,
+): Promise<void> {
+  const owner = randomUUID();
+  await start.run(async () => {
+    if (MIGRATE_ON_START) {
+      const migrated = await migrate(dataSource, owner);
+      if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
+    } else if (await hasPendingMigrations(dataSource)) throw new PendingMigrationsError();
+  });
+  if (start.isOfCommand) return;
+  await start.run(() => SQLITE_LOCK.run(() => assertWritable(dataSource.manager)));
 }

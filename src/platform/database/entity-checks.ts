@@ -19,16 +19,6 @@ export function expiringTables({ entityMetadatas }: DataSource): string[] {
   return expiringEntities.map(({ tableName }) => tableName).sort();
 }
 
-/** TypeORM itself does not reject two entities that write to the same table. */
-export function assertUniqueTables({ entityMetadatas }: DataSource): void {
-  const owners = new Map<string, string>();
-  for (const { tableName, name } of entityMetadatas) {
-    const owner = owners.get(tableName);
-    if (owner) throw new Error(`${owner} and ${name}: two entities have the table "${tableName}"; rename yours`);
-    owners.set(tableName, name);
-  }
-}
-
 const SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'";
 const MYSQL_TABLES = 'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()';
 

@@ -7,6 +7,17 @@ import { DataSource, type QueryResult, type QueryRunner, type ReplicationMode } 
 export class ServiceDataSource extends DataSource {
   sendStatement?: (sql: string, parameters: unknown[]) => Promise<QueryResult>;
 
+  /** @throws Error if two entities have the same table, which TypeORM itself does not reject */
+  protected override async buildMetadatas(): Promise<void> {
+    await super.buildMetadatas();
+    const owners = new Map<string, string>();
+    for (const { tableName, name } of this.entityMetadatas) {
+      const owner = owners.get(tableName);
+      if (owner) throw new Error(`${owner} and ${name}: two entities have the table "${tableName}"; rename yours`);
+      owners.set(tableName, name);
+    }
+  }
+
   override createQueryRunner(mode?: ReplicationMode): QueryRunner {
     const runner = super.createQueryRunner(mode);
     const { sendStatement } = this;
