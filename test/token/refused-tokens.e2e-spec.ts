@@ -195,6 +195,14 @@ describe('a token that is not valid', () => {
     expect(line).toMatchObject({ status: 401, reason: 'expired', jti: expect.stringMatching(/^[0-9a-f]{64}$/) });
     expect(JSON.stringify(lines)).not.toContain('MARKED');
   });
+
+  it('is logged with a hash of its id when it is valid, because its subject may be an email address', async () => {
+    const token = await idp.sign(service.clock.now(), { sub: 'valid@acme.example' });
+    const { line } = await logged((headers) => service.post(TOKEN, agentTokenBody(), { ...bearer(token), ...headers }));
+    expect(line).toMatchObject({ status: 200, organization_id: ACME, jti: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(line).not.toHaveProperty('sub');
+    expect(line).not.toHaveProperty('token_client_id');
+  });
 });
 
 it('the log line of a valid token has the ids of the bearer token and the client of the request, or the resource server of an introspection', async () => {
