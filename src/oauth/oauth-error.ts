@@ -15,7 +15,7 @@ interface Details {
 }
 
 /** What is known about the request of an error, for its log line. */
-type RequestFacts = Partial<Pick<RequestContext, 'clientId' | 'organizationId' | 'token' | 'resourceServerId'>>;
+export type RequestFacts = Partial<Pick<RequestContext, 'clientId' | 'organizationId' | 'token' | 'resourceServerId'>>;
 
 /**
  * An error response (RFC 6749 §5.2, RFC 6750 §3.1). Only the factories below create one, so that each error has one

@@ -1,14 +1,12 @@
 import { decodeForm } from '../../oauth/form.js';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
+import { OAuthError, REQUEST_ERRORS, type RequestFacts } from '../../oauth/oauth-error.js';
 import { CODE_CHALLENGE } from '../../oauth/pkce.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
 import { ApiOptionalString, ApiString } from '../../platform/validation/decorators.js';
 import { declaredProperties } from '../../platform/validation/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
 import { spaceDelimited } from '../agent-token-issuer.js';
-
 /** The query parameters of the authorization page, for the OpenAPI document. Their rules are below. */
 export class AuthorizationQuery {
   @ApiString('`token` for web applications, `code` for servers and native applications.', 'code')
@@ -76,9 +74,9 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   const fields = decodeForm(query, 'query');
   const client = registry.client(singleValue(fields, 'client_id'));
   if (!client) throw REQUEST_ERRORS.clientUnknown();
-  requestContext.set({ clientId: client.clientId });
-  const redirectUri = singleValue(fields, 'redirect_uri');
-  if (!isRegistered(redirectUri, client)) throw REQUEST_ERRORS.redirectUriUnknown();
+  const facts = { clientId: client.clientId };
+  const redirectUri = singleValue(fields, 'redirect_uri', facts);
+  if (!isRegistered(redirectUri, client)) throw REQUEST_ERRORS.redirectUriUnknown().about(facts);
   const values = PARAMETER_NAMES.map((name) => [name, fields.get(name) || undefined]);
   const parameters: RequestParameters = { ...Object.fromEntries(values), client, redirect_uri: redirectUri };
   const { response_type: responseType, state, scope, code_challenge: codeChallenge } = parameters;
@@ -108,10 +106,10 @@ function isRegistered(redirectUri: string, { clientType, redirectUris }: ClientA
 }
 
 /** @throws OAuthError `invalid_request` if the parameter is missing or repeated */
-function singleValue(fields: URLSearchParams, name: string): string {
+function singleValue(fields: URLSearchParams, name: string, facts: RequestFacts = {}): string {
   const [value, second] = fields.getAll(name);
-  if (!value) throw OAuthError.invalidRequest(`${name}: required`);
-  if (second !== undefined) throw OAuthError.invalidRequest(`${name}: given more than once`);
+  if (!value) throw OAuthError.invalidRequest(`${name}: required`).about(facts);
+  if (second !== undefined) throw OAuthError.invalidRequest(`${name}: given more than once`).about(facts);
   return value;
 }
 

@@ -8,6 +8,7 @@ import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import { ApiOptionalString } from '../../platform/validation/decorators.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
@@ -122,14 +123,15 @@ export class PageController {
   async beginSession(@Req() request: Request): Promise<string> {
     const form = await this.readForm(SignInForm, request);
     const { request: query = '', email = '', password = '' } = form;
-    const authorization = readAuthorizationRequest(query, this.registry);
+    const authorization = this.readAuthorization(query);
     const outcome = await this.signIn.attempt(request, email, password);
     if ('agent' in outcome)
       return this.orAskToSignIn(request, authorization, async () => {
         await this.sessions.begin(request, outcome.agent);
         return this.responses.returnToPage(request, authorization);
       });
-    const { status, problem, retryAfter } = outcome;
+    const { status, problem, retryAfter, error, reason } = outcome;
+    requestContext.set({ error, reason });
     request.res?.status(status);
     if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
     return this.responses.askToSignIn(request, authorization, email, problem);
@@ -168,13 +170,19 @@ export class PageController {
     return readParameters(form, await readBody(request, { form: 'only' }));
   }
 
+  private readAuthorization(query: string): AuthorizationRequest {
+    const authorization = readAuthorizationRequest(query, this.registry);
+    requestContext.set({ clientId: authorization.client.clientId });
+    return authorization;
+  }
+
   /** Responds to an authorization request. Only the request of a signed-in agent is decided. */
   private async respond(
     request: Request,
     query: string,
     decide: (authorization: AuthorizationRequest, agent: Agent) => Decision | Promise<Decision>,
   ): Promise<string> {
-    const authorization = readAuthorizationRequest(query, this.registry);
+    const authorization = this.readAuthorization(query);
     if (authorization.violation)
       return this.responses.sendError(request, authorization, 'invalid_request', authorization.violation);
     const agent = await this.sessions.agentOf(request);

@@ -18,7 +18,16 @@ import { SignInFailures } from '../session/sign-in-failures.js';
 /** About 2 s of work for one thread, at 20 ms for each hash. */
 const MAX_WAITING_CHECKS = 80;
 
-export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
+/** What the page shows after a failed sign-in, and what only the log says. */
+interface SignInFailure {
+  problem: string;
+  status: number;
+  retryAfter?: number;
+  error: string;
+  reason: string;
+}
+
+export type SignInOutcome = { agent: Agent } | SignInFailure;
 
 /**
  * The passwords are checked in a bounded queue. A hash costs 20 ms of a core and 19 MiB, and any caller can ask for
@@ -58,16 +67,16 @@ export class SignIn {
       giveBack = await this.failures.count(email, ip, this.browsers.isKnown(request, email));
     } catch (error) {
       if (!(error instanceof OAuthError) || error.status !== 429) throw error;
-      requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
       this.recordAudit('limited', ip);
       const retryAfter = Number(error.headers['Retry-After']);
-      return { problem: `Too many attempts. Try again in ${inWords(retryAfter)}.`, status: 429, retryAfter };
+      const problem = `Too many attempts. Try again in ${inWords(retryAfter)}.`;
+      return { problem, status: 429, retryAfter, error: 'temporarily_unavailable', reason: 'limit: sign_in' };
     }
     const { agent, isRight } = await this.check(request, email, password, giveBack);
     if (!agent || !isRight) {
-      requestContext.set({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.recordAudit('failed', ip, agent);
-      return { problem: 'The email or the password is wrong.', status: 400 };
+      const reason = agent ? 'wrong password' : 'unknown email';
+      return { problem: 'The email or the password is wrong.', status: 400, error: 'access_denied', reason };
     }
     this.recordAudit('succeeded', ip, agent);
     await giveBack();
