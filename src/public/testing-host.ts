@@ -4,7 +4,8 @@
  * no other package imports it (docs/decisions/0018).
  */
 
-export { default as passport } from 'passport';
+import passportOfProcess from 'passport';
+
 export { generateKey } from '../access-token/key-set.js';
 export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 export { AppModule } from '../app.module.js';
@@ -31,3 +32,6 @@ export { declaredProperties } from '../platform/validation/validation.js';
 export { Agents } from '../registry/agents.js';
 export { GrantDecorator, type GrantMetadata } from '../token/grant.js';
 export { GrantRegistry } from '../token/grant-registry.js';
+
+/** The one object of passport in a process. An `object`, so that the declarations do not need those of passport. */
+export const passport: object = passportOfProcess;
