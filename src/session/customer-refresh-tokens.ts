@@ -13,15 +13,14 @@ import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
-import { type SessionOfCustomer, Sessions } from './sessions.js';
+import { type RedeemableRow, Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
 
 /** A session of a customer with a refresh token. */
-type CustomerRefreshRow = SessionOfCustomer &
-  NotNull<Pick<SessionOfCustomer, 'client_id' | 'current_hash' | 'seen_day'>>;
+type CustomerRefreshRow = RedeemableRow & NotNull<Pick<RedeemableRow, 'client_id' | 'current_hash' | 'seen_day'>>;
 
 /** One of several parallel uses of the current token matches the row. An ending has deleted it. */
 const ROTATE = writeStatement<

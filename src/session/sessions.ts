@@ -29,12 +29,7 @@ const COLUMNS = [
   'depth',
   'epoch',
   'client_id',
-  'code_challenge',
-  'redeemed_network',
   'redeemed_at',
-  'current_hash',
-  'previous_hash',
-  'successor_nonce',
   'used_at',
   'seen_day',
   'signed_in_day',
@@ -52,10 +47,23 @@ const FIND_ALL = selectStatement<[customerId: string], StoredSession>(SELECT_ALL
 /** No code among them is redeemed before the transaction ends. */
 const LOCK_ALL = selectStatement<[customerId: string], StoredSession>(({ forUpdate }) => SELECT_ALL + forUpdate);
 
-const WITH_AGENT = [...COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS];
+const REDEEMABLE_COLUMNS = [
+  'id',
+  'kind',
+  'customer_id',
+  'client_id',
+  'epoch',
+  'code_challenge',
+  'redeemed_network',
+  'current_hash',
+  'previous_hash',
+  'successor_nonce',
+  'seen_day',
+  'expires_at',
+] as const;
 
 /** A session of a code or a refresh token, with its customer. */
-export interface SessionOfCustomer extends Columns, AgentColumns {
+export interface RedeemableRow extends EntityRow<Session, (typeof REDEEMABLE_COLUMNS)[number]>, AgentColumns {
   organization_id: string;
   group_id: string;
   /** Of the customer. */
@@ -66,9 +74,10 @@ export interface SessionOfCustomer extends Columns, AgentColumns {
 }
 
 const findWithCustomer = (condition: string) =>
-  selectStatement<[hash: string], SessionOfCustomer>({
+  selectStatement<[hash: string], RedeemableRow>({
     columns: [
-      ...[...WITH_AGENT, 'customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
+      ...[...REDEEMABLE_COLUMNS.map((column) => `session.${column}`), ...AGENT_COLUMNS],
+      ...['customer.organization_id', 'customer.group_id', 'customer.generation', 'customer.has_user'],
       ({ millisecondsSince }) => `${millisecondsSince('session.redeemed_at')} AS redeemed_for`,
     ],
     from: `session JOIN customer ON customer.entity_id = session.customer_id ${AGENT_JOIN} WHERE ${condition}`,
@@ -80,8 +89,8 @@ const FIND_BY_REFRESH_TOKEN = findWithCustomer('session.refresh_id_hash = ?');
 /** A session of a device: of a browser, or with a refresh token. */
 export type DeviceRow = Columns & EntityRow<Session, 'organization_id' | 'group_id'> & AgentColumns;
 
-const SELECT_DEVICES = `SELECT ${[...WITH_AGENT, 'session.organization_id', 'session.group_id'].join(', ')}
-  FROM session ${AGENT_JOIN}`;
+const DEVICE_COLUMNS = [...COLUMNS, 'organization_id', 'group_id'].map((column) => `session.${column}`);
+const SELECT_DEVICES = `SELECT ${[...DEVICE_COLUMNS, ...AGENT_COLUMNS].join(', ')} FROM session ${AGENT_JOIN}`;
 
 const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow>(
   `${SELECT_DEVICES}
@@ -141,11 +150,11 @@ export class Sessions {
     return selectIn(manager, findOfBrowsers(ids), ids);
   }
 
-  async findByCode(codeHash: string): Promise<SessionOfCustomer | undefined> {
+  async findByCode(codeHash: string): Promise<RedeemableRow | undefined> {
     return (await this.database.select(FIND_BY_CODE, [codeHash]))[0];
   }
 
-  async findByRefreshToken(refreshIdHash: string): Promise<SessionOfCustomer | undefined> {
+  async findByRefreshToken(refreshIdHash: string): Promise<RedeemableRow | undefined> {
     return (await this.database.select(FIND_BY_REFRESH_TOKEN, [refreshIdHash]))[0];
   }
 

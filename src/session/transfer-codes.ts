@@ -18,7 +18,7 @@ import { auditRedeemable, type RedeemableParties } from './redemption-audit.js';
 import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
-import { type SessionOfCustomer, Sessions, type StoredSession } from './sessions.js';
+import { type RedeemableRow, Sessions, type StoredSession } from './sessions.js';
 
 /** The first of parallel redemptions changes the row. An ending has deleted it. */
 const REDEEM = writeStatement<[network: string | null, expiresAt: Date, id: string, now: Date]>(
@@ -189,7 +189,7 @@ export class TransferCodes {
    * A second use is a duplicate soon after the first use and from its network, or a replay, which ends the session that
    * the first use gave, with everything that was made with it (protocol §3.7). @throws OAuthError `invalid_grant`
    */
-  private async rejectReuse(row: SessionOfCustomer, network: string | null): Promise<never> {
+  private async rejectReuse(row: RedeemableRow, network: string | null): Promise<never> {
     const { id, customer_id: entityId, organization_id: organizationId } = row;
     if (isDuplicateUse(row, network)) throw OAuthError.invalidGrant('code: duplicate use');
     await this.endings.endReused(entityId, id, 'revoked');
@@ -197,7 +197,7 @@ export class TransferCodes {
     throw OAuthError.invalidGrant('code: replayed');
   }
 
-  private inactiveReasonOf(row: SessionOfCustomer): InactiveReason | undefined {
+  private inactiveReasonOf(row: RedeemableRow): InactiveReason | undefined {
     if (row.kind !== 'code') return 'already_used';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
