@@ -46,7 +46,7 @@ class Body extends GrantBody {}
 IsString()(Body.prototype, 'mistake');
 
 class FloatingGrant {
-  constructor(customers) { this.customers = identities; }
+  constructor(customers) { this.customers = customers; }
   grant = async ({ body }) => {
     mistakes[body.mistake](this.customers);
     throw OAuthError.invalidGrant('a grant of a test');
@@ -55,7 +55,7 @@ class FloatingGrant {
 decorate(FloatingGrant, [CustomerService], Injectable(), GrantType('floating', { body: Body }));
 
 class FloatingController {
-  constructor(customers) { this.customers = identities; }
+  constructor(customers) { this.customers = customers; }
   get(mistake) { mistakes[mistake](this.customers); }
 }
 decorate(FloatingController, [CustomerService], PublicController('floating'));
@@ -66,7 +66,7 @@ Param('mistake')(FloatingController.prototype, 'get', 0);
 
 class FloatingModule {
   constructor(customers) {
-    this.customers = identities;
+    this.customers = customers;
     setTimeout(mistakes.native, 1);
   }
   onModuleInit() {
