@@ -38,11 +38,11 @@ export class UncaughtErrors {
    * Learns which classes are an extension's: those of all modules except the service's, however the extension imports
    * them. Their hooks have not run yet.
    */
-  watch(application: INestApplication, own: Import[]): void {
+  watch(application: INestApplication, modulesOfService: Import[]): void {
     this.application = application;
-    const ownModules = modulesIn(own);
+    const serviceModules = modulesIn(modulesOfService);
     for (const { metatype, providers, controllers } of application.get(ModulesContainer).values()) {
-      if (ownModules.has(metatype)) continue;
+      if (serviceModules.has(metatype)) continue;
       for (const { instance } of [...providers.values(), ...controllers.values()]) {
         if (typeof instance !== 'object' || instance === null) continue;
         this.classes.add(instance.constructor);
@@ -67,13 +67,13 @@ export class UncaughtErrors {
   /** The package of the extension that an error belongs to; `undefined` if it is an error of the service. */
   private extensionOf(error: unknown, request: RequestContext | undefined): string | undefined {
     const files = filesOf(error);
-    const named = files.map(extensionPackageOf).find((name) => name !== undefined);
-    if (named !== undefined) return named;
+    const extension = files.map(extensionPackageOf).find((name) => name !== undefined);
+    if (extension !== undefined) return extension;
     const main = extensionPackageOf(process.argv[1] ?? '') ?? 'unknown';
     // the service and libraries reject promises that an extension does not await, so the stack may not name it
     if (startedByExtension.getStore() || (request && this.isOfExtension(request))) return main;
     // an audit sink, an interceptor or middleware of an extension also runs in requests to the routes of the service
-    return !this.isExtended || files.some(isOwn) ? undefined : main;
+    return !this.isExtended || files.some(isOfService) ? undefined : main;
   }
 
   private isOfExtension({ grant, method, matchedRoute }: RequestContext): boolean {
@@ -81,10 +81,12 @@ export class UncaughtErrors {
     if (grant !== undefined)
       return this.classes.has(this.application.get(GrantRegistry, { strict: false }).named(grant).handler.constructor);
     const path = matchedRoute.replace(/:(\w+)/g, '{$1}');
-    const wanted = method === 'HEAD' ? 'get' : method.toLowerCase();
+    const routeMethod = method === 'HEAD' ? 'get' : method.toLowerCase();
     const routes = routesOf(this.application.get(DiscoveryService, { strict: false }));
-    const route = routes.find((each) => each.method === wanted && each.path.replace(/(?<=.)\/$/, '') === path);
-    return this.classes.has(route?.controller);
+    const requested = routes.find(
+      (route) => route.method === routeMethod && route.path.replace(/(?<=.)\/$/, '') === path,
+    );
+    return this.classes.has(requested?.controller);
   }
 }
 
@@ -95,20 +97,20 @@ function markStarted(instance: object, hook: string): void {
 }
 
 /** The classes of modules, and of those that they import. */
-function modulesIn(imports: Import[], found = new Set<unknown>()): Set<unknown> {
-  for (const each of imports) {
-    const { module, imports: more = [] }: Partial<DynamicModule> = 'module' in each ? each : { module: each };
-    if (typeof module !== 'function' || found.has(module)) continue;
-    found.add(module);
-    modulesIn([...(Reflect.getMetadata(MODULE_METADATA.IMPORTS, module) ?? []), ...more], found);
+function modulesIn(imports: Import[], classes = new Set<unknown>()): Set<unknown> {
+  for (const imported of imports) {
+    const { module, imports: dynamicImports = [] } = 'module' in imported ? imported : { module: imported };
+    if (typeof module !== 'function' || classes.has(module)) continue;
+    classes.add(module);
+    modulesIn([...(Reflect.getMetadata(MODULE_METADATA.IMPORTS, module) ?? []), ...dynamicImports], classes);
   }
-  return found;
+  return classes;
 }
 
 const SERVICE = dirname(import.meta.dirname);
-const OWN_FOLDERS = ['dist', 'src'].map((folder) => join(SERVICE, folder) + sep);
+const SERVICE_FOLDERS = ['dist', 'src'].map((folder) => join(SERVICE, folder) + sep);
 
-const isOwn = (file: string): boolean => OWN_FOLDERS.some((folder) => file.startsWith(folder));
+const isOfService = (file: string): boolean => SERVICE_FOLDERS.some((folder) => file.startsWith(folder));
 
 /** The files of the stack of an error, beginning with that which made the error. */
 function filesOf(error: unknown): string[] {
@@ -125,7 +127,7 @@ interface Manifest {
 
 /** The package of an extension that a file belongs to; `undefined` for a file of the service or of a library. */
 function extensionPackageOf(file: string): string | undefined {
-  if (file === '' || isOwn(file)) return undefined;
+  if (file === '' || isOfService(file)) return undefined;
   const { name, dependencies, peerDependencies } = manifestOf(dirname(file));
   const isExtension = SERVICE_NAME in { ...dependencies, ...peerDependencies };
   return isExtension || !file.includes(`${sep}node_modules${sep}`) ? (name ?? dirname(file)) : undefined;

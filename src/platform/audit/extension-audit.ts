@@ -33,9 +33,9 @@ export function assertExtensionName(name: string): void {
 }
 
 function assertEventName(event: string, extensionName: string | undefined): void {
-  const [prefix, name = '', ...more] = event.split('.');
+  const [prefix, name = '', ...rest] = event.split('.');
   if (prefix !== extensionName || extensionName === undefined)
     throw new Error(`audit event "${event}": must begin with the name of the extension`);
-  if (more.length > 0 || !SNAKE_CASE_NAME.test(name))
+  if (rest.length > 0 || !SNAKE_CASE_NAME.test(name))
     throw new Error(`audit event "${event}": must be two names in snake_case, separated by a dot`);
 }

@@ -41,8 +41,8 @@ export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;
   const rules = { ...DEFAULT_LIMITS };
   const names = new Set<string>();
-  for (const each of text.split(',')) {
-    const [, name, ruleText = ''] = NAMED_RULE.exec(each.trim()) ?? [];
+  for (const entry of text.split(',')) {
+    const [, name, ruleText = ''] = NAMED_RULE.exec(entry.trim()) ?? [];
     const limit = parseLimit(ruleText);
     if (name === undefined || !limit || names.has(name)) return text;
     names.add(name);

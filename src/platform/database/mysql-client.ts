@@ -130,9 +130,6 @@ export class MysqlClient extends SqlClient {
 /** Without this limit, the server would hold the locks of a lost host's transaction for 8 hours. */
 const IDLE_TIMEOUT_SECONDS = 10;
 
-/** The time before the deadline that remains to read whether a COMMIT without a response has taken effect. */
-const CHECK_TIME_MS = 500;
-
 /**
  * A connection whose transaction did not end cleanly is destroyed, which rolls the transaction back. `timeoutMs` limits
  * the wait for a connection and the work. COMMIT has at least 1 s, because its outcome is unknown after a time-out.
@@ -158,8 +155,7 @@ async function runTransaction<Result>(
     await withTimeout(begin(), timeoutMs);
     const result = await withTimeout(work(dataSource.createEntityManager(runner)), until - performance.now());
     await withTimeout(end(), until - performance.now());
-    const commitMs = Math.max(until - performance.now() - CHECK_TIME_MS, STATEMENT_TIMEOUT_MS);
-    await withTimeout(shared.commitTransaction(), commitMs);
+    await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
     return result;
   } catch (error) {
     isOver = true;

@@ -69,7 +69,7 @@ export class SqliteClient extends SqlClient {
   async write(statement: InsertStatement | WriteStatement, parameters: SqlValue[]): Promise<number> {
     const writes = statement.writes([parameters]);
     const runAll = (prepared: SqliteStatements) =>
-      writes.map((each) => prepared.write(textOf(each.statement), each.parameters));
+      writes.map((bound) => prepared.write(textOf(bound.statement), bound.parameters));
     const [written] = await this.run(runAll, remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
     return written as number;
   }

@@ -63,10 +63,10 @@ export class StatementBatcher<Result> {
   }
 
   private sizeFor(count: number): number {
-    const size = this.rules.mayPad
-      ? BATCH_SIZES.find((each) => each >= count)
-      : BATCH_SIZES.findLast((each) => each <= count);
-    return size as number;
+    const batchSize = this.rules.mayPad
+      ? BATCH_SIZES.find((size) => size >= count)
+      : BATCH_SIZES.findLast((size) => size <= count);
+    return batchSize as number;
   }
 
   private async sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): Promise<void> {
@@ -77,13 +77,13 @@ export class StatementBatcher<Result> {
     const uses = [...waiting, ...padding].map(({ parameters }) => parameters);
     try {
       const results = split(await send(statement, uses), size);
-      for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
+      for (const [index, use] of waiting.entries()) use.resolve(results[index] as Result);
     } catch (error) {
       // One statement's error, such as a duplicate key, must not fail the others. An outage or a rollback fails all,
       // and `Database` sends them again after a rollback.
-      for (const each of waiting)
-        if (isUnavailable(error)) each.reject(error);
-        else void this.sendTogether(statement, [each], 1);
+      for (const use of waiting)
+        if (isUnavailable(error)) use.reject(error);
+        else void this.sendTogether(statement, [use], 1);
     }
   }
 }

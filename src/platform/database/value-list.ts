@@ -9,9 +9,9 @@ export function* portionsOf<Value>(values: readonly Value[], size = MAX_LIST_VAL
 
 /** Repeats the last value up to the next size, so that a statement has one text for each size. */
 export function valueList<Value>(values: readonly Value[]): Value[] {
-  const size = LIST_SIZES.find((each) => each >= values.length);
-  if (size === undefined || values.length === 0) throw new Error(`a list cannot have ${values.length} values`);
-  return [...values, ...Array<Value>(size - values.length).fill(values.at(-1) as Value)];
+  const length = LIST_SIZES.find((size) => size >= values.length);
+  if (length === undefined || values.length === 0) throw new Error(`a list cannot have ${values.length} values`);
+  return [...values, ...Array<Value>(length - values.length).fill(values.at(-1) as Value)];
 }
 
 export function placeholdersFor(list: readonly unknown[]): string {

@@ -66,9 +66,9 @@ export function traceOf(cause: unknown, stack: boolean, maxCauses = MAX_CAUSES_C
   const frames = stack ? (String(cause.stack).match(/^ +at .*$/gm) ?? []) : [];
   // the message of a parser quotes the text that it could not parse
   const summary = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${message}`;
-  const own = [summary, ...frames].join('\n');
-  if (cause.cause === undefined || maxCauses === 0) return own;
-  return `${own}\ncaused by ${traceOf(cause.cause, stack, maxCauses - 1)}`;
+  const text = [summary, ...frames].join('\n');
+  if (cause.cause === undefined || maxCauses === 0) return text;
+  return `${text}\ncaused by ${traceOf(cause.cause, stack, maxCauses - 1)}`;
 }
 
 /** NestJS's messages about its own start, which do not help an operator. `runService` reports a start that fails. */
