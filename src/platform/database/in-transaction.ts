@@ -1,6 +1,6 @@
 import type { EntityManager, QueryResult, QueryRunner } from 'typeorm';
 import { dialectOf, SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
-import { asStored } from './sqlite-statements.js';
+import { asStored, withNamedTimes } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 /** The query runner of one transaction, whose work may send statements without awaiting them. */
@@ -31,7 +31,9 @@ export async function selectIn<Parameters extends SqlValue[], Row>(
   statement: SelectStatement<Parameters, Row>,
   parameters: NoInfer<Parameters>,
 ): Promise<Row[]> {
-  return (await send(manager, statement, parameters)).records as Row[];
+  const { records } = await send(manager, statement, parameters);
+  const isSqlite = dialectOf(manager.dataSource) === SQLITE_DIALECT;
+  return (isSqlite ? withNamedTimes(records as Record<string, unknown>[]) : records) as Row[];
 }
 
 /** Resolves to the number of matched rows. */

@@ -38,8 +38,7 @@ export class SqliteStatements {
     const prepared = this.prepare(sql);
     const rows = prepared.statement.all(...parameters.map(asStored)) as Record<string, unknown>[];
     prepared.timeColumns ??= timeColumnsOf(prepared);
-    for (const column of prepared.timeColumns) for (const row of rows) row[column] = asTime(row[column]);
-    return rows;
+    return withTimes(rows, prepared.timeColumns);
   }
 
   write(sql: string, parameters: SqlValue[]): number {
@@ -58,7 +57,7 @@ export class SqliteStatements {
 /** SQLite stores times as text. `MAX(won_at) AS last_won_at` has no type there, so its name decides. */
 function timeColumnsOf({ statement }: PreparedStatement): string[] {
   const isTime = ({ name, type }: { name: string; type: string | null }) =>
-    type === null ? name.endsWith('_at') : type.startsWith('datetime');
+    type === null ? isTimeColumn(name) : type.startsWith('datetime');
   const times = statement.columns().filter(isTime);
   return times.map(({ name }) => name);
 }
@@ -69,4 +68,20 @@ export function asStored(value: SqlValue): string | number | null {
   return typeof value === 'boolean' ? Number(value) : value;
 }
 
-const asTime = (value: unknown) => (typeof value === 'string' ? new Date(timeOf(value)) : value);
+/** The rows of a SELECT with times as `Date`, as the driver of MySQL returns them. Changes the rows. */
+export function withTimes(rows: Record<string, unknown>[], columns: string[]): Record<string, unknown>[] {
+  for (const row of rows) {
+    for (const column of columns) {
+      const value = row[column];
+      if (typeof value === 'string') row[column] = new Date(timeOf(value));
+    }
+  }
+  return rows;
+}
+
+const isTimeColumn = (name: string) => /_(at|until)$/.test(name);
+
+/** The same for rows whose declared types are unknown: the names of the columns decide. */
+export function withNamedTimes(rows: Record<string, unknown>[]): Record<string, unknown>[] {
+  return withTimes(rows, Object.keys(rows[0] ?? {}).filter(isTimeColumn));
+}

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TestBrowser } from '../../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stay } from '../../support/customer-refresh.js';
@@ -193,4 +193,26 @@ describe('protocol §3.10: a chain of transfers', () => {
       token = (await redeem(service, await transferToken(service, token))).body.access_token;
     expectInvalidGrant(await transfer(token));
   });
+});
+
+describe('protocol §3.10: the end of a session', () => {
+  it.each(['Asia/Tokyo', 'America/Los_Angeles'])(
+    'does not depend on the time zone of the process: %s',
+    async (zone) => {
+      const { TZ } = process.env;
+      onTestFinished(() => {
+        if (TZ === undefined) delete process.env.TZ;
+        else process.env.TZ = TZ;
+      });
+      process.env.TZ = zone;
+      expect(new Date(0).getTimezoneOffset()).not.toBe(0);
+      const { access_token } = await newCustomer(service);
+      const { body } = await redeem(service, await transferToken(service, access_token));
+      const code = await transferToken(service, body.access_token);
+      service.clock.advance({ seconds: 4 * 3_600 });
+      expect((await transfer(body.access_token)).status).toBe(200);
+      service.clock.advance({ seconds: 4 * 3_600 + 1 });
+      expectInvalidGrant(await redeem(service, code));
+    },
+  );
 });
