@@ -3,6 +3,7 @@ import { type CryptoKey, exportSPKI, importJWK, SignJWT } from 'jose';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, expectUnavailable } from '../support/expect-error.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
@@ -249,6 +250,15 @@ describe('DELETE /v2/token', () => {
       expectInvalidToken(await asAgent(ended));
       expect((await asAgent(valid)).status, `jti: ${JSON.stringify(jti)}`).toBe(200);
     }
+  });
+
+  it('ends a trusted issuer’s token for good: no cookie of the authorization page brings it back', async () => {
+    const ended = await token({ jti: 'for-good' });
+    expect((await service.send('DELETE', '/v2/token', bearer(ended))).status).toBe(200);
+    const browser = new AgentBrowser(service);
+    browser.cookies.set('__Host-agent_session', encodeURIComponent(`${idp.issuer} for-good`));
+    expect((await browser.signIn()).status).toBe(200);
+    expectInvalidToken(await asAgent(ended));
   });
 
   it('ends a trusted issuer’s token for the rest of its lifetime', async () => {

@@ -30,7 +30,7 @@ export class PageSessions {
    */
   async begin(request: Request, { id: agentId, organizationId, generation }: Agent): Promise<void> {
     const earlier = this.idOf(request);
-    if (earlier !== undefined) await this.sessions.end(earlier, 'revoked');
+    if (earlier !== undefined) await this.sessions.endAtPage(earlier);
     const secret = randomSecret('base64url');
     const expiresAt = new Date(this.clock.now() + LIFETIME_SECONDS * 1000);
     const session = { id: sha256(secret), kind: 'page', agentId, organizationId, clientId: '', expiresAt } as const;
@@ -48,7 +48,7 @@ export class PageSessions {
   async end(request: Request): Promise<void> {
     const known = await this.knownAgent(request);
     if (known) {
-      await this.sessions.end(this.idOf(request) as string, 'revoked');
+      await this.sessions.endAtPage(this.idOf(request) as string);
       const agent = party('agent', known.agentId);
       this.audit.success('sign_out', agent, agent);
     }

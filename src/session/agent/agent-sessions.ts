@@ -164,6 +164,11 @@ export class AgentSessions {
     });
   }
 
+  /** Ends a session of the page. The id comes from a cookie, and may be that of a session of another kind. */
+  async endAtPage(id: string): Promise<void> {
+    await this.database.manager.delete(AgentSession, { id, kind: 'page' });
+  }
+
   /** Ends a session with its access tokens, and all that was obtained with them. */
   async end(id: string, reason: InactiveReason): Promise<void> {
     await this.database.transaction(async (manager) => {
