@@ -108,8 +108,9 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const signIn = body.remember && this.signInOf(browser, body);
     const request: UserRequest = { organizationId, userId: user.userId, signIn, creator: 'organization' };
     const { credentials, ...customer } = await this.users.customerOf(request).catch(async (error) => {
-      // the limit of new customers can only be taken after the use, because a known user does not count
-      if (error instanceof OAuthError && error.status === 429) await this.usedAssertions.giveBack(user, organizationId);
+      // nothing was written: the limit of new customers is reached, or the user is being erased
+      if (error instanceof OAuthError && [429, 503].includes(error.status))
+        await this.usedAssertions.giveBack(user, organizationId);
       throw error;
     });
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);

@@ -107,10 +107,14 @@ export function remainingMs(backgroundMs: number): number {
   return requestContext.remainingMs() ?? backgroundMs;
 }
 
-/** `send` has its own limit. The deadline of the request, 2.8 s after its first statement, may be earlier. */
-export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
+/**
+ * `send` ends within `limitMs`. The deadline of the request, 2.8 s after its first statement, may be earlier.
+ *
+ * @param limitMs a write of several tables has the time of a request
+ */
+export function withinDeadline<Result>(send: () => Promise<Result>, limitMs = STATEMENT_TIMEOUT_MS): Promise<Result> {
   const remaining = remainingMs(Infinity);
-  if (remaining > STATEMENT_TIMEOUT_MS) return send();
+  if (remaining > limitMs) return send();
   if (remaining <= 0) return Promise.reject(new DeadlineExceededError(0));
   return withTimeout(send(), remaining);
 }

@@ -3,7 +3,7 @@ import { Inject, Injectable, ServiceUnavailableException } from '@nestjs/common'
 import type { Counter } from 'prom-client';
 import { DataSource, type EntityManager, type QueryResult } from 'typeorm';
 import { MetricsRegistry } from '../metrics.js';
-import { traced } from '../request-context/request-context.js';
+import { STATEMENTS_TIMEOUT_MS, traced } from '../request-context/request-context.js';
 import { DeadlineExceededError, isUnavailable, remainingMs, withinDeadline } from './database-errors.js';
 import { databaseMetrics, OutageLog } from './database-metrics.js';
 import { ROLLED_BACK } from './retry-policy.js';
@@ -67,7 +67,7 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<void> {
     this.assertOutsideOfTransaction();
-    await this.send(statement, () => this.client.write(statement, parameters));
+    await this.send(statement, () => this.client.write(statement, parameters), STATEMENTS_TIMEOUT_MS);
   }
 
   /**
@@ -80,7 +80,7 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
     this.assertOutsideOfTransaction();
-    return this.send(statement, () => this.client.write(statement, parameters));
+    return this.send(statement, () => this.client.write(statement, parameters), STATEMENTS_TIMEOUT_MS);
   }
 
   /**
@@ -119,8 +119,8 @@ export class Database {
     return this.sendWithRetries(sql, () => withinDeadline(() => this.client.query(sql, parameters)));
   }
 
-  private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {
-    return this.sendWithRetries(statement.text(this.client.dialect), () => withinDeadline(send));
+  private send<Result>(statement: Statement, send: () => Promise<Result>, limitMs?: number): Promise<Result> {
+    return this.sendWithRetries(statement.text(this.client.dialect), () => withinDeadline(send, limitMs));
   }
 
   private async sendWithRetries<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
