@@ -44,9 +44,9 @@ export function cacheFolder(name) {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), name);
 }
 
-/** @param {string} packages of Debian */
+/** After a failed update, lists that are partly new may be sufficient. @param {string} packages of Debian */
 function aptGet(packages) {
-  return `apt-get update -qq && apt-get install -qq --no-install-recommends ${packages}`;
+  return `apt-get update -qq; apt-get install -qq --no-install-recommends -o DPkg::Lock::Timeout=60 ${packages}`;
 }
 
 /**

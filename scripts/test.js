@@ -41,6 +41,7 @@ async function main(args) {
   const missing = installPrograms(needed, args);
   const filters = args.filter((arg) => arg !== option && arg !== NO_INSTALL);
   const possible = projects.filter((name) => !missing.some((program) => program === PROGRAMS[name.replace(/.*-/, '')]));
+  if (possible.length === 0) throw new Error(missingText(missing));
   // The files of Firefox's projects are also those of Chromium's.
   const selected = filters.length === 0 || option === '--firefox' ? possible : [];
   buildIfStale();
