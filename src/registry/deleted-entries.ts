@@ -27,10 +27,14 @@ export class DeletedEntries {
     const servers = await this.find(ResourceServer, now);
     // an entry that was created again with the id of a deleted one stays
     const deletedAt = Not(IsNull());
-    for (const some of portionsOf(clients))
-      yield this.delete(ClientApplication, some, { clientId: In(keysOf(some, 'clientId')), deletedAt });
-    for (const some of portionsOf(servers))
-      yield this.delete(ResourceServer, some, { id: In(keysOf(some, 'id')), deletedAt });
+    for (const rows of portionsOf(clients)) {
+      const ids = rows.map(({ clientId }) => clientId);
+      yield this.delete(ClientApplication, rows, { clientId: In(ids), deletedAt });
+    }
+    for (const rows of portionsOf(servers)) {
+      const ids = rows.map(({ id }) => id);
+      yield this.delete(ResourceServer, rows, { id: In(ids), deletedAt });
+    }
   }
 
   private find<Row extends RetainedRow>(entity: Type<Row>, now: Date): Promise<Row[]> {
@@ -48,5 +52,3 @@ export class DeletedEntries {
     });
   }
 }
-
-const keysOf = <Row extends object>(rows: Row[], column: keyof Row): unknown[] => rows.map((row) => row[column]);

@@ -19,7 +19,7 @@ export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean 
 }
 
 export function secretEnds(previousSecrets: PreviousSecret[] | null, now: number): string[] {
-  const valid = (previousSecrets ?? []).filter((each) => isValidAt(now, each));
+  const valid = (previousSecrets ?? []).filter((secret) => isValidAt(now, secret));
   return valid.map(({ expires_at }) => expires_at).sort();
 }
 
@@ -35,7 +35,7 @@ export function withNewSecret(
 ): SecretColumns {
   const expires_at = new Date(now + oldValidForSeconds * 1000).toISOString();
   const replaced = client.secretHash === null ? [] : [{ hash: client.secretHash, expires_at }];
-  const previousSecrets = [...(client.previousSecrets ?? []), ...replaced].filter((each) => isValidAt(now, each));
+  const previousSecrets = [...(client.previousSecrets ?? []), ...replaced].filter((secret) => isValidAt(now, secret));
   if (previousSecrets.length > MAX_PREVIOUS_SECRETS) {
     const [firstEnd] = secretEnds(previousSecrets, now);
     throw tooManySecrets(String(firstEnd));

@@ -17,7 +17,7 @@ export class RegistryRevision {
   @Column('integer', { name: 'complete_from' })
   completeFrom!: number;
 
-  /** Of the last registry file with passwords (file/listed-secrets.ts). */
+  /** Of the last registry file with passwords (operator/registry/file/listed-secrets.ts). */
   @Column('varchar', { name: 'passwords_hash', length: 64 })
   passwordsHash!: string;
 }

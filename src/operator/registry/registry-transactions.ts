@@ -75,12 +75,11 @@ export class RegistryTransactions {
   private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
     const revision = await raiseRevision(manager);
     const now = this.clock.now();
-    const keysOf = (kind: EntryKind, change: EntryChange['change']) =>
-      changes.filter((each) => each.kind === kind && each.change === change).map(({ key }) => key);
+    const changesOf = (kind: EntryKind, type: EntryChange['change']) =>
+      changes.filter((change) => change.kind === kind && change.change === type);
     for (const kind of ENTRY_KINDS) {
-      const ofKind = changes.filter((each) => each.kind === kind);
-      await insertRows(manager, kind, ofKind, revision);
-      const issued = await updateRows(manager, kind, ofKind, { revision, now });
+      await insertRows(manager, kind, changesOf(kind, 'created'), revision);
+      const issued = await updateRows(manager, kind, changesOf(kind, 'changed'), { revision, now });
       if (issued.length > 0 && (kind.name === 'organization' || kind.name === 'client'))
         await this.endings.endIssued(kind.name, issued, manager);
     }
@@ -89,7 +88,7 @@ export class RegistryTransactions {
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
     await this.agentSessions.endAllOf(ended.agentIds, manager);
     await this.endConsentsAndClients(ended, manager);
-    for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, keysOf(kind, 'deleted'), { revision, now });
+    for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, changesOf(kind, 'deleted'), { revision, now });
   }
 
   private async endConsentsAndClients({ agentIds, clientIds }: EndedEntries, manager?: EntityManager): Promise<void> {
@@ -102,10 +101,9 @@ export class RegistryTransactions {
 function endedBy(changes: EntryChange[]): EndedEntries {
   const isEnded = ({ change, columns = {} }: EntryChange) =>
     change === 'deleted' || (change === 'changed' && COLUMNS_OF_SESSIONS.some((column) => column in columns));
-  const keys = (some: EntryChange[]) => some.map(({ key }) => key);
   return {
-    agentIds: keys(changes.filter((each) => each.kind === AGENTS && isEnded(each))),
-    clientIds: keys(changes.filter(({ kind, change }) => kind === CLIENTS && change === 'deleted')),
+    agentIds: changes.filter((change) => change.kind === AGENTS && isEnded(change)).map(({ key }) => key),
+    clientIds: changes.filter(({ kind, change }) => kind === CLIENTS && change === 'deleted').map(({ key }) => key),
   };
 }
 
@@ -117,11 +115,10 @@ interface Written {
 async function insertRows(
   manager: EntityManager,
   { entity, key: { column } }: EntryKind,
-  changes: EntryChange[],
+  created: EntryChange[],
   revision: number,
 ): Promise<void> {
-  const created = changes.filter(({ change }) => change === 'created');
-  // the id of a deleted client or organization cannot be used again yet (entry-checks.ts)
+  // the id of a deleted client or organization cannot be used again yet (registry-editor.ts)
   if (entity === ResourceServer)
     for (const keys of portionsOf(created.map(({ key }) => key)))
       await manager.delete(entity, { [column]: In(keys), deletedAt: Not(IsNull()) });
@@ -134,13 +131,12 @@ async function insertRows(
 async function updateRows(
   manager: EntityManager,
   kind: EntryKind,
-  changes: EntryChange[],
+  changed: EntryChange[],
   written: Written,
 ): Promise<IssuedUpTo[]> {
   const issued: IssuedUpTo[] = [];
-  const changed = changes.filter(({ change }) => change === 'changed');
-  for (const some of portionsOf(changed, ENTRIES_PER_INSERT))
-    issued.push(...(await updatePortion(manager, kind, some, written)));
+  for (const portion of portionsOf(changed, ENTRIES_PER_INSERT))
+    issued.push(...(await updatePortion(manager, kind, portion, written)));
   return issued;
 }
 
@@ -176,10 +172,10 @@ async function updatePortion(
 async function deleteRows(
   manager: EntityManager,
   { entity, key: { column } }: EntryKind,
-  deleted: string[],
+  deleted: EntryChange[],
   { revision, now }: Written,
 ): Promise<void> {
-  for (const keys of portionsOf(deleted)) {
+  for (const keys of portionsOf(deleted.map(({ key }) => key))) {
     if (entity === Agent) await manager.delete(entity, { [column]: In(keys) });
     else await manager.update(entity, { [column]: In(keys) }, { revision, deletedAt: new Date(now) });
   }
