@@ -8,8 +8,8 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { withoutByteOrderMark } from '../platform/text-forms.js';
-import { ApiEnum, ApiString } from '../platform/validation/decorators.js';
+import { withoutByteOrderMark } from '../platform/validation/text-rules.js';
+import { ApiEnum, ApiString } from '../platform/validation/validation.js';
 
 /** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {

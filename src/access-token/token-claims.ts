@@ -1,5 +1,5 @@
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiInteger, ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
+import { ApiInteger, ApiOptionalString, ApiString } from '../platform/validation/validation.js';
 
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';

@@ -6,7 +6,7 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/decorators.js';
+import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/validation.js';
 import { AgentSessions } from '../session/agent/agent-sessions.js';
 
 /**

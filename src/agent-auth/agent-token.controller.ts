@@ -14,7 +14,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { requestContext, traced } from '../platform/request-context/request-context.js';
-import { ApiEnum, ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
+import { ApiEnum, ApiOptionalString, ApiString } from '../platform/validation/validation.js';
 import { Agents } from '../registry/agents.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { type AgentRefreshRow, AgentRefreshTokens } from '../session/agent/agent-refresh-tokens.js';

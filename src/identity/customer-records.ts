@@ -9,7 +9,7 @@ import { Clock, DAY_MS } from '../platform/clock.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { ApiOptionalString, ApiString, Optional } from '../platform/validation/decorators.js';
+import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
 

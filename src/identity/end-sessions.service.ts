@@ -6,7 +6,7 @@ import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { Optional } from '../platform/validation/decorators.js';
+import { Optional } from '../platform/validation/validation.js';
 import { BrowserRecognition } from '../session/browser-recognition.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { Sessions } from '../session/sessions.js';

@@ -10,8 +10,8 @@ import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { ApiString, Optional } from '../platform/validation/decorators.js';
 import { IsUuid } from '../platform/validation/text-rules.js';
+import { ApiString, Optional } from '../platform/validation/validation.js';
 import { BrowserService } from './browser.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 

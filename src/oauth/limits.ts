@@ -14,7 +14,7 @@ import { MetricsRegistry } from '../platform/metrics.js';
 import { keysOfIp, type LimitKey } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
-import { SNAKE_CASE_NAME, withoutTrailingSpaces } from '../platform/text-forms.js';
+import { SNAKE_CASE_NAME, withoutTrailingSpaces } from '../platform/validation/text-rules.js';
 import { OAuthError } from './oauth-error.js';
 
 /** A request that a limit has counted. */

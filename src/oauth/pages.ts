@@ -1,8 +1,8 @@
 import { Matches } from 'class-validator';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { ApiOptionalString, Optional } from '../platform/validation/decorators.js';
 import { IDENTIFIER } from '../platform/validation/text-rules.js';
+import { ApiOptionalString, Optional } from '../platform/validation/validation.js';
 import { OAuthError } from './oauth-error.js';
 
 export const MAX_PAGE_ENTRIES = 200;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { headerValues } from '../platform/request-context/request-context.js';
-import { withoutByteOrderMark } from '../platform/text-forms.js';
+import { withoutByteOrderMark } from '../platform/validation/text-rules.js';
 import { parseForm } from './form.js';
 import { OAuthError, REQUEST_ERRORS } from './oauth-error.js';
 

@@ -65,8 +65,8 @@ export { ManagementController, PublicController } from '../platform/http/listene
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
-export { Nested, Optional } from '../platform/validation/decorators.js';
 export { isIdText } from '../platform/validation/text-rules.js';
+export { Nested, Optional } from '../platform/validation/validation.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
 export {

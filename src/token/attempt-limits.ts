@@ -5,7 +5,7 @@ import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-l
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
-import { withoutTrailingSpaces } from '../platform/text-forms.js';
+import { withoutTrailingSpaces } from '../platform/validation/text-rules.js';
 import { declaredProperties } from '../platform/validation/validation.js';
 import type { DeclaredAttemptLimit, GrantBody, GrantMetadata, GrantResult } from './grant.js';
 

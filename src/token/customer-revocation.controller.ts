@@ -7,7 +7,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/listener.decorators.js';
-import { ApiOptionalString, ApiString } from '../platform/validation/decorators.js';
+import { ApiOptionalString, ApiString } from '../platform/validation/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
 

@@ -19,7 +19,7 @@ import {
   ApiString,
   Nested,
   Optional,
-} from '../platform/validation/decorators.js';
+} from '../platform/validation/validation.js';
 import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { SessionEndings } from '../session/session-endings.js';
 

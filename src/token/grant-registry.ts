@@ -3,7 +3,7 @@ import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
-import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
+import { SNAKE_CASE_NAME } from '../platform/validation/text-rules.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { assertAttemptsUsable } from './attempt-limits.js';
 import { assertClaimsUsable } from './declared-claims.js';

@@ -6,7 +6,7 @@ import type { Browser } from '../http/routes/client-request.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { type ApiError, type ApiExamples, ApiProperty } from '../platform/http/api-route.js';
-import { ApiString } from '../platform/validation/decorators.js';
+import { ApiString } from '../platform/validation/validation.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 

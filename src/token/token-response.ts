@@ -1,6 +1,6 @@
 import { Reflector } from '@nestjs/core';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/decorators.js';
+import { ApiEnum, ApiInteger, ApiString } from '../platform/validation/validation.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { GrantMetadata, GrantResult } from './grant.js';
 

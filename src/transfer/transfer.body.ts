@@ -2,8 +2,8 @@ import { IsIn, Matches } from 'class-validator';
 import { CODE_CHALLENGE } from '../oauth/pkce.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
-import { ApiString, Optional } from '../platform/validation/decorators.js';
 import { IsUuid } from '../platform/validation/text-rules.js';
+import { ApiString, Optional } from '../platform/validation/validation.js';
 
 /** The parameters of an identity transfer (protocol §4.4). */
 export class TransferBody {

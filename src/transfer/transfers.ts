@@ -12,7 +12,7 @@ import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiInteger, ApiString } from '../platform/validation/decorators.js';
+import { ApiInteger, ApiString } from '../platform/validation/validation.js';
 import { Registry } from '../registry/registry.js';
 import { Sessions } from '../session/sessions.js';
 import { TransferCodes } from '../session/transfer-codes.js';

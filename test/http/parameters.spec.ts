@@ -29,8 +29,7 @@ import { IdentityTokenBody } from '../../src/grants/identity-token/identity-toke
 import { parseForm, parseQuery } from '../../src/oauth/form.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { optionalString, readParameters, requiredString } from '../../src/oauth/parameters.js';
-import { Optional } from '../../src/platform/validation/decorators.js';
-import { declaredProperties, isValid } from '../../src/platform/validation/validation.js';
+import { declaredProperties, isValid, Optional } from '../../src/platform/validation/validation.js';
 import { violationsOf } from '../../src/platform/validation/violations.js';
 import { Nested } from '../../src/public/grant.js';
 import { TransferBody } from '../../src/transfer/transfer.body.js';

@@ -2,7 +2,7 @@ import { IsIn, IsInt, IsString, MaxLength } from 'class-validator';
 import { describe, expect, it } from 'vitest';
 import { grantThat, sound } from '../../packages/conformance-kit/test/support/broken-grants/ticket.grant.js';
 import { RESERVED_CLAIMS } from '../../src/access-token/reserved-claims.js';
-import { Optional } from '../../src/platform/validation/decorators.js';
+import { Optional } from '../../src/platform/validation/validation.js';
 import { assertClaimsUsable } from '../../src/token/declared-claims.js';
 import type { GrantMetadata, GrantResult } from '../../src/token/grant.js';
 import { claimsOf } from '../support/agent-tokens.js';

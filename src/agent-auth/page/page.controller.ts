@@ -9,7 +9,7 @@ import { EXAMPLE, EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
-import { ApiOptionalString } from '../../platform/validation/decorators.js';
+import { ApiOptionalString } from '../../platform/validation/validation.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentChangedError } from '../../session/agent/agent-sessions.js';

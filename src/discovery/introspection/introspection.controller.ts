@@ -18,7 +18,7 @@ import {
   ApiString,
   Nested,
   Optional,
-} from '../../platform/validation/decorators.js';
+} from '../../platform/validation/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';

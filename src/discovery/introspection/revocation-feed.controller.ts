@@ -15,7 +15,7 @@ import {
   ApiString,
   Nested,
   Optional,
-} from '../../platform/validation/decorators.js';
+} from '../../platform/validation/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';

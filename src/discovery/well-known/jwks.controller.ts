@@ -4,7 +4,7 @@ import { PublicJwk } from '../../access-token/key-set.js';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
-import { Nested } from '../../platform/validation/decorators.js';
+import { Nested } from '../../platform/validation/validation.js';
 
 class PublicKeySet {
   @IsArray()

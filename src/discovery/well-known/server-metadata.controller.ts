@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../../platform/http/listener.decorators.js';
-import { ApiOptionalString, ApiString, ApiStringArray, Optional } from '../../platform/validation/decorators.js';
+import { ApiOptionalString, ApiString, ApiStringArray, Optional } from '../../platform/validation/validation.js';
 
 class ServerMetadata {
   @ApiString('The `iss` of all tokens of this service.', 'https://auth.example')

@@ -8,8 +8,8 @@ import { OrganizationUsers } from '../../identity/users/organization-users.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { ApiEnum, Optional } from '../../platform/validation/decorators.js';
 import { IsIdText, IsUuid } from '../../platform/validation/text-rules.js';
+import { ApiEnum, Optional } from '../../platform/validation/validation.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.3 and §4.6. */

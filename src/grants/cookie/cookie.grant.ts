@@ -3,8 +3,8 @@ import { IsString } from 'class-validator';
 import { CustomerService } from '../../identity/customer.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { ApiEnum, Optional } from '../../platform/validation/decorators.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
+import { ApiEnum, Optional } from '../../platform/validation/validation.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 
 /** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */

@@ -8,7 +8,7 @@ import { Configuration } from '../../platform/configuration/configuration.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { traced } from '../../platform/request-context/request-context.js';
-import { ApiOptionalString, ApiString, Optional } from '../../platform/validation/decorators.js';
+import { ApiOptionalString, ApiString, Optional } from '../../platform/validation/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { Registry } from '../../registry/registry.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';

@@ -2,7 +2,7 @@ import { Injectable, Module } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiString } from '../../platform/validation/decorators.js';
+import { ApiString } from '../../platform/validation/validation.js';
 import { Registry } from '../../registry/registry.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../session/customer-refresh-tokens.js';
 import { SessionModule } from '../../session/session.module.js';

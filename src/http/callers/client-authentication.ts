@@ -6,7 +6,7 @@ import { optionalString } from '../../oauth/parameters.js';
 import { Clock } from '../../platform/clock.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
-import { ApiOptionalString } from '../../platform/validation/decorators.js';
+import { ApiOptionalString } from '../../platform/validation/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { isValidAt } from '../../registry/previous-secrets.js';
 import { Registry } from '../../registry/registry.js';

@@ -18,7 +18,7 @@ import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/listener.decorators.js';
-import { Optional } from '../../platform/validation/decorators.js';
+import { Optional } from '../../platform/validation/validation.js';
 import { RevocationLimit } from '../../session/feed/revocation-limit.js';
 import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
 import { IdentityCookies } from '../identity-cookies.js';

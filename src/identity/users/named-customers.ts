@@ -5,8 +5,8 @@ import type { AgentPrincipal } from '../../http/callers/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { Optional } from '../../platform/validation/decorators.js';
 import { IsIdText, IsUuid } from '../../platform/validation/text-rules.js';
+import { Optional } from '../../platform/validation/validation.js';
 import { OrganizationUsers } from './organization-users.js';
 
 /** The parameters by which an agent names a customer of its organization (protocol §4.14 and §4.16). */

@@ -2,7 +2,7 @@ import { rotated, stateOf, withoutKey } from '../../access-token/key-rotation.js
 import { newKeySet, type PrivateKeySet, readKeySet } from '../../access-token/key-set.js';
 import { Clock } from '../../platform/clock.js';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
-import { withoutByteOrderMark } from '../../platform/text-forms.js';
+import { withoutByteOrderMark } from '../../platform/validation/text-rules.js';
 import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** More than 1,000 keys. */

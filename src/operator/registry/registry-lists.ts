@@ -5,8 +5,8 @@ import { encodeCursor, PageQuery, rangeOf } from '../../oauth/pages.js';
 import { Database } from '../../platform/database/database.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { Optional } from '../../platform/validation/decorators.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
+import { Optional } from '../../platform/validation/validation.js';
 import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
 
 /** More than a page can have, so that a full page knows whether an entry follows. */

@@ -1,4 +1,4 @@
-import { SNAKE_CASE_NAME } from '../text-forms.js';
+import { SNAKE_CASE_NAME } from '../validation/text-rules.js';
 import type { Audit } from './audit.js';
 import { AUDIT_EVENT_NAMES, type AuditEvent, type ExtensionAuditEvent } from './audit-event.js';
 

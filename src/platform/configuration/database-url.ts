@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { rule } from '../validation/decorators.js';
 import { isAuthority, isPercentEncoded } from '../validation/url-rules.js';
+import { rule } from '../validation/validation.js';
 
 /** How long the file of a database may be empty while another process creates the database. */
 const CREATION_MS = 1_000;

@@ -1,4 +1,4 @@
-import { rule } from '../validation/decorators.js';
+import { rule } from '../validation/validation.js';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, revocations

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { rule } from './decorators.js';
+import { rule } from './validation.js';
 
 const ENCODED_TEXT = String.raw`(?:[^\s@/?#\\%]|%[0-9A-Fa-f]{2})*`;
 const HOST_AND_PORT = String.raw`(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9]\d{0,4})?`;

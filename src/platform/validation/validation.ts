@@ -1,8 +1,55 @@
-import type { Type } from '@nestjs/common';
-import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
+import { applyDecorators, type Type as Class } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import {
+  getMetadataStorage,
+  IsIn,
+  IsInt,
+  IsString,
+  ValidateBy,
+  ValidateIf,
+  ValidateNested,
+  type ValidationArguments,
+  ValidationTypes,
+} from 'class-validator';
+import { ApiProperty } from '../http/api-route.js';
+
+/** A rule for one value. */
+export const rule = <Value>(name: string, validate: (value: Value) => boolean, message: string): PropertyDecorator =>
+  ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
+
+/** Marks an optional parameter. A value that is present must be valid; `null` and the empty string count as present. */
+export const Optional = (): PropertyDecorator => ValidateIf((_body, value) => value !== undefined);
+
+/**
+ * Declares a property whose value is an object of a class, or with `each` a list of them. The rules of the class apply to
+ * the object, and the OpenAPI document describes its fields.
+ */
+export function Nested(type: () => Class<object>, { each = false }: { each?: boolean } = {}): PropertyDecorator {
+  return applyDecorators(ValidateNested({ each }), Type(type));
+}
+
+// Each `Api…` decorator sets the rule of a field, and its description in the OpenAPI document.
+export const ApiString = (description: string, example?: unknown) =>
+  applyDecorators(IsString(), ApiProperty(description, example));
+
+export const ApiOptionalString = (description: string, example?: unknown) =>
+  applyDecorators(Optional(), ApiString(description, example));
+
+export const ApiStringArray = (description: string, example?: unknown) =>
+  applyDecorators(IsString({ each: true }), ApiProperty(description, example));
+
+/** One of several texts, by default the first one in the example. */
+export const ApiEnum = (values: readonly string[], description: string, example: unknown = values[0]) =>
+  applyDecorators(IsIn(values), ApiProperty(description, example));
+
+export const ApiInteger = (description: string, example?: unknown) =>
+  applyDecorators(IsInt(), ApiProperty(description, example));
+
+export const ApiOptionalInteger = (description: string, example?: unknown) =>
+  applyDecorators(Optional(), ApiInteger(description, example));
 
 /** The properties with a validation rule of a class and of its base classes, in the order of their declaration. */
-export function declaredProperties(type: Type<object>): string[] {
+export function declaredProperties(type: Class<object>): string[] {
   return rulesOf(type).map(({ name }) => name);
 }
 
@@ -26,14 +73,14 @@ interface PropertyRules {
   rules: Check[];
 }
 
-const rulesByType = new Map<Type<object>, PropertyRules[]>();
+const rulesByType = new Map<Class<object>, PropertyRules[]>();
 
 /**
  * `false` if the object violates a rule, or if only class-validator can check it: the caller then runs class-validator.
  * class-validator looks up the rules in each call, which costs a returning customer more than a tenth of its processor
  * time (docs/performance.md).
  */
-export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
+export function isValid<Body extends object>(type: Class<Body>, object: Body): boolean {
   const properties = rulesOf(type);
   if (properties.length === 0) return false;
   for (const { name, conditions, rules } of properties) {
@@ -44,7 +91,7 @@ export function isValid<Body extends object>(type: Type<Body>, object: Body): bo
   return true;
 }
 
-function rulesOf(type: Type<object>): PropertyRules[] {
+function rulesOf(type: Class<object>): PropertyRules[] {
   let properties = rulesByType.get(type);
   if (properties) return properties;
   const storage = getMetadataStorage();

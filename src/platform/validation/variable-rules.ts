@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsBoolean, IsInt, Max, Min } from 'class-validator';
-import { rule } from './decorators.js';
+import { rule } from './validation.js';
 
 /** Only decimal digits: `Number` would also accept 0x50 and 1e3. */
 export const IntegerVariable = (min: number, max: number) =>

@@ -3,8 +3,8 @@ import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/confi
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
-import { ApiEnum } from '../../platform/validation/decorators.js';
 import { IsIdentifier, IsUuid } from '../../platform/validation/text-rules.js';
+import { ApiEnum } from '../../platform/validation/validation.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';

@@ -2,8 +2,8 @@ import { applyDecorators } from '@nestjs/common';
 import { IS_EMAIL, IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { rule } from '../../platform/validation/decorators.js';
 import { IDENTIFIER } from '../../platform/validation/text-rules.js';
+import { rule } from '../../platform/validation/validation.js';
 import { canonicalEmail } from '../agent-email.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 

@@ -1,8 +1,8 @@
 import { IsBoolean, IsInt, IsObject, IsOptional, Max, Min } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
-import { Nested } from '../../platform/validation/decorators.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
+import { Nested } from '../../platform/validation/validation.js';
 import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
 import { IsName, IsPublicClients } from './entry-rules.js';

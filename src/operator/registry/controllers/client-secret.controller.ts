@@ -4,7 +4,7 @@ import { operatorActor } from '../../../http/callers/operator-credentials.js';
 import { ValidatedBody } from '../../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute, apiPropertyOf } from '../../../platform/http/api-route.js';
-import { ApiInteger, ApiString, Optional } from '../../../platform/validation/decorators.js';
+import { ApiInteger, ApiString, Optional } from '../../../platform/validation/validation.js';
 import { tooManySecrets } from '../../../registry/previous-secrets.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
 import { AdminController } from './admin-controller.js';

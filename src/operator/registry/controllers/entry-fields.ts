@@ -1,7 +1,7 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { IsArray, IsBoolean } from 'class-validator';
 import { ApiProperty } from '../../../platform/http/api-route.js';
-import { Nested } from '../../../platform/validation/decorators.js';
+import { Nested } from '../../../platform/validation/validation.js';
 
 // Fields of the responses of all lists.
 export const ApiFromFile = () =>
