@@ -109,7 +109,7 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   ) {
     const { RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
-    this.limited = metrics.counted('cas_rate_limited_total', 'Requests rejected by a rate limit.', 'limit');
+    this.limited = metrics.counter('cas_rate_limited_total', 'Requests rejected by a rate limit.', 'limit');
     for (const limit of [...Object.keys(this.rules), ATTEMPTS, SIGN_IN]) this.limited.inc({ limit }, 0); // 0 from the start
   }
 

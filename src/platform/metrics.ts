@@ -14,7 +14,7 @@ export class MetricsRegistry extends Registry {
   });
 
   /** Label values never come from the caller of a route. */
-  counted<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
+  counter<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
     return new Counter({ name, help, labelNames, registers: [this] });
   }
 
@@ -31,7 +31,7 @@ export class MetricsRegistry extends Registry {
   }
 
   /** The value is read at each scrape. */
-  counter(name: string, help: string, value: () => number): void {
+  observedCounter(name: string, help: string, value: () => number): void {
     new Counter({
       name,
       help,

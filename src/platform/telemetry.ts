@@ -23,17 +23,17 @@ export class Telemetry {
     private readonly tracing: OtlpTracing | undefined,
   ) {
     collectDefaultMetrics({ register: this.metrics });
-    this.metrics.counter(
+    this.metrics.observedCounter(
       'cas_log_lines_lost_total',
       'Log lines that were discarded, because the buffer was full.',
       () => log.lost ?? 0,
     );
-    this.requests = this.metrics.counted(
+    this.requests = this.metrics.counter(
       'http_requests_total',
       'Requests with a response; status 499 if the client disconnected first.',
       ...['surface', 'method', 'route', 'grant', 'status'],
     );
-    this.extensionErrors = this.metrics.counted(
+    this.extensionErrors = this.metrics.counter(
       'cas_extension_errors_total',
       'Unhandled rejections and uncaught exceptions of extensions.',
       'package',

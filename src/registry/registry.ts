@@ -57,7 +57,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     );
     metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => this.revision);
     metrics.gauge('cas_registry_clients', 'Clients that exist.', () => this.memory.clients.size);
-    this.reads = metrics.counted(
+    this.reads = metrics.counter(
       'cas_registry_reads_total',
       'Reads of the registry after its revision had changed: only the changes, or the full registry.',
       'kind',

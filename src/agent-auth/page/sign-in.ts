@@ -48,7 +48,7 @@ export class SignIn {
   ) {
     const help =
       'Password checks of sign-ins. rejected: the queue was full. abandoned: the client disconnected while it waited.';
-    this.outcomes = metrics.counted('cas_password_checks_total', help, 'outcome');
+    this.outcomes = metrics.counter('cas_password_checks_total', help, 'outcome');
     for (const outcome of ['checked', 'rejected', 'abandoned']) this.outcomes.inc({ outcome }, 0);
     metrics.gauge(
       'cas_password_queue_waiting',

@@ -30,7 +30,7 @@ export class Audit {
     private readonly clock: Clock,
   ) {
     this.sinks = [...sinks, new AuditMetrics(metrics)];
-    this.sinkFailures = metrics.counted('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
+    this.sinkFailures = metrics.counter('cas_audit_sink_failures_total', 'Audit events that a sink failed to write.');
   }
 
   /** Adds the request's id, grant, client and organization, unless the event has its own. */
@@ -113,7 +113,7 @@ class AuditMetrics implements AuditSink {
 
   constructor(metrics: MetricsRegistry) {
     const counter = <Label extends string>(name: string, help: string, ...labels: Label[]) =>
-      metrics.counted(`cas_${name}`, help, ...labels);
+      metrics.counter(`cas_${name}`, help, ...labels);
     this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', 'grant');
     this.identities = counter('identities_created_total', 'Customers created, by grant.', 'grant');
     this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', 'kind', 'outcome');

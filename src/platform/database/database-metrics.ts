@@ -5,7 +5,7 @@ import type { SqlClient } from './sql-client.js';
 
 /** Counts statements by their outcome: `done`, `repeated`, `unavailable` or `failed`. */
 export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Counter<'outcome'> {
-  const statements = metrics.counted('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
+  const statements = metrics.counter('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
   const usage = () => client.usage?.();
   new Gauge({
     name: 'cas_database_connections',
@@ -29,7 +29,7 @@ export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Co
     'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
     async () => (await client.secondsWithoutWrite?.()) ?? 0,
   );
-  metrics.counter(
+  metrics.observedCounter(
     'cas_database_rejected_total',
     'Statements rejected, because too many statements waited already.',
     () => usage()?.rejected ?? 0,

@@ -60,7 +60,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
       'Seconds for which the oldest waiting revocation waits, or seconds since the last read of the state.',
       () => this.lagMs / 1000,
     );
-    this.published = metrics.counted(
+    this.published = metrics.counter(
       'cas_revocations_published_total',
       'Revocations that this process published in the feed, again after a change.',
     );
