@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { CustomerModule } from '../customer/customer.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
@@ -36,7 +35,7 @@ const PROVIDERS = [
  * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
  */
 @Module({
-  imports: [AccessTokenModule, CustomerModule, CallersModule, RegistryModule, SessionModule],
+  imports: [CustomerModule, CallersModule, RegistryModule, SessionModule],
   controllers: [AdminCustomerController, ForgetController],
   providers: PROVIDERS,
   exports: PROVIDERS,

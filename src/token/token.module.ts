@@ -1,7 +1,6 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { CustomerModule } from '../customer/customer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AttemptLimits } from './attempt-limits.js';
@@ -14,7 +13,7 @@ import { TokenRevocation } from './token-revocation.js';
 
 /** Issues customer tokens, and ends them. The token endpoint finds its grants among the providers of all modules. */
 @Module({
-  imports: [DiscoveryModule, AccessTokenModule, CustomerModule, IdentityModule, SessionModule],
+  imports: [DiscoveryModule, AccessTokenModule, IdentityModule, SessionModule],
   controllers: [TokenController, CustomerTokenController, CustomerRevocationController],
   providers: [GrantRegistry, CustomerClaimsSource, AttemptLimits, TokenRevocation],
   exports: [GrantRegistry, TokenRevocation],

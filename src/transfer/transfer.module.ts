@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { CustomerModule } from '../customer/customer.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
@@ -10,7 +9,7 @@ import { Transfers } from './transfers.js';
 
 /** Identity transfer: another device gets an access token of the same customer. */
 @Module({
-  imports: [AccessTokenModule, CallersModule, CustomerModule, IdentityModule, RegistryModule, SessionModule],
+  imports: [CallersModule, CustomerModule, IdentityModule, RegistryModule, SessionModule],
   controllers: [TransferController],
   providers: [Transfers],
   exports: [Transfers],

@@ -83,14 +83,14 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
   act?: Actor;
 
-  @ApiOptionalString('Only in customer tokens: the session of the token. It ends with the session.', EXAMPLE.sessionId)
+  @ApiOptionalString('The session of the token. The token ends with it.', EXAMPLE.sessionId)
   sid?: string;
 
   @ApiOptionalInteger('The epoch of the session. The token has ended if the session has another one.', 0)
   ep?: number;
 
   @ApiOptionalInteger(
-    'The generation of the customer or agent. The token has ended if the customer or agent has another one.',
+    'Only in customer tokens: the generation of the customer. The token has ended if the customer has another one.',
     0,
   )
   gen?: number;

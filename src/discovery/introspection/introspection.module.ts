@@ -1,7 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AccessTokenModule } from '../../access-token/access-token.module.js';
 import { CallersModule } from '../../http/callers/callers.module.js';
-import { IdentityModule } from '../../identity/identity.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { TokenModule } from '../../token/token.module.js';
 import { IntrospectionController } from './introspection.controller.js';
@@ -11,7 +9,7 @@ import { TokenExplanation } from './token-explanation.js';
 
 /** Introspection (RFC 7662), revocation (RFC 7009) and the revocation feed, for services inside the cluster. */
 @Module({
-  imports: [AccessTokenModule, IdentityModule, CallersModule, SessionModule, TokenModule],
+  imports: [CallersModule, SessionModule, TokenModule],
   controllers: [IntrospectionController, RevocationFeedController],
   providers: [TokenExplanation, RevocationFeed],
 })

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 
-/** What the parameter decorators of a route read from a request (src/routes). */
+/** What the parameter decorators of a route read from a request (http/routes/parameter.decorators.ts). */
 export interface RouteParameters {
   body?: Type<object>;
   form?: boolean;
@@ -39,5 +39,5 @@ export const ChecksOrigin = declares({ checksOrigin: true });
  */
 export const AnyOrigin = declares({ anyOrigin: true });
 
-/** Declares that a route reads or sets cookies by itself. `@CallingBrowser` of src/routes declares it too. */
+/** Declares that a route reads or sets cookies by itself. `@CallingBrowser` declares it too. */
 export const UsesCookies = declares({ usesCookies: true });
