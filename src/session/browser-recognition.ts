@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SessionClaims } from '../access-token/token-claims.js';
 import type { CustomerSpace } from '../customer/customer.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type OrNull, selectStatement, writeStatement } from '../platform/database/statement.js';
@@ -147,7 +147,7 @@ export class BrowserRecognition {
    * @returns false if the browser does not lead to the customer any more, or a parallel request has noted the day
    */
   async noteVisit(browserId: string, organizationId: string, session: BrowserSession): Promise<boolean> {
-    const seenDay = this.lifetime.today();
+    const seenDay = dayOf(this.clock.now());
     if (session.seenDay >= seenDay) return true;
     const end = this.lifetime.expiryOf(organizationId, { ...session, seenDay });
     // a setting that became shorter counts at the next purge

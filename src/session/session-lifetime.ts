@@ -27,13 +27,9 @@ export class SessionLifetime {
     private readonly clock: Clock,
   ) {}
 
-  today(): number {
-    return dayOf(this.clock.now());
-  }
-
   /** For a session that begins now, or is renewed by a sign-in. */
   beginningToday(organizationId: string, isSignIn: boolean): BrowserSessionEnd {
-    const seenDay = this.today();
+    const seenDay = dayOf(this.clock.now());
     const days = { seenDay, signedInDay: isSignIn ? seenDay : null };
     return { ...days, expiresAt: this.expiryOf(organizationId, days) };
   }
