@@ -42,7 +42,7 @@ export class BoundedQueue {
   runWithin<Result>(waitMs: number, task: () => Promise<Result>): Promise<Result> {
     if (this.running < this.bounds.maxRunning) return this.run(task);
     const wait = new AbortController();
-    const timer = setTimeout(() => wait.abort(), waitMs).unref();
+    const timer = setTimeout(() => wait.abort(), Math.max(waitMs, 0)).unref(); // the time may be over already
     return this.run(task, wait.signal).finally(() => clearTimeout(timer));
   }
 

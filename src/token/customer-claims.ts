@@ -19,18 +19,6 @@ interface GrantedTo {
 /** The claims of a token that depend on its customer and on its session. */
 export type CustomerClaims = SessionClaims & Pick<AccessTokenClaims, 'group_id'>;
 
-/**
- * The grants of this service, which read the row of each customer that they return, or a row that names the customer.
- * An extension cannot have a grant with one of these names.
- */
-const GRANTS_THAT_READ_THE_CUSTOMER = new Set([
-  'agent_token',
-  'cookie',
-  'identity_token',
-  'refresh_token',
-  'urn:ietf:params:oauth:grant-type:jwt-bearer',
-]);
-
 const ERRORS = {
   erased: () => OAuthError.invalidGrant('the customer was erased'),
   wrongGroup: () =>
@@ -72,7 +60,7 @@ export class CustomerClaimsSource {
   ): Promise<CustomerClaims> {
     const { proof } = result;
     const granted = proof === undefined ? result : await this.ofProof(result, proof, agent, ttlSeconds);
-    const isRead = proof !== undefined || GRANTS_THAT_READ_THE_CUSTOMER.has(grant.name);
+    const isRead = proof !== undefined || grant.readsCustomer === true;
     const { groupId, generation } = await this.currentOf(granted, isRead);
     if (ofPath !== undefined && ofPath !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };

@@ -154,6 +154,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   responds?: readonly string[];
   /** Fields of the grant that only some of its responses have: those whose value in `response` is not `undefined`. */
   mayRespond?: readonly string[];
+  /** Whether the grant has read the row of each customer that it returns, or a row that names the customer. @internal */
+  readsCustomer?: boolean;
   /** Whether responses of the grant can have a `refresh_token`. @internal */
   refreshTokens?: boolean;
   /**

@@ -59,6 +59,7 @@ const ERRORS = {
 @Injectable()
 @GrantType('agent_token', {
   body: AgentTokenBody,
+  readsCustomer: true,
   agentScope: CUSTOMERS_OWN,
   responds: ['client_id', 'organization_id'],
   mayRespond: ['created'],

@@ -24,6 +24,7 @@ export class CookieBody extends GrantBody {
 @Injectable()
 @GrantType('cookie', {
   body: CookieBody,
+  readsCustomer: true,
   groups: true,
   responds: ['organization_id'],
   api: {

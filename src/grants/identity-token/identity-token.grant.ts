@@ -74,6 +74,7 @@ const ERRORS = {
 @Injectable()
 @GrantType('identity_token', {
   body: IdentityTokenBody,
+  readsCustomer: true,
   settings: IdentityTokenSettings,
   responds: ['client_id'],
   refreshTokens: true,

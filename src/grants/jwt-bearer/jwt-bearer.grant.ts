@@ -70,6 +70,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 @Injectable()
 @GrantType(JWT_BEARER, {
   body: JwtBearerBody,
+  readsCustomer: true,
   settings: JwtBearerSettings,
   clientSettings: JwtBearerClientSettings,
   hasIssuer: true,

@@ -19,6 +19,7 @@ class RefreshTokenBody extends GrantBody {
 @Injectable()
 @GrantType(REFRESH_TOKEN_GRANT, {
   body: RefreshTokenBody,
+  readsCustomer: true,
   optIn: true,
   responds: ['client_id'],
   refreshTokens: true,
