@@ -6,8 +6,8 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { sha256 } from '../platform/secret.js';
 import type { InactiveReason } from './inactive-reason.js';
 import type { SigningKey } from './key-set.js';
+import type { Audience, SessionClaims } from './session-claims.js';
 import { SigningKeys } from './signing-keys.js';
-import type { Audience, SessionClaims } from './token-claims.js';
 
 /** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
 export interface AccessTokenClaims extends Partial<SessionClaims> {

@@ -1,4 +1,4 @@
-import type { SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/session-claims.js';
 
 /** The id of a group (protocol §4.2). Case counts. */
 export const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;

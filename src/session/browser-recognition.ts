@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/session-claims.js';
 import type { CustomerSpace } from '../customer/customer.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { Actor, RevocableClaims, SessionClaims } from '../access-token/token-claims.js';
+import type { Actor, RevocableClaims, SessionClaims } from '../access-token/session-claims.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock, DAY_MS } from '../platform/clock.js';

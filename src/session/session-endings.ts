@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { RevocableClaims } from '../access-token/token-claims.js';
+import type { RevocableClaims } from '../access-token/session-claims.js';
 import { Customers } from '../customer/customers.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { timeOf } from '../platform/database/sql-dialect.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { inactiveToken } from '../access-token/inactive-reason.js';
-import type { Actor, RevocableClaims } from '../access-token/token-claims.js';
+import type { Actor, RevocableClaims } from '../access-token/session-claims.js';
 import { Customers } from '../customer/customers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';

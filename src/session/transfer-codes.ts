@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
-import type { SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/session-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { isPkceSatisfied } from '../oauth/pkce.js';
 import { Audit, party } from '../platform/audit/audit.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import type { SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/session-claims.js';
 import type { Customer } from '../customer/customer.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import { CustomerService } from '../identity/customer.service.js';

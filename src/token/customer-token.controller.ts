@@ -1,7 +1,7 @@
 import { Delete, Get, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
-import { Actor } from '../access-token/token-claims.js';
+import { Actor } from '../access-token/session-claims.js';
 import { authorizationOf } from '../http/callers/authorization.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';

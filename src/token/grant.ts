@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import type { SessionClaims } from '../access-token/token-claims.js';
+import type { SessionClaims } from '../access-token/session-claims.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
 import type { LimitText } from '../platform/configuration/rate-limit-rule.js';

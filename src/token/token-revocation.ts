@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { Audience } from '../access-token/token-claims.js';
+import type { Audience } from '../access-token/session-claims.js';
 import { operatorActor } from '../http/callers/operator-credentials.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { type RequestContext, requestContext } from '../platform/request-context/request-context.js';

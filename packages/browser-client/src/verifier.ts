@@ -1,6 +1,6 @@
 import { asRequestError, withRequestErrors } from './request-error.js';
 
-/** The lifetime of a transfer token. */
+/** The default of TRANSFER_TOKEN_TTL of the service. A verifier may outlive its transfer token. */
 export const VERIFIER_TTL_MS = 3_600_000;
 
 /** A new PKCE verifier (RFC 7636). */

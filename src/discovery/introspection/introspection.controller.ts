@@ -2,7 +2,7 @@ import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean, MaxLength } from 'class-validator';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
-import { Actor, type Audience } from '../../access-token/token-claims.js';
+import { Actor, type Audience } from '../../access-token/session-claims.js';
 import { CredentialParameters } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';

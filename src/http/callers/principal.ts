@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { inactiveToken } from '../../access-token/inactive-reason.js';
-import type { RevocableClaims } from '../../access-token/token-claims.js';
+import type { RevocableClaims } from '../../access-token/session-claims.js';
 import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';

@@ -1,4 +1,4 @@
-import type { Actor } from '../../access-token/token-claims.js';
+import type { Actor } from '../../access-token/session-claims.js';
 
 /**
  * The agent's session that a session of a customer ends with, for a SELECT that reads `session`. It has a row unless the

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In, IsNull, MoreThan } from 'typeorm';
 import type { InactiveReason } from '../../access-token/inactive-reason.js';
-import type { Actor, RevocableClaims } from '../../access-token/token-claims.js';
+import type { Actor, RevocableClaims } from '../../access-token/session-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
