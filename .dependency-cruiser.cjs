@@ -11,7 +11,7 @@ const LEVELS = [
   ['http'],
   ['identity'],
   ['token', 'transfer', 'agent-auth'],
-  ['grants', 'discovery', 'operator/registry'],
+  ['grants', 'discovery', 'operator/customers', 'operator/registry'],
   [
     'app.module.ts',
     'extension.ts',

@@ -10,6 +10,7 @@ import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer.grant.js';
 import { RefreshTokenGrantModule } from './grants/refresh-token/refresh-token.grant.js';
 import { RoutesModule } from './http/routes/routes.module.js';
 import { PurgeModule } from './identity/purge/purge.module.js';
+import { OperatorCustomersModule } from './operator/customers/operator-customers.module.js';
 import { OperatorRegistryModule } from './operator/registry/operator-registry.module.js';
 import { TokenModule } from './token/token.module.js';
 import { TransferModule } from './transfer/transfer.module.js';
@@ -23,6 +24,7 @@ import { TransferModule } from './transfer/transfer.module.js';
     IntrospectionModule,
     WellKnownModule,
     PurgeModule,
+    OperatorCustomersModule,
     OperatorRegistryModule,
     OpenApiModule,
     CookieGrantModule,

@@ -3,7 +3,6 @@ import { CustomerModule } from '../customer/customer.module.js';
 import { CallersModule } from '../http/callers/callers.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { SessionModule } from '../session/session.module.js';
-import { AdminCustomerController } from './admin-customer.controller.js';
 import { BrowserService } from './browser.service.js';
 import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
@@ -36,7 +35,7 @@ const PROVIDERS = [
  */
 @Module({
   imports: [CustomerModule, CallersModule, RegistryModule, SessionModule],
-  controllers: [AdminCustomerController, ForgetController],
+  controllers: [ForgetController],
   providers: PROVIDERS,
   exports: PROVIDERS,
 })

@@ -1,29 +1,72 @@
 import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
+import { IsString } from 'class-validator';
 import type { Request } from 'express';
-import { OperatorGuard, RequiredRole } from '../http/callers/operator.guard.js';
-import { operatorActor } from '../http/callers/operator-credentials.js';
-import { ValidatedBody } from '../http/routes/parameter.decorators.js';
-import { readStrictQuery } from '../oauth/form.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { PAGE_ERRORS, PageQuery } from '../oauth/pages.js';
-import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiRoute } from '../platform/http/api-route.js';
-import { ManagementController } from '../platform/http/listener.decorators.js';
-import { UUID } from '../platform/uuid.js';
-import { CustomerErasure } from './customer-erasure.js';
-import { BrowserPage, CUSTOMER_PATH, CustomerExport, CustomerRecord, CustomerRecords } from './customer-records.js';
-import { EndSessionsBody, EndSessionsService } from './end-sessions.service.js';
+import { OperatorGuard, RequiredRole } from '../../http/callers/operator.guard.js';
+import { operatorActor } from '../../http/callers/operator-credentials.js';
+import { ValidatedBody } from '../../http/routes/parameter.decorators.js';
+import { CustomerErasure } from '../../identity/customer-erasure.js';
+import {
+  BrowserPage,
+  CUSTOMER_PATH,
+  CustomerExport,
+  CustomerRecord,
+  CustomerRecords,
+} from '../../identity/customer-records.js';
+import { EndSessionsBody, EndSessionsService } from '../../identity/end-sessions.service.js';
+import { OrganizationUsers } from '../../identity/users/organization-users.js';
+import { parseQuery, readStrictQuery } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { PAGE_ERRORS, PageQuery } from '../../oauth/pages.js';
+import { readParameters } from '../../oauth/parameters.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { ManagementController } from '../../platform/http/listener.decorators.js';
+import { UUID } from '../../platform/uuid.js';
+import { IsIdText, IsUuid, UUID_RULE } from '../../platform/validation/text-rules.js';
+
+class UserQuery {
+  @IsUuid()
+  @ApiProperty('The organization of the user.', EXAMPLE.organizationId)
+  organization_id!: string;
+
+  @IsString()
+  @IsIdText()
+  @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
+  external_id!: string;
+}
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/customers')
 @UseGuards(OperatorGuard)
 @RequiredRole('support')
-export class AdminCustomerController {
+export class CustomerController {
   constructor(
     private readonly records: CustomerRecords,
     private readonly sessions: EndSessionsService,
     private readonly erasure: CustomerErasure,
+    private readonly users: OrganizationUsers,
   ) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Get the customer with an external id',
+    description:
+      "Finds a customer by the organization's own id of the user. The response is the stored data of the customer.",
+    query: UserQuery,
+    response: CustomerRecord,
+    errors: () => [
+      OAuthError.invalidRequest('organization_id: required'),
+      OAuthError.invalidRequest(`organization_id: ${UUID_RULE}`),
+      OAuthError.invalidRequest('external_id: required'),
+    ],
+  })
+  async findByExternalId(@Req() request: Request): Promise<CustomerRecord> {
+    const { organization_id, external_id } = readParameters(UserQuery, parseQuery(request.originalUrl));
+    const entityId = await this.users.find(organization_id, external_id);
+    const customer = entityId === undefined ? undefined : await this.records.find(entityId);
+    if (!customer) throw OAuthError.notFound();
+    return customer;
+  }
 
   @Get(':entity_id')
   @ApiRoute({
@@ -33,9 +76,9 @@ export class AdminCustomerController {
     response: CustomerRecord,
   })
   async find(@Param('entity_id') entityId: string): Promise<CustomerRecord> {
-    const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
-    if (!identity) throw OAuthError.notFound();
-    return identity;
+    const customer = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
+    if (!customer) throw OAuthError.notFound();
+    return customer;
   }
 
   @Get(':entity_id/browsers')
