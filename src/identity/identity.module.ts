@@ -6,14 +6,19 @@ import { SessionModule } from '../session/session.module.js';
 import { BrowserService } from './browser.service.js';
 import { CustomerService } from './customer.service.js';
 import { CustomerCreation } from './customer-creation.js';
+import { CustomerDataController } from './customer-data.controller.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerRecords } from './customer-records.js';
+import { EndSessionsController } from './end-sessions.controller.js';
 import { EndSessionsService } from './end-sessions.service.js';
 import { ForgetController } from './forget.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
+import { NamedCustomers } from './named-customers.js';
+import { OrganizationUsers } from './users/organization-users.js';
+import { UserSignIns } from './users/user-sign-ins.js';
 
-const PROVIDERS = [
+const EXPORTED = [
   BrowserService,
   CustomerCreation,
   CustomerDataParticipants,
@@ -22,21 +27,23 @@ const PROVIDERS = [
   EndSessionsService,
   CustomerService,
   IdentityCookies,
+  NamedCustomers,
+  OrganizationUsers,
 ];
 
 /**
- * Customers and their browsers. A browser becomes a customer's in these ways (protocol §5.3 and §5.6):
+ * Customers, their browsers, and the users of organizations. A browser becomes a customer's in these ways (protocol §5.3 and §5.6):
  *
  * - An unrecognized browser visits, and is created with a customer: `customer.service.ts`.
  * - A known browser visits another organization or group, and gets a further customer: `customer.service.ts`.
  * - A browser redeems a transfer token with `remember`: `browser.service.ts` creates a new browser.
- * - A user signs in: `identity/users/user-sign-ins.ts` creates a new browser.
+ * - A user signs in: `users/user-sign-ins.ts` creates a new browser.
  * - A new browser gets copies of sessions of the earlier browser: `browser.service.ts`.
  */
 @Module({
   imports: [CustomerModule, CallersModule, RegistryModule, SessionModule],
-  controllers: [ForgetController],
-  providers: PROVIDERS,
-  exports: PROVIDERS,
+  controllers: [CustomerDataController, EndSessionsController, ForgetController],
+  providers: [...EXPORTED, UserSignIns],
+  exports: EXPORTED,
 })
 export class IdentityModule {}

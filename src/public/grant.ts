@@ -27,7 +27,6 @@ export {
 } from '../identity/customer-data-participants.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export { OrganizationUserModule } from '../identity/users/organization-user.module.js';
 export {
   OrganizationUsers,
   type UserCustomer,

@@ -3,7 +3,6 @@ import { IsBoolean, IsString } from 'class-validator';
 import { type AgentPrincipal, CUSTOMERS_OWN } from '../../http/callers/principal.js';
 import { CustomerService } from '../../identity/customer.service.js';
 import { IdentityModule } from '../../identity/identity.module.js';
-import { OrganizationUserModule } from '../../identity/users/organization-user.module.js';
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -102,7 +101,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
 }
 
 @Module({
-  imports: [IdentityModule, OrganizationUserModule],
+  imports: [IdentityModule],
   providers: [AgentTokenGrant],
 })
 export class AgentTokenGrantModule {}

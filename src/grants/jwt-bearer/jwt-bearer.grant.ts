@@ -14,7 +14,6 @@ import {
   IdentityModule,
   OAuthError,
   Optional,
-  OrganizationUserModule,
   OrganizationUsers,
   type UserRequest,
   type UserSignIn,
@@ -139,7 +138,7 @@ function assertMayLink(settings: JwtBearerSettings, { remember }: JwtBearerBody)
 }
 
 @Module({
-  imports: [IdentityModule, OrganizationUserModule, TypeOrmModule.forFeature([UsedAssertion])],
+  imports: [IdentityModule, TypeOrmModule.forFeature([UsedAssertion])],
   providers: [JwtBearerGrant, Assertions, UsedAssertions],
 })
 export class JwtBearerGrantModule {}

@@ -1,12 +1,11 @@
 import { Module } from '@nestjs/common';
 import { CallersModule } from '../../http/callers/callers.module.js';
 import { IdentityModule } from '../../identity/identity.module.js';
-import { OrganizationUserModule } from '../../identity/users/organization-user.module.js';
 import { CustomerController } from './customer.controller.js';
 
 /** What the operator does with customers. */
 @Module({
-  imports: [CallersModule, IdentityModule, OrganizationUserModule],
+  imports: [CallersModule, IdentityModule],
   controllers: [CustomerController],
 })
 export class OperatorCustomersModule {}

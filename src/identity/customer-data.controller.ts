@@ -1,13 +1,13 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { AgentGuard } from '../../http/callers/bearer.guard.js';
-import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../../http/callers/principal.js';
-import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
-import { Limits } from '../../oauth/limits.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { ApiRoute } from '../../platform/http/api-route.js';
-import { PublicController } from '../../platform/http/listener.decorators.js';
-import { CustomerErasure } from '../customer-erasure.js';
-import { CustomerExport, CustomerRecords } from '../customer-records.js';
+import { AgentGuard } from '../http/callers/bearer.guard.js';
+import { type AgentPrincipal, agentActor, CUSTOMERS_MANAGE } from '../http/callers/principal.js';
+import { Caller, ValidatedBody } from '../http/routes/parameter.decorators.js';
+import { Limits } from '../oauth/limits.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
+import { CustomerErasure } from './customer-erasure.js';
+import { CustomerExport, CustomerRecords } from './customer-records.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 const errors = () => [

@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { Customers } from '../../customer/customers.js';
-import type { AgentPrincipal } from '../../http/callers/principal.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { EXAMPLE } from '../../platform/http/api-examples.js';
-import { ApiProperty } from '../../platform/http/api-route.js';
-import { IsIdText, IsUuid } from '../../platform/validation/text-rules.js';
-import { Optional } from '../../platform/validation/validation.js';
-import { OrganizationUsers } from './organization-users.js';
+import { Customers } from '../customer/customers.js';
+import type { AgentPrincipal } from '../http/callers/principal.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-route.js';
+import { IsIdText, IsUuid } from '../platform/validation/text-rules.js';
+import { Optional } from '../platform/validation/validation.js';
+import { OrganizationUsers } from './users/organization-users.js';
 
 /** The parameters by which an agent names a customer of its organization (protocol §4.14 and §4.16). */
 export class NamedCustomerBody {

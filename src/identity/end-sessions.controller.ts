@@ -1,7 +1,7 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
-import { inactiveToken } from '../../access-token/inactive-reason.js';
-import { BearerGuard } from '../../http/callers/bearer.guard.js';
+import { inactiveToken } from '../access-token/inactive-reason.js';
+import { BearerGuard } from '../http/callers/bearer.guard.js';
 import {
   type AgentPrincipal,
   agentActor,
@@ -10,18 +10,18 @@ import {
   type CustomerPrincipal,
   ownId,
   type Principal,
-} from '../../http/callers/principal.js';
-import type { Browser } from '../../http/routes/client-request.js';
-import { Caller, CallingBrowser, ValidatedBody } from '../../http/routes/parameter.decorators.js';
-import { Limits } from '../../oauth/limits.js';
-import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
-import { party } from '../../platform/audit/audit.js';
-import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
-import { PublicController } from '../../platform/http/listener.decorators.js';
-import { Optional } from '../../platform/validation/validation.js';
-import { RevocationLimit } from '../../session/feed/revocation-limit.js';
-import { BROWSERS, EndSessionsService } from '../end-sessions.service.js';
-import { IdentityCookies } from '../identity-cookies.js';
+} from '../http/callers/principal.js';
+import type { Browser } from '../http/routes/client-request.js';
+import { Caller, CallingBrowser, ValidatedBody } from '../http/routes/parameter.decorators.js';
+import { Limits } from '../oauth/limits.js';
+import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
+import { party } from '../platform/audit/audit.js';
+import { ApiProperty, ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/listener.decorators.js';
+import { Optional } from '../platform/validation/validation.js';
+import { RevocationLimit } from '../session/feed/revocation-limit.js';
+import { BROWSERS, EndSessionsService } from './end-sessions.service.js';
+import { IdentityCookies } from './identity-cookies.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 class CustomerEndSessionsBody extends NamedCustomerBody {
