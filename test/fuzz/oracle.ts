@@ -94,6 +94,8 @@ function receivedResponse(port: Port, method: string, path: string, response: Te
 /** The path that the service derives from a request target. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
+  // a trailing slash does not change a path (protocol §2.3), and the kit knows the path `/` without one
+  if (/^\/\/(\?|$)/.test(target)) return '/';
   if (target.startsWith('/')) return target.split('?', 1)[0] ?? '';
   // not the path of `URL`, which has no dot segments
   const [, path] = /^https?:\/\/[^/?]+([^?]*)/i.exec(target) ?? [];

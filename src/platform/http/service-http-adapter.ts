@@ -19,9 +19,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     application.disable('etag');
     application.set('query parser', false); // oauth/form.ts reads queries, and rejects repeated parameters
     application.enable('case sensitive routing');
-    application.use((request: Request, _response: Response, next: NextFunction) =>
-      next(isValidTarget(request.url) ? undefined : new NotFoundException()),
-    );
+    application.use((request: Request, _response: Response, next: NextFunction) => {
+      if (!isValidTarget(request.url)) return next(new NotFoundException());
+      if (!request.url.startsWith('/')) request.url = withoutAuthority(request.url);
+      next();
+    });
     super(application);
   }
 
@@ -61,6 +63,12 @@ const INVALID_IN_TARGET = /[#\xa0]/;
 export function isValidTarget(target: string): boolean {
   if (INVALID_IN_TARGET.test(target)) return false;
   return target.startsWith('/') || (/^https?:\/\//i.test(target) && URL.canParse(target));
+}
+
+/** Express reads some authorities as a part of the path. */
+export function withoutAuthority(target: string): string {
+  const path = target.replace(/^https?:\/\/[^/?]*/i, '');
+  return path.startsWith('/') ? path : `/${path}`;
 }
 
 const ADMIN_ROUTE = /^\/admin(\/|$)/;
