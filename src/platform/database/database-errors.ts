@@ -110,7 +110,7 @@ export function remainingMs(backgroundMs: number): number {
 /**
  * `send` ends within `limitMs`. The deadline of the request, 2.8 s after its first statement, may be earlier.
  *
- * @param limitMs a write of several tables has the time of a request
+ * @param limitMs an INSERT of several tables has the time of a request
  */
 export function withinDeadline<Result>(send: () => Promise<Result>, limitMs = STATEMENT_TIMEOUT_MS): Promise<Result> {
   const remaining = remainingMs(Infinity);

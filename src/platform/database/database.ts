@@ -80,7 +80,7 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
     this.assertOutsideOfTransaction();
-    return this.send(statement, () => this.client.write(statement, parameters), STATEMENTS_TIMEOUT_MS);
+    return this.send(statement, () => this.client.write(statement, parameters));
   }
 
   /**

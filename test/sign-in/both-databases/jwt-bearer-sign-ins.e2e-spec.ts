@@ -13,7 +13,13 @@ import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
 import { endSessions, endSessionsAsOperator } from '../../support/end-sessions.js';
-import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } from '../../support/expect-error.js';
+import {
+  expectError,
+  expectInvalidGrant,
+  expectInvalidRequest,
+  expectLimited,
+  expectUnavailable,
+} from '../../support/expect-error.js';
 import { browserIdOf, browserOf, identitiesOf, secretOf, sessionsOfBrowser } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { purge } from '../../support/operator-commands.js';
@@ -228,6 +234,18 @@ it('protocol §4.7: a new user without remember, beyond the limit of new custome
   limited.clock.advance({ seconds: 60 });
   expect((await send()).status).toBe(200);
   expectInvalidGrant(await send());
+});
+
+it('protocol §4.7: a user whose customer is being erased gets 503, which leaves the assertion usable once', async () => {
+  const sub = newUser();
+  const { entity_id: entityId } = (await signIn(service, await assert({ sub }))).body;
+  const setErased = (erasedAt: Date | null) => identitiesOf(service).update({ entityId }, { erasedAt });
+  await setErased(new Date(service.clock.now()));
+  const assertion = await assert({ sub });
+  for (let round = 0; round < 2; round++) expectUnavailable(await signIn(service, assertion));
+  await setErased(null);
+  expect((await signIn(service, assertion)).body.entity_id).toBe(entityId);
+  expectInvalidGrant(await signIn(service, assertion));
 });
 
 describe('protocol §4.7: a new user who links the browser', () => {
