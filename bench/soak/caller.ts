@@ -30,7 +30,7 @@ interface Reply {
   requestId: string;
 }
 
-/** An error response that nobody asked for. It is counted, and ends the sequence of the caller. */
+/** An error response that the sequence of a caller did not expect. It is counted, and ends the sequence. */
 export class CallFailed extends Error {}
 
 /** Sends requests to the processes in turn, and counts and checks the responses. */

@@ -84,8 +84,8 @@ export class Browsers {
   }
 
   /**
-   * Locks the row of a browser in a transaction, by an UPDATE, so that two transactions that add sessions to one browser, or let it
-   * lead to fewer customers, follow each other.
+   * Locks the row of a browser in a transaction, by an UPDATE, so that two transactions that add sessions to one
+   * browser, or let it lead to fewer customers, follow each other.
    *
    * @returns false if the browser is gone
    */

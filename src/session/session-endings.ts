@@ -60,7 +60,10 @@ export class SessionEndings {
     });
   }
 
-  /** The same because a code or a refresh token was used again. Verifiers do not learn of it beyond the limit of revocations. */
+  /**
+   * The same because a code or a refresh token was used again. Verifiers do not learn of it beyond the limit of
+   * revocations.
+   */
   async endReused(customerId: string, id: string, reason: InactiveReason): Promise<void> {
     const counted = this.revocationLimit.admit();
     const entries = await this.end(customerId, id, reason, counted !== undefined);

@@ -25,7 +25,7 @@ import {
 import type { TestResponse, TestService } from '../support/test-service.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
 
-/** An organization or group in which a browser has an identity of its own. */
+/** An organization or group in which a browser has a customer of its own. */
 interface CustomerSpace {
   organization: string;
   group?: string;

@@ -20,7 +20,7 @@ ${TRY_IT ? `Try the service in a browser: ${AUTH_URL}/try\n` : ''}Clients, agent
 curl -s -c cookies.txt ${customerUrl}/token -d '${body(true)}'
 # the same customer, returning
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/token -d '${body(true)}'
-# the same browser in a group: an identity of its own
+# the same browser in a group: a customer of its own
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/${DEMO.organizationId}/support/token -d '${body(false)}'
 `;
 }

@@ -10,7 +10,10 @@ const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
 export const isCustomerRoute = ({ listener, path }: { listener: ListenerName; path: string }): boolean =>
   listener === 'public' && CUSTOMER_ROUTE.test(path);
 
-/** Pages of all clients' origins can read every response (protocol §2.9). The endpoint compares the client later. @internal */
+/**
+ * Pages of all clients' origins can read every response (protocol §2.9). The endpoint compares the client later.
+ * @internal
+ */
 export function customerCors(registry: Registry, routes: RoutePatterns) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const { listener, responseId } = requestContext.required();
