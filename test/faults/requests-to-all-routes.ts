@@ -79,16 +79,19 @@ async function requestsOfAgents({ service }: Target): Promise<Record<string, Sen
   };
 }
 
-/** Requests to the admin API. No two of them change the same entry. */
+/** The id of each new entry, which is none of the registry's. */
+const NEW_ID = 'c3e4f2b5-4a68-4d2d-8b64-3a1b9a5c0f44';
+
+/** Requests to the admin API. */
 function requestsOfOperators({ service, adminToken }: Target): Record<string, Send> {
   const admin = (method: string, path: string, body?: object) => () =>
     manage(service, method, `/admin/${path}`, bearer(adminToken), body);
   const customer = `customers/${ACME}`;
   const newEntries = {
-    organizations: { id: 'c3e4f2b5-4a68-4d2d-8b64-3a1b9a5c0f44', name: 'New' },
-    clients: { client_id: 'new', name: 'New', client_type: 'native', redirect_uris: ['new.app:/callback'] },
+    organizations: { id: NEW_ID, name: 'New' },
+    clients: { client_id: NEW_ID, name: 'New', client_type: 'native', redirect_uris: ['new.app:/callback'] },
     agents: { email: 'new@acme.example', name: 'New', password: 'a new pass phrase', organization_id: ACME },
-    'resource-servers': { id: 'new', secret: 'x'.repeat(40), audiences: ['customer-api'] },
+    'resource-servers': { id: NEW_ID, secret: 'x'.repeat(40), audiences: ['customer-api'] },
   };
   const requests: Record<string, Send> = {
     'GET /admin/customers/{entity_id}': admin('GET', customer),
@@ -108,6 +111,7 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
     requests[`GET /admin/${list}`] = admin('GET', list);
     requests[`POST /admin/${list}`] = admin('POST', list, entry);
     requests[`GET /admin/${list}/{key}`] = admin('GET', `${list}/${ACME}`);
+    requests[`PUT /admin/${list}/{key}`] = admin('PUT', `${list}/${NEW_ID}`, entry);
     requests[`PATCH /admin/${list}/{key}`] = admin('PATCH', `${list}/${ACME}`, { name: 'Changed' });
     requests[`DELETE /admin/${list}/{key}`] = admin('DELETE', `${list}/${ACME}`);
   }
