@@ -128,8 +128,9 @@ export class Listener {
     const finish = () => {
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST_STATUS;
       this.hooks.telemetry.requestFinished(context.finish(status));
-      // close() closed the connections that were idle then; this one may be idle now
-      if (this.closing) this.server.closeIdleConnections();
+      // close() closed the connections that were idle then; this one may be idle now. Before close(), a client may just
+      // have sent a request on an idle connection
+      if (!this.server.listening) this.server.closeIdleConnections();
     };
     if (!connection?.begin(request, response, finish)) return;
     const violation = headViolation(request);

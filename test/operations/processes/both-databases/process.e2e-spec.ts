@@ -20,7 +20,7 @@ import {
   TestProcess,
 } from '../../../support/processes.js';
 import { PROJECT, temporaryFolder } from '../../../support/project-files.js';
-import { RawConnection } from '../../../support/raw-http.js';
+import { parseResponses, RawConnection } from '../../../support/raw-http.js';
 import { startTcpProxy } from '../../../support/tcp-proxy.js';
 import { ACME_SITE, testRegistry, writeRegistry } from '../../../support/test-registry.js';
 import { request } from '../../../support/test-service.js';
@@ -228,6 +228,24 @@ describe.skipIf(onMariadb)('protocol §1.5: a process that gets SIGTERM', () => 
     pending.send(body.slice(9));
     const response = await pending.response();
     expect({ status: response.status, cookies: response.cookies.length }).toEqual({ status: 200, cookies: 2 });
+    expect((await service.process.ended).code).toBe(0);
+  });
+
+  it('keeps idle connections while it still serves, although other requests end', async () => {
+    const DATA_DIR = newFolder();
+    const service = await startServiceProcess({ DATA_DIR, REGISTRY_FILE: writeRegistry(join(DATA_DIR, 'r.yaml')) });
+    const keys = 'GET /.well-known/jwks.json HTTP/1.1\r\nHost: x\r\n\r\n';
+    const idle = (await RawConnection.open(service.url)).send(keys);
+    await expect.poll(() => idle.receivedSoFar).toContain('HTTP/1.1 200 OK');
+
+    service.process.signal('SIGTERM');
+    let ended = await requestToken(service.url);
+    while (ended.headers.get('connection') !== 'close') ended = await requestToken(service.url);
+    const responses = parseResponses(await idle.send(keys).received());
+    expect(responses.map(({ status, headers }) => [status, headers.get('connection')])).toEqual([
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
     expect((await service.process.ended).code).toBe(0);
   });
 });
