@@ -41,7 +41,7 @@ describe('the history checker', () => {
     [[made, call('return', { browser: 'b', entityId: 'f' })], 'return: b was e and is f'],
     [[made, call('return', { browser: 'b', status: 400 })], 'return: b got 400'],
     [[end, call('info', { token: 't' })], 'info: t was ended before'],
-    [[call('new', { begun: 0, ended: 3_001, entityId: 'e' })], 'new: waited 3001 ms'],
+    [[call('new', { begun: 0, ended: 4_001, entityId: 'e' })], 'new: waited 4001 ms'],
     [[call('info', { status: 500 })], 'info: status 500'],
     [[call('info', { status: 404 })], 'info: status 404'],
   ])('finds the violation in %j', (history, violation) => {

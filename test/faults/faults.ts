@@ -51,11 +51,7 @@ export class FaultTestEnvironment {
 const CALLER_COUNT = 60;
 
 /** Injects a fault while callers send requests, and checks the history of the callers against the protocol. */
-export async function underLoad(
-  urls: () => string[],
-  fault: (load: Load) => Promise<void>,
-  maxWaitMs?: number,
-): Promise<Findings> {
+export async function underLoad(urls: () => string[], fault: (load: Load) => Promise<void>): Promise<Findings> {
   const load = new Load(urls, CALLER_COUNT);
   await sleep(1_000);
   await fault(load);
@@ -64,7 +60,7 @@ export async function underLoad(
   const before = load.history.length;
   const customers = await load.visitAll();
   const visits = load.history.slice(before);
-  const findings = checkHistory(load.history, maxWaitMs);
+  const findings = checkHistory(load.history);
   const { requests, statuses, longest } = findings;
   process.stdout.write(`${JSON.stringify({ requests, statuses, longest: Math.round(longest), customers })}\n`);
   expect(findings.violations.slice(0, 10)).toEqual([]);

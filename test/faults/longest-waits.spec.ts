@@ -3,11 +3,10 @@ import { manage } from '../support/management-api.js';
 import type { ServiceProcess } from '../support/processes.js';
 import { read } from '../support/project-files.js';
 import { FaultTestEnvironment } from './faults.js';
+import { TOLERANCE_MS } from './history.js';
 import { requestsToAllRoutes, type Send } from './requests-to-all-routes.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
-/** The additional time for the process on a machine with two cores that also runs the test. */
-const TOLERANCE_MS = 1_000;
 
 const page = read('docs/operations.md');
 const section = page.slice(page.indexOf('## How long a request waits'), page.indexOf('## Upgrading'));
