@@ -14,7 +14,7 @@ const LEVELS = [
   ['grants', 'discovery', 'operator/customers', 'operator/registry'],
   [
     'app.module.ts',
-    'extension.ts',
+    'load-extension.ts',
     'uncaught-errors.ts',
     'bootstrap.ts',
     'run-service.ts',

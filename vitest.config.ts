@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { IS_NIGHTLY } from './test/nightly.js';
 import { TEST_FILES } from './test/test-files.js';
 
 /** `npm test` and `npm run test:processes` start a MariaDB and name it in TEST_DATABASE_URL. */
@@ -11,11 +10,15 @@ const hasMariadb = Boolean(process.env.TEST_DATABASE_URL);
 const { TEST_CHROMIUM, TEST_FIREFOX } = process.env;
 const browsers = [...(TEST_CHROMIUM ? ['chromium'] : []), ...(TEST_FIREFOX ? ['firefox'] : [])];
 
+/** What the variables of examples/phone-code name in its own vitest.config.ts. */
+const KEY_FILE = 'examples/phone-code/test/key-of-the-tests';
+const FILES_OF_EXAMPLES = {
+  PHONE_CODE_GATEWAY_KEY_FILE: KEY_FILE,
+  PHONE_CODE_CUSTOMER_KEY_FILE: KEY_FILE,
+};
+
 /** How often each test runs, for tests of races. */
 const { TEST_REPEATS } = process.env;
-
-/** Requests of the conformance kit's fuzzing to each grant. */
-const { FUZZ_REQUESTS = IS_NIGHTLY ? '2000' : '200' } = process.env;
 
 /** Rounds of each race on a cluster. */
 const { RACE_ROUNDS = '20' } = process.env;
@@ -98,9 +101,9 @@ export default defineConfig({
           name,
           ...TEST_FILES[name],
           env: {
-            FUZZ_REQUESTS,
             TEST_DATABASE: databaseOf(name),
             TEST_SHARES_MODULES: isIsolated(name) ? '' : 'true',
+            ...(isIsolated(name) && FILES_OF_EXAMPLES),
             ...((isIsolated(name) || name === 'unit') && { TEST_STATEMENTS_FILE: '' }), // statements of the tests' own
           },
           isolate: isIsolated(name),

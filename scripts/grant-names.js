@@ -9,7 +9,10 @@ const URI = /^[a-z][a-z0-9+.-]*:[\w.~:/?#@!$&()*+,;=%-]+$/;
 const RFC_6749_NAMES = ['authorization-code', 'refresh-token', 'password', 'client-credentials', 'implicit'];
 const NAMES_OF_THE_SERVICE = ['cookie', 'agent-token', 'identity-token', 'jwt-bearer'];
 /** A generated class or table would get a name that the service or NestJS uses, such as `GrantBody`. */
-const CONFLICTING_NAMES = ['grant', 'public', 'management', 'validated', 'one-time', 'browser'];
+const CONFLICTING_NAMES = [
+  ...['grant', 'public', 'management', 'start', 'constructor'],
+  ...['client-id', 'grant-type', 'organization-id', 'redirect-uri'],
+];
 /** `POST /v2/customer/token` and the other routes of the service. */
 const ROUTE_NAMES = ['token', 'info', 'identity-transfer', 'forget', 'end-sessions', 'revoke', 'export', 'erase'];
 
@@ -39,7 +42,7 @@ export function grantNames(text, uri) {
   if (NAMES_OF_THE_SERVICE.includes(name)) throw new Error(`"${text}" is a grant of the service; choose another name`);
   if (ROUTE_NAMES.includes(name)) throw new Error(`"${text}" is a route of the service; choose another name`);
   if (CONFLICTING_NAMES.includes(name))
-    throw new Error(`"${text}" would give a class or table a name that the service uses; choose another name`);
+    throw new Error(`"${text}" would give a class or parameter a name that the service uses; choose another name`);
   if (uri !== undefined && !URI.test(uri))
     throw new Error(`"${uri}" is no URI for a grant type, such as urn:example:magic-link`);
   const className = name.replaceAll(/(^|-)([a-z0-9])/g, (_all, _hyphen, first) => first.toUpperCase());
@@ -49,18 +52,34 @@ export function grantNames(text, uri) {
 }
 
 /**
- * Replaces the names in a template or in the name of its file.
- * @param {string} template @param {GrantNames} names @param {Record<string, string>} [more]
+ * Replaces the name of an example by another one, in the text of a file or in its path. The name of the grant type, which
+ * follows a word such as `grant_type`, may be a URI.
+ * @param {string} text @param {string} example boarding-pass @param {GrantNames} names
+ * @param {(text: string) => string} change applies to the rest of the text
  */
-export function fillIn(template, names, more = {}) {
-  const values = {
-    name: names.name,
-    Name: names.className,
-    variable: names.variable,
-    snake_name: names.snakeName,
-    constant_name: names.snakeName.toUpperCase(),
-    grant_type: names.grantType,
-    ...more,
-  };
-  return Object.entries(values).reduce((text, [key, value]) => text.replaceAll(`$${key}$`, () => value), template);
+export function renamed(text, example, names, change) {
+  const old = grantNames(example);
+  /** @type {[pattern: string, value: string][]} */
+  const pairs = [
+    [`(?<=grants?(?:_type|Type)?\\W{1,12})${old.snakeName}(?![\\w:])`, names.grantType],
+    [old.snakeName.toUpperCase(), names.snakeName.toUpperCase()],
+    [old.snakeName, names.snakeName],
+    [old.className, names.className],
+    [old.variable, names.variable],
+    [old.name, names.name],
+  ];
+  const values = new Map(pairs.map(([, value], index) => [`\0${index}\0`, value]));
+  const marked = pairs.reduce(
+    (all, [pattern], index) => all.replaceAll(new RegExp(pattern, index === 0 ? 'gi' : 'g'), `\0${index}\0`),
+    text,
+  );
+  return change(marked).replaceAll(/\0\d\0/g, (marker) => /** @type {string} */ (values.get(marker)));
 }
+
+/** Changes a text about phones into one about email addresses. @param {string} text */
+export const withEmail = (text) =>
+  text
+    .replaceAll('+4915112345678', 'visitor@example.com')
+    .replaceAll(/\ba phone\b/g, 'an email')
+    .replaceAll('phone', 'email')
+    .replaceAll('Phone', 'Email');

@@ -3,9 +3,9 @@ import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { DiscoveryService, HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { RevocationFeed } from './discovery/introspection/revocation-feed.js';
-import type { Extension } from './extension.js';
 import { customerCors } from './http/routes/customer-cors.js';
 import { RoutePatterns } from './http/routes/route-patterns.js';
+import { ExtensionHooksModule } from './identity/extension-hooks.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { RateLimitModule, type RateLimitOptions } from './oauth/limits.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
@@ -24,6 +24,8 @@ import type { MetricsRegistry } from './platform/metrics.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
 import { Registry } from './registry/registry.js';
+import type { Extension } from './token/extension.js';
+import { OneTimeCodes } from './token/stores/one-time-codes.js';
 import { UncaughtErrors } from './uncaught-errors.js';
 
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
@@ -112,12 +114,15 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
 }
 
 export function rootModule(options: ApplicationOptions): DynamicModule {
-  const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...platform } = options;
+  const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...more } = options;
+  const { participants = [], beforeNewCustomer, customerKeyFile, ...platform } = more;
+  const hooks = { participants: [OneTimeCodes, ...participants], beforeNewCustomer, customerKeyFile };
   const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry), ...(auditSink ? [auditSink] : [])];
   const imports = [
     PlatformModule.forRoot(platform),
     RateLimitModule.forRoot(options),
     AuditModule.forRoot(sinks, name),
+    ExtensionHooksModule.forRoot(hooks),
     ...modules,
   ];
   return { module: AppModule, imports };

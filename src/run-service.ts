@@ -1,9 +1,10 @@
 import { type Service, startService } from './bootstrap.js';
-import type { Extension } from './extension.js';
+import { loadExtension } from './load-extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
 import { loadServiceConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
+import type { Extension } from './token/extension.js';
 
 const STOP_TIMEOUT_MS = 9_500;
 /** How long the process still serves after SIGTERM, until the cluster sends its requests to other processes. */
@@ -12,14 +13,14 @@ const PRE_STOP_DELAY_MS = 2_000;
 const STARTUP_GC_DELAY_MS = 500;
 
 /**
- * Runs the service as a process, with the extension of another team. Reads the environment, serves until SIGTERM or
+ * Runs the service as a process, by default with the extension that EXTENSION names. Reads the environment, serves until SIGTERM or
  * SIGINT, and then ends the process. Resolves when both ports serve. If the start fails, the reason goes to stderr and
  * the exit code is 1.
  */
-export async function runService(extension: Extension = {}): Promise<Service> {
+export async function runService(extension?: Extension): Promise<Service> {
   process.umask(0o077); // new files and folders are for the user of the process only
   try {
-    return await run(await loadServiceConfiguration(), extension);
+    return await run(await loadServiceConfiguration(), extension ?? (await loadExtension()));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(1);

@@ -5,14 +5,14 @@ const SUBJECTS = 'test/!(browser|cluster|faults|fuzz|support)';
 /** Packages whose end-to-end tests run with those of the service. */
 const PACKAGES = 'packages/{conformance-kit,try-it}/test';
 
-/** Tests of the example package, whose entities are not the service's. They run on both databases. */
-const EXAMPLE = 'examples/device-approval/test/device-approval*.spec.ts';
+/** Tests of the example packages, whose entities are not the service's. They run on both databases. */
+const EXAMPLES = 'examples/*/test/*.spec.ts';
 
 const ON_SQLITE = [`${SUBJECTS}/{,both-databases/}*.e2e-spec.ts`, `${PACKAGES}/*.e2e-spec.ts`];
 const ISOLATED = [
   `${SUBJECTS}/isolated/{,both-databases/}*.e2e-spec.ts`,
   `${PACKAGES}/isolated/*.e2e-spec.ts`,
-  EXAMPLE,
+  EXAMPLES,
 ];
 
 /**
@@ -25,7 +25,7 @@ export const TEST_FILES = {
   mariadb: { include: IS_NIGHTLY ? ON_SQLITE : [`${SUBJECTS}/both-databases/*.e2e-spec.ts`] },
   isolated: { include: ISOLATED },
   'isolated-mariadb': {
-    include: IS_NIGHTLY ? ISOLATED : [`${SUBJECTS}/isolated/both-databases/*.e2e-spec.ts`, EXAMPLE],
+    include: IS_NIGHTLY ? ISOLATED : [`${SUBJECTS}/isolated/both-databases/*.e2e-spec.ts`, EXAMPLES],
   },
   processes: { include: [`${SUBJECTS}/processes/{,both-databases/}*spec.ts`, 'packages/*/test/processes/*spec.ts'] },
   'processes-mariadb': { include: [`${SUBJECTS}/processes/{both-databases,mariadb}/*.e2e-spec.ts`] },

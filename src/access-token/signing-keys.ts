@@ -1,12 +1,13 @@
 import { hkdfSync, type KeyObject } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Gauge } from 'prom-client';
 import { Audit, party } from '../platform/audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { generatedFile } from '../platform/files/generated-file.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
@@ -169,22 +170,8 @@ function keysOf(text: string): SigningKey[] {
 
 /** SQLite uses this file by default. The first start generates it. */
 function generatedKeyFile(folder: string, clock: Clock): string {
-  const path = join(folder, 'signing-keys.json');
-  if (existsSync(path)) return path;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // `linkSync` makes the draft visible in one step. A full disk leaves no partial file, and parallel starts share one.
-  const draft = `${path}.${process.pid}`;
-  const text = `${JSON.stringify(newKeySet(clock.seconds()), undefined, 2)}\n`;
-  try {
-    writeFileSync(draft, text, { mode: 0o600, flush: true });
-    linkSync(draft, path);
-  } catch (error) {
-    if (!existsSync(path)) throw error;
-  } finally {
-    rmSync(draft, { force: true });
-  }
-  new Logger('SigningKeys').log(`generated a signing key: ${path}`);
-  return path;
+  const content = () => `${JSON.stringify(newKeySet(clock.seconds()), undefined, 2)}\n`;
+  return generatedFile(join(folder, 'signing-keys.json'), 'a signing key', content);
 }
 
 function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {

@@ -60,8 +60,7 @@ const INSERT_COLUMNS = [
 const NEW_ROW = { into: CustomerEntity, columns: INSERT_COLUMNS };
 /** For an INSERT together with rows of other tables too. */
 export const NEW_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
-const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
-const INSERT_KEY = insertIgnoreStatement({ into: CustomerKey, columns: ['hash', 'entity_id'] });
+const INSERT_KEY = insertIgnoreStatement({ into: CustomerKey, columns: ['hash', 'entity_id', 'namespace'] });
 
 /** Never an earlier day, so that a process whose clock is behind does not shorten the life of a customer. */
 const LATEST_DAY = 'CASE WHEN seen_day < ? THEN ? ELSE seen_day END';
@@ -89,6 +88,9 @@ export function newCustomerRow(
 ): ColumnValues<CustomerEntity, typeof INSERT_COLUMNS> {
   return [entityId, organizationId, groupId, creator, now, 0, hasUser, dayOf(now), new Date(now)];
 }
+
+/** The namespace of the keys of users. */
+export const USER_KEYS = 'user';
 
 /** The key of a user in the table of keys. */
 export function userKeyOf(organizationId: string, userId: string): string {
@@ -140,20 +142,9 @@ export class Customers {
     return now;
   }
 
-  /** Inserts a customer unless its id exists. */
-  async insertIfAbsent(
-    entityId: string,
-    space: CustomerSpace,
-    creator: CustomerCreator,
-  ): Promise<{ isInserted: boolean; generation: number }> {
-    const now = this.clock.now();
-    const inserted = await this.database.execute(INSERT_IF_ABSENT, newCustomerRow(entityId, space, creator, now));
-    return { isInserted: inserted > 0, generation: now };
-  }
-
   /** @returns false if the key leads to another customer already */
-  async insertKeyIn(manager: EntityManager, key: string, entityId: string): Promise<boolean> {
-    return (await writeIn(manager, INSERT_KEY, [key, entityId])) > 0;
+  async insertKeyIn(manager: EntityManager, hash: string, entityId: string, namespace: string): Promise<boolean> {
+    return (await writeIn(manager, INSERT_KEY, [hash, entityId, namespace])) > 0;
   }
 
   /**
@@ -244,6 +235,11 @@ export class Customers {
   /** The stored row of a customer, for an export. */
   exportRows(entityId: string): Promise<Record<string, SqlValue>[]> {
     return this.database.select(FIND_EXPORTED, [entityId]);
+  }
+
+  /** What the keys of a customer are, for an export, without their hashes. */
+  exportKeys(entityId: string): Promise<Pick<CustomerKey, 'namespace'>[]> {
+    return this.database.manager.find(CustomerKey, { select: { namespace: true }, where: { entityId } });
   }
 
   /** The new generation is at least the time, so that clocks of processes may differ. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { CustomerCreator } from '../customer/customer.js';
-import { type CountedRequest, Limits } from '../oauth/limits.js';
+import { Limits } from '../oauth/limits.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -25,14 +25,8 @@ export class CustomerCreation {
 
   /** The same without taking from it. */
   assertWithinLimit(): void {
-    this.takeReturnableLimit().giveBack();
-  }
-
-  /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
-  takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();
-    if (!request) return { giveBack: () => undefined };
-    return this.limits.takeKeys('identities', keysOfIp(request.ip));
+    if (request) this.limits.takeKeys('identities', keysOfIp(request.ip)).giveBack();
   }
 
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */

@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { remainingMs, withTimeout } from '../platform/database/database-errors.js';
+import type { CustomerDataParticipant, ExportedRows } from './customer-data-participant.js';
+import { ExtensionHooks } from './extension-hooks.js';
 
 /** The number of linked ids that the operator sees. A user can sign in on any number of browsers. */
 export const MAX_LINKED_IDS = 200;
@@ -11,42 +14,16 @@ const MAX_EXPORTED_ROWS = 1_000;
 /** The time that a participant has to delete its data in a purge. */
 const BACKGROUND_TIMEOUT_MS = 60_000;
 
-/** Stored rows about a customer, by the name of their table. */
-export type ExportedRows = Record<string, object[]>;
-
-/** Code, such as a grant, that stores data of customers in its own table. */
-export interface CustomerDataParticipant {
-  /**
-   * Deletes the data of a customer that is erased or purged. An erasure calls it after the customer's sessions are deleted,
-   * and again if the erasure is repeated. The participant may have no data of the customer. It has the time of the
-   * request, 2.8 s after its first statement. If it fails, the response is 503, and the purge calls it again.
-   */
-  onErase(entityId: string): Promise<void>;
-
-  /**
-   * Returns those of these customers that must be retained although they are idle.
-   * `entityIds` has 1 to 500 ids.
-   */
-  mustRetain(entityIds: string[]): Promise<string[]>;
-
-  /** Returns other ids of a customer, for the operator. */
-  linkedIds(entityId: string): Promise<string[]>;
-
-  /**
-   * Returns the stored rows about a customer for an export, without secrets and hashes of secrets, at most 1,001 of each
-   * table: the export has 1,000 of them, and says that there are more. A participant that stores nothing for an export
-   * omits the method.
-   */
-  exportRows?(entityId: string): Promise<ExportedRows>;
-}
-
-/** The extensions that take part in erasing and purging customers. Each adds itself when the application starts. */
+/** The providers that take part in erasing and purging customers: those of the extension, and the service's own stores. */
 @Injectable()
 export class CustomerDataParticipants {
-  private readonly participants: CustomerDataParticipant[] = [];
+  constructor(
+    private readonly hooks: ExtensionHooks,
+    private readonly modules: ModuleRef,
+  ) {}
 
-  add(participant: CustomerDataParticipant): void {
-    this.participants.push(participant);
+  private get participants(): CustomerDataParticipant[] {
+    return this.hooks.participants.map((participant) => this.modules.get(participant, { strict: false }));
   }
 
   /**
@@ -67,11 +44,11 @@ export class CustomerDataParticipants {
 
   /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */
   mustRetain(entityIds: string[]): Promise<string[]> {
-    return this.collect((participant) => participant.mustRetain(entityIds));
+    return this.collect((participant) => participant.mustRetain?.(entityIds));
   }
 
   linkedIds(entityId: string): Promise<string[]> {
-    return this.collect((participant) => participant.linkedIds(entityId));
+    return this.collect((participant) => participant.linkedIds?.(entityId));
   }
 
   /** The rows of all extensions. Rows of one table that several participants return follow each other. */
@@ -85,10 +62,11 @@ export class CustomerDataParticipants {
     return { tables: Object.fromEntries(entries), truncated };
   }
 
-  /** Fails if an extension in JavaScript omits the method, so that the purge deletes none of its customers. */
-  private async collect(idsOf: (participant: CustomerDataParticipant) => Promise<string[]>): Promise<string[]> {
+  private async collect(
+    idsOf: (participant: CustomerDataParticipant) => Promise<string[]> | undefined,
+  ): Promise<string[]> {
     const ids: string[] = [];
-    for (const participant of this.participants) ids.push(...(await idsOf(participant)));
+    for (const participant of this.participants) ids.push(...((await idsOf(participant)) ?? []));
     return ids;
   }
 }

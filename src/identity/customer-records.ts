@@ -11,7 +11,8 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
-import { CustomerDataParticipants, type ExportedRows, MAX_LINKED_IDS } from './customer-data-participants.js';
+import type { ExportedRows } from './customer-data-participant.js';
+import { CustomerDataParticipants, MAX_LINKED_IDS } from './customer-data-participants.js';
 
 /** The parameter of the operator's routes about a customer, for the OpenAPI document. */
 export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
@@ -175,6 +176,7 @@ export class CustomerRecords {
     if (!row) return undefined;
     const { tables, truncated } = await this.participants.exportRows(entityId);
     const customer = (await this.customers.exportRows(entityId)).map((row) => withIsoTimes(row, ['created_at']));
+    const keys = await this.customers.exportKeys(entityId);
     const sessions = await this.sessions.exportRows(entityId);
     const session = sessions.map((row) => withIsoTimes(row, ['redeemed_at', 'used_at', 'created_at', 'expires_at']));
     const { organization_id: organizationId } = row;
@@ -182,7 +184,7 @@ export class CustomerRecords {
     return {
       entity_id: entityId,
       exported_at: new Date(this.clock.now()).toISOString(),
-      tables: { customer, session, ...tables },
+      tables: { customer, session, ...(keys.length > 0 && { customer_key: keys }), ...tables },
       ...(truncated && { truncated }),
     };
   }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { type Customer, type CustomerCreator, type CustomerSpace, spaceOf } from '../customer/customer.js';
+import { type Customer, type CustomerSpace, spaceOf } from '../customer/customer.js';
 import { type CustomerRow, Customers } from '../customer/customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -35,14 +35,21 @@ export class CustomerService {
   /**
    * Finds the customer of a browser in a space, or creates it. Without a pair of a known browser, the method creates a
    * browser with a new secret. The returned secret is that of the browser (costs: protocol §5.5).
+   *
+   * @param before called before a customer is created
    */
   async findOrCreateForBrowser(
     candidates: CandidateCredentials | undefined,
     space: CustomerSpace,
+    before?: () => Promise<void>,
   ): Promise<Customer & BrowserCredentials> {
     let recognized = await this.recognize(candidates, space);
     // a parallel request has noted the visit, or the session has ended
     if (recognized?.browser.session && !recognized.customer) recognized = await this.recognize(candidates, space);
+    if (before && !recognized?.customer) {
+      this.creation.assertWithinLimit();
+      await before();
+    }
     if (!recognized) return this.createWithBrowser(space);
     const { browser } = recognized;
     const known = recognized.customer ?? (await this.createFor(browser, space));
@@ -59,35 +66,6 @@ export class CustomerService {
     const generation = await this.customers.insert(entityId, { organizationId, groupId }, 'agent');
     this.creation.auditCreated('agent', entityId, organizationId);
     return { entityId, organizationId, groupId, generation };
-  }
-
-  /**
-   * Creates a customer with an id that the caller has stored before, unless the customer exists. Parallel and repeated
-   * calls with one id get the same customer. No browser owns the customer.
-   *
-   * @param entityId from `uuidv7`
-   * @param space the organization, or the organization and the group. An id belongs to one group only
-   * @param options `creator`: the actor of the audit event
-   * @returns the customer; `undefined` while it is being erased, and if it was linked to a user's customer
-   */
-  async createIfAbsent(
-    entityId: string,
-    space: string | CustomerSpace,
-    { creator = 'organization' as CustomerCreator } = {},
-  ): Promise<Customer | undefined> {
-    const { organizationId, groupId } = spaceOf(space);
-    const known = await this.find(entityId, organizationId);
-    if (known) return assertInGroup(known, groupId);
-    const taken = this.creation.takeReturnableLimit();
-    const owner = { organizationId, groupId };
-    const { isInserted, generation } = await this.customers.insertIfAbsent(entityId, owner, creator);
-    if (isInserted) {
-      this.creation.auditCreated(creator, entityId, organizationId);
-      return { entityId, ...owner, generation };
-    }
-    taken.giveBack();
-    const existing = await this.find(entityId, organizationId);
-    return existing && assertInGroup(existing, groupId);
   }
 
   /**
@@ -193,10 +171,4 @@ export class CustomerService {
 
 function customerOf(entityId: string, space: CustomerSpace, generation: number, sid: string): Customer {
   return { entityId, ...space, generation, session: { gen: generation, sid, ep: 0 } };
-}
-
-/** @throws Error if the customer is of another group, because an id belongs to one group */
-function assertInGroup(customer: Customer, groupId: string): Customer {
-  if (customer.groupId === groupId) return customer;
-  throw new Error('createIfAbsent: the customer with this id belongs to another group; store one id for each group');
 }

@@ -22,7 +22,7 @@ export class Customer1796000000002 extends CreateTables {
     },
     {
       name: 'customer_key',
-      columns: [its.key('hash', 64), its.text('entity_id', 36)],
+      columns: [its.key('hash', 64), its.text('entity_id', 36), its.text('namespace', 64)],
       indices: [{ name: 'customer_key_entity_id', columnNames: ['entity_id'] }],
     },
   ];

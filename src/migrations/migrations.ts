@@ -5,7 +5,7 @@ import { Customer1796000000002 } from './1796000000002-customer.js';
 import { Session1796000000003 } from './1796000000003-session.js';
 import { AgentSession1796000000004 } from './1796000000004-agent-session.js';
 import { Consent1796000000006 } from './1796000000006-consent.js';
-import { UsedAssertion1796000000007 } from './1796000000007-used-assertion.js';
+import { GrantStores1796000000007 } from './1796000000007-grant-stores.js';
 import { SignInFailure1796000000008 } from './1796000000008-sign-in-failure.js';
 
 /** A migration of TypeORM, for `Extension.migrations`. */
@@ -22,7 +22,7 @@ export const migrations: MigrationClass[] = [
   Session1796000000003,
   AgentSession1796000000004,
   Consent1796000000006,
-  UsedAssertion1796000000007,
+  GrantStores1796000000007,
   SignInFailure1796000000008,
 ];
 

@@ -20,12 +20,8 @@ export {
   ValidatedQuery,
 } from '../http/routes/parameter.decorators.js';
 export { CustomerService } from '../identity/customer.service.js';
-export {
-  type CustomerDataParticipant,
-  CustomerDataParticipants,
-  type ExportedRows,
-} from '../identity/customer-data-participants.js';
-export { IdentityModule } from '../identity/identity.module.js';
+export type { CustomerDataParticipant, ExportedRows } from '../identity/customer-data-participant.js';
+export type { NewCustomer, NewCustomerCheck } from '../identity/extension-hooks.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export {
   OrganizationUsers,
@@ -34,10 +30,10 @@ export {
   type UserSignIn,
 } from '../identity/users/organization-users.js';
 export { addColumns, Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
-export { hasTimesInRange, type JwtRules, verifyForeignJwt } from '../oauth/foreign-jwt.js';
+export { JwtIssuer } from '../oauth/jwt-issuer.js';
+export { JwtProofs, type ProvenJwt } from '../oauth/jwt-proofs.js';
 export { type CountedRequest, Limits } from '../oauth/limits.js';
 export { OAuthError } from '../oauth/oauth-error.js';
-export { isPublicJwk, RemoteKeySet } from '../oauth/remote-key-set.js';
 export type { BodyOptions } from '../oauth/request-body.js';
 export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../platform/audit/audit-event.js';
 export { ExtensionAudit } from '../platform/audit/extension-audit.js';
@@ -63,12 +59,14 @@ export { ApiProperty, ApiRoute, type ApiRouteDescription } from '../platform/htt
 export { ManagementController, PublicController } from '../platform/http/listener.decorators.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
-export { UUID, uuidv7 } from '../platform/uuid.js';
+export { UUID } from '../platform/uuid.js';
 export { isIdText } from '../platform/validation/text-rules.js';
 export { Nested, Optional } from '../platform/validation/validation.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
+export { defineExtension, type Extension, type ExtensionParts } from '../token/extension.js';
 export {
+  type AnyGrantRequest,
   type AttemptKey,
   type AttemptLimit,
   type Grant,
@@ -78,4 +76,9 @@ export {
   type GrantRequest,
   type GrantResult,
   GrantType,
+  type ProofRules,
 } from '../token/grant.js';
+export { CustomersByKey } from '../token/stores/customers-by-key.js';
+export { GrantStoresModule } from '../token/stores/grant-stores.module.js';
+export { type IssuedCode, type IssueOptions, OneTimeCodes, type RedeemedCode } from '../token/stores/one-time-codes.js';
+export { UseCounter } from '../token/stores/use-counter.js';

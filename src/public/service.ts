@@ -4,7 +4,7 @@
  */
 
 export type { Service } from '../bootstrap.js';
-export type { Extension } from '../extension.js';
 export type { MigrationClass } from '../migrations/migrations.js';
 export { runCommandLine } from '../operator/cli/run-command-line.js';
 export { runService } from '../run-service.js';
+export type { Extension } from '../token/extension.js';

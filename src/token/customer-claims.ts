@@ -21,11 +21,12 @@ export type CustomerClaims = SessionClaims & Pick<AccessTokenClaims, 'group_id'>
 
 const ERRORS = {
   erased: () => OAuthError.invalidGrant('the customer was erased'),
+  sessionsEnded: () => OAuthError.invalidGrant('the sessions of the customer have ended since the proof was created'),
   wrongGroup: () =>
     OAuthError.serverError(
       new Error(
         'the grant returned a groupId that is not the group of the customer; return groupId of the Customer, and create ' +
-          'the customer in its group: create({ organizationId, groupId }) or createIfAbsent(id, { organizationId, groupId })',
+          'the customer in its group: create({ organizationId, groupId })',
       ),
     ),
   otherGroup: () =>
@@ -61,7 +62,7 @@ export class CustomerClaimsSource {
     const { proof } = result;
     const granted = proof === undefined ? result : await this.ofProof(result, proof, agent, ttlSeconds);
     const isRead = proof !== undefined || grant.readsCustomer === true;
-    const { groupId, generation } = await this.currentOf(granted, isRead);
+    const { groupId, generation } = await this.currentOf(granted, grant, isRead);
     if (ofPath !== undefined && ofPath !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
     const session = granted.session ?? {
@@ -84,12 +85,17 @@ export class CustomerClaimsSource {
     return { ...granted, groupId, generation: session.gen, session };
   }
 
-  private async currentOf(granted: GrantResult, isRead: boolean): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+  private async currentOf(
+    granted: GrantResult,
+    { endsWith }: GrantMetadata,
+    isRead: boolean,
+  ): Promise<Pick<Customer, 'groupId' | 'generation'>> {
     const { entityId, organizationId, groupId, session, generation = session?.gen } = granted;
     if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
     const current = await this.customers.findGranted(entityId, organizationId);
     if (!current) throw ERRORS.erased();
     if ((groupId ?? current.groupId) !== current.groupId) throw ERRORS.wrongGroup();
+    if (endsWith === 'sessions' && generation !== current.generation) throw ERRORS.sessionsEnded();
     return { groupId: current.groupId, generation: generation ?? current.generation };
   }
 }

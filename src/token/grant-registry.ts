@@ -1,6 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../http/callers/principal.js';
+import { JwtIssuer } from '../oauth/jwt-issuer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
 import { SNAKE_CASE_NAME } from '../platform/validation/text-rules.js';
@@ -8,6 +9,7 @@ import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { assertAttemptsUsable } from './attempt-limits.js';
 import { assertClaimsUsable } from './declared-claims.js';
 import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
+import { assertRulesUsable } from './proof-rules.js';
 
 export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
@@ -33,6 +35,7 @@ export class GrantRegistry implements OnModuleInit {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantDecorator.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantDecorator, wrapper) as GrantMetadata;
       this.assertUsable(declared, wrapper.name);
+      assertRulesUsable(declared, wrapper.name);
       assertAttemptsUsable(declared, wrapper.name);
       assertClaimsUsable(declared, wrapper.name, this.all());
       if (!wrapper.isDependencyTreeStatic()) {
@@ -41,7 +44,9 @@ export class GrantRegistry implements OnModuleInit {
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
-      const { name, settings, clientSettings = settings, optIn, hasIssuer } = declared;
+      const { name, settings, clientSettings = settings, optIn } = declared;
+      // the registry rejects two organizations that accept the same proofs
+      const hasIssuer = settings === JwtIssuer || settings?.prototype instanceof JwtIssuer;
       this.settingsClasses.add(name, { organization: settings, client: clientSettings }, { optIn, hasIssuer });
     }
   }

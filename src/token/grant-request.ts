@@ -3,10 +3,11 @@ import { GROUP_ID } from '../customer/customer.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
 import { browserOf } from '../http/routes/request-pipe.js';
+import type { NewCustomerCheck } from '../identity/extension-hooks.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { GrantBody, GrantRequest } from './grant.js';
+import type { CountedProof, GrantBody, GrantMetadata, GrantRequest } from './grant.js';
 import { TOKEN_ERRORS } from './token-errors.js';
 
 /** What the path of a request says, in addition to its body. */
@@ -20,10 +21,13 @@ export interface TokenPath {
 export class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
   readonly browser: Browser;
   readonly groupId: string;
+  readonly counted: CountedProof[] = [];
+  beforeNewCustomer: (() => Promise<void>) | undefined;
 
   constructor(
     http: Request,
     { group }: TokenPath,
+    readonly declared: GrantMetadata,
     readonly body: GrantBody,
     readonly client: ClientApplication,
     readonly organization: Organization,
@@ -36,6 +40,19 @@ export class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincip
   get network(): string {
     return requestContext.required().network;
   }
+}
+
+/** Calls the extension's check of new customers for a request. */
+export function newCustomerCheck(
+  check: NewCustomerCheck | undefined,
+  request: CheckedGrantRequest,
+  parameters: Record<string, unknown>,
+): (() => Promise<void>) | undefined {
+  if (!check) return undefined;
+  const { client, organization, groupId, browser } = request;
+  return async () => {
+    await check({ client, organization, groupId, parameters, origin: browser.origin, network: request.network });
+  };
 }
 
 /** The body may repeat the organization of the path, but not contradict it. @throws OAuthError `invalid_request` */

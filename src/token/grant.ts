@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common';
+import { Injectable, type Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { SessionClaims } from '../access-token/session-claims.js';
 import type { AgentPrincipal } from '../http/callers/principal.js';
@@ -43,6 +43,12 @@ type OrganizationOf<Body, Agent> = Body extends { organization_id: string }
     ? Organization
     : Organization | undefined;
 
+/** A proof that a store has counted or redeemed for a request. @internal */
+export interface CountedProof {
+  /** Makes it usable again. */
+  giveBack(): Promise<unknown>;
+}
+
 /** The input of a grant. The endpoint has run its checks on it. `agent` is set if the grant declares `agentScope`. */
 export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefined> {
   body: Body;
@@ -58,7 +64,16 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
    * change. An unknown network has another value in each request, so count requests with the limits of the decorators.
    */
   network: string;
+  /** What the grant declares about its proofs, for the stores. @internal */
+  readonly declared: ProofRules & { name: string };
+  /** What the stores have counted and redeemed. @internal */
+  readonly counted: CountedProof[];
+  /** Lets the extension refuse a new customer of a browser. @internal */
+  beforeNewCustomer?: (() => Promise<void>) | undefined;
 }
+
+/** The input of any grant, as the stores take it. */
+export type AnyGrantRequest = GrantRequest<GrantBody, AgentPrincipal | undefined>;
 
 /** The customer whom the token is for, and values for the response. The endpoint issues the token. */
 export interface GrantResult {
@@ -132,8 +147,29 @@ export interface GrantDescription {
   errors?: () => ApiError[];
 }
 
+/** What a grant declares about its proofs. The endpoint and the stores enforce it. */
+export interface ProofRules {
+  /**
+   * The number of tokens that one proof gets, which the grant counts with `UseCounter`. `unlimited` if a proof may be used
+   * again and again. Omitted if a proof of `OneTimeCodes`, or of a table of the grant's own, works once.
+   */
+  uses?: number | 'unlimited';
+  /** The longest time for which a proof is valid, in seconds: the lifetime of a code, and of a proof with counted uses. */
+  lifetime?: number;
+  /** Whether each client of the organization may redeem a code. By default, only the client it was issued for. */
+  anyClient?: boolean;
+  /** The number of wrong guesses at the codes of one recipient within `lifetime`; by default 5. */
+  guesses?: number;
+  /**
+   * What ends a proof before its time. `caller`: the bearer token that created it; the result has `proof`. `sessions`: what
+   * ends the sessions of its customer; the result has `generation`. `nothing`, for example of a printed voucher. Omitted if
+   * the proof names no customer, but for example a phone.
+   */
+  endsWith?: 'caller' | 'sessions' | 'nothing';
+}
+
 /** The declaration of a grant. An option that is omitted is off. */
-export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> {
+export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> extends ProofRules {
   /** The class that declares and validates the parameters. */
   body: Type<Body>;
   /** The scope that the bearer token of the calling agent needs. If omitted, the grant needs no bearer token. */
@@ -179,11 +215,6 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   settings?: Type<object>;
   /** The class for the entry of a client, if `settings` is for organizations only. @internal */
   clientSettings?: Type<object>;
-  /**
-   * Whether the settings of an organization have the `issuer` and `audience` of its proofs. The registry then rejects two
-   * organizations that accept the same proofs. @internal
-   */
-  hasIssuer?: boolean;
 }
 
 export interface GrantMetadata extends Omit<GrantOptions<GrantBody, string | undefined>, 'attempts'> {
@@ -198,7 +229,7 @@ export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
 type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 
 /**
- * Makes a class the handler of a `grant_type`. The class must be a provider of a module that the application imports.
+ * Makes a class the handler of a `grant_type`, and injectable. `defineExtension` lists the class under `grants`.
  *
  * @param name a snake_case name, or a URI (RFC 6749 §4.5)
  */
@@ -206,5 +237,8 @@ export function GrantType<Body extends GrantBody, Scope extends string | undefin
   name: string,
   options: GrantOptions<Body, Scope>,
 ): (grant: Type<Grant<Body, AgentOf<Scope>>>) => void {
-  return GrantDecorator({ name, ...options }) as (grant: Type<Grant<Body, AgentOf<Scope>>>) => void;
+  return (grant) => {
+    Injectable()(grant);
+    GrantDecorator({ name, ...options } as GrantMetadata)(grant);
+  };
 }

@@ -4,6 +4,7 @@ import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { BearerAuthGuard } from '../http/callers/bearer.strategy.js';
 import { type AgentPrincipal, agentActor, assertAgent, principalOf } from '../http/callers/principal.js';
+import { ExtensionHooks } from '../identity/extension-hooks.js';
 import { Limits } from '../oauth/limits.js';
 import { OAuthError, REQUEST_ERRORS } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
@@ -23,11 +24,13 @@ import { type CustomerClaims, CustomerClaimsSource } from './customer-claims.js'
 import { claimsOfResult } from './declared-claims.js';
 import { GrantBody, type GrantResult } from './grant.js';
 import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
-import { CheckedGrantRequest, type TokenPath, withOrganizationOf } from './grant-request.js';
+import { CheckedGrantRequest, newCustomerCheck, type TokenPath, withOrganizationOf } from './grant-request.js';
+import { assertRulesKept, brokenRule, givingBack } from './proof-rules.js';
 import { TOKEN_ERRORS } from './token-errors.js';
 import { TokenResponse, TokenRoute, tokenResponse } from './token-response.js';
 
 const AGENT_TOKEN = 'agent_token';
+const OTHER_ORGANIZATION = 'the grant returned a customer of another organization than the requested one';
 
 const Context = createParamDecorator((_data: undefined, context: ExecutionContext) => context);
 
@@ -44,6 +47,7 @@ export class TokenController {
     private readonly tokens: AccessTokens,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
+    private readonly hooks: ExtensionHooks,
   ) {}
 
   @Post('v2/customer/token')
@@ -119,10 +123,22 @@ export class TokenController {
     const client = this.clientOf(body, grant, request.headers.origin);
     this.limits.takeKeys('tokens', client.clientId);
     const organization = this.organizationOf(body, client, agent, path);
-    const checked = new CheckedGrantRequest(request, path, body, client, organization as Organization, agent);
-    const result = await this.runGrant(grant, checked);
+    const grantRequest = new CheckedGrantRequest(
+      request,
+      path,
+      grant,
+      body,
+      client,
+      organization as Organization,
+      agent,
+    );
+    grantRequest.beforeNewCustomer = newCustomerCheck(this.hooks.beforeNewCustomer, grantRequest, parameters);
     const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
-    const claims = await this.claims.of(result, { grant, agent, groupId: path.group?.groupId }, ttlSeconds);
+    const grantedTo = { grant, agent, groupId: path.group?.groupId };
+    const { result, claims } = await givingBack(grantRequest, async () => {
+      const result = await this.runGrant(grant, grantRequest);
+      return { result, claims: await this.claims.of(result, grantedTo, ttlSeconds) };
+    });
     if (!organization) this.registry.requireOrganization(client, result.organizationId);
     const { jti, token } = this.sign(grant, client, result, claims, ttlSeconds);
     const actor = agent ? agentActor(agent) : party('customer');
@@ -179,7 +195,8 @@ export class TokenController {
     const result = await (grant.attempts ? this.attempts.run(grant, body, work) : work()).catch((error) =>
       Promise.reject(permittedError(grant, error)),
     );
-    if (organization && result.organizationId !== organization.id) throw otherOrganization(grant);
+    if (organization && result.organizationId !== organization.id) throw brokenRule(grant, OTHER_ORGANIZATION);
+    assertRulesKept(grant, request, result);
     return result;
   }
 
@@ -197,14 +214,8 @@ export class TokenController {
   }
 }
 
-function otherOrganization({ name }: RegisteredGrant): OAuthError {
-  return OAuthError.serverError(
-    new Error(`${name}: the grant returned a customer of another organization than the requested one`),
-  );
-}
-
 /** The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`. */
 function permittedError({ name, polling }: RegisteredGrant, error: unknown): unknown {
   if (polling || !(error instanceof OAuthError && error.isPollingError)) return error;
-  return OAuthError.serverError(new Error(`${name}: ${error.code} needs polling: true in @GrantType`));
+  return brokenRule({ name }, `${error.code} needs polling: true in @GrantType`);
 }

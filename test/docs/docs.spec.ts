@@ -35,16 +35,9 @@ describe('the documentation', () => {
     },
   );
 
-  it('shows the parts of the lotto grant in the tutorial: extension, body, grant, table, migration and test', () => {
-    const shown = quoted.filter(({ page }) => page === 'adding-a-grant.md').map(({ file }) => file);
-    const parts = [
-      'lotto.extension',
-      'lotto.body',
-      'lotto.grant',
-      'lotto-ticket.entity',
-      '1795300000000-lotto-tickets',
-    ];
-    const paths = [...parts.map((part) => `src/${part}`), 'test/lotto-grant.spec'];
-    expect(shown).toEqual(expect.arrayContaining(paths.map((path) => `examples/lotto-grant/${path}.ts`)));
+  it('shows the whole of a grant and of its test in the tutorial', () => {
+    const whole = quoted.filter(({ page, file, text }) => page === 'adding-a-grant.md' && text === read(file));
+    const paths = ['src/index.ts', 'test/boarding-pass.spec.ts'].map((path) => `examples/boarding-pass/${path}`);
+    expect(whole.map(({ file }) => file)).toEqual(expect.arrayContaining(paths));
   });
 });

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Module, Post, Put, Query, type Type } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import {
   type AgentPrincipal,
   AnyOrigin,

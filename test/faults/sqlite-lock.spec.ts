@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { agentTokenOf, runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 import { SqliteLock } from '../support/sqlite-lock.js';

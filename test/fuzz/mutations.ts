@@ -1,20 +1,8 @@
-import {
-  flippedBit,
-  formOf,
-  jsonOf,
-  mutateBytes,
-  mutateFields,
-} from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
-import {
-  FUZZ_MARKER,
-  hostileName,
-  hostileText,
-  mutatedText,
-  wellFormed,
-} from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
-import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
+import { flippedBit, formOf, jsonOf, mutateBytes, mutateFields } from './body-mutations.js';
 import { type FuzzRequest, headerOf, setHeader } from './fuzz-request.js';
+import { FUZZ_MARKER, hostileName, hostileText, mutatedText, wellFormed } from './hostile-values.js';
 import type { Operation } from './operations.js';
+import type { Random } from './random.js';
 import { forgedToken } from './tokens.js';
 import { type Draft, validRequest } from './valid-request.js';
 import type { CookiePair, World } from './world.js';

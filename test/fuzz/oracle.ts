@@ -1,9 +1,9 @@
-import { violationOfErrorResponse } from '../../packages/conformance-kit/src/error-response.js';
-import { FUZZ_MARKER, INJECTED_HEADER, MARKUP } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
 import { type OpenApiResponses, type ReceivedResponse } from '../../packages/conformance-kit/src/openapi-responses.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
+import { violationOfErrorResponse } from './error-response.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
+import { FUZZ_MARKER, INJECTED_HEADER, MARKUP } from './hostile-values.js';
 import type { Operation } from './operations.js';
 import { SMUGGLED_ID } from './raw-shapes.js';
 import { ADMIN_TOKEN, cookiesOf, RESOURCE_SERVER } from './world.js';

@@ -1,4 +1,4 @@
-import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
+import type { Random } from './random.js';
 
 /** The id of a smuggled request. Only a vulnerable server parses and executes it. */
 export const SMUGGLED_ID = 'fz-smuggled-request';

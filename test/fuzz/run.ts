@@ -1,4 +1,3 @@
-import { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import {
   OpenApiResponses,
   type OpenApiResponsesDocument,
@@ -15,6 +14,7 @@ import {
 import { mutatedRequest } from './mutations.js';
 import { type OpenApi, type Operation, operationsOf } from './operations.js';
 import { Oracle } from './oracle.js';
+import { Random } from './random.js';
 import { rawShape } from './raw-shapes.js';
 import { harvest, type World } from './world.js';
 

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { FUZZ_MARKER, flipped, hostileText } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
-import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
+import { FUZZ_MARKER, flipped, hostileText } from './hostile-values.js';
+import type { Random } from './random.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ATTACKER_JWK = publicKey.export({ format: 'jwk' });

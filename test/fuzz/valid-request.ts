@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import type { Fields } from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
-import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { encodeCursor } from '../../src/oauth/pages.js';
 import { basic } from '../support/authorization-headers.js';
 import { ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
+import type { Fields } from './body-mutations.js';
 import { type Browser, type FuzzRequest, setHeader } from './fuzz-request.js';
 import type { Operation, Schema } from './operations.js';
+import type { Random } from './random.js';
 import { forgedToken } from './tokens.js';
 import {
   ADMIN_TOKEN,

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { targetOf } from '../support/authorization-page.js';
 import {
   ACME,
@@ -19,6 +18,7 @@ import {
 } from '../support/test-registry.js';
 import type { TestResponse } from '../support/test-service.js';
 import type { Browser, FuzzRequest } from './fuzz-request.js';
+import type { Random } from './random.js';
 
 export interface Role {
   client_id: string;

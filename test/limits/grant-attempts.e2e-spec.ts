@@ -1,14 +1,14 @@
-import { Module, type Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   CustomerService,
+  defineExtension,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  IdentityModule,
   OAuthError,
 } from '../../src/public/grant.js';
 import { TOKEN } from '../support/cookie-grant.js';
@@ -62,8 +62,7 @@ class AnyTextBody extends SmsBody {
 @GrantType('any_text', { body: AnyTextBody, attempts: { per: ['phone'], limit: '5/600' } })
 class AnyTextGrant extends SmsGrant {}
 
-@Module({ imports: [IdentityModule], providers: [SmsGrant, AnyTextGrant] })
-class SmsModule {}
+const extension = defineExtension({ grants: [SmsGrant, AnyTextGrant] });
 
 @GrantType('few', { body: SmsBody, attempts: { per: ['phone'], limit: '0/0' } })
 class MalformedLimitGrant extends SmsGrant {}
@@ -74,7 +73,7 @@ class MisspeltGrant extends SmsGrant {}
 
 describe('the limit of refused requests that a grant declares', () => {
   const environment = { RATE_LIMIT: 'tokens=60000/60', TRUST_PROXY: '1' };
-  const service = useService({ modules: [SmsModule], environment });
+  const service = useService({ ...extension, environment });
   let phones = 0;
   let phone: string;
   beforeEach(() => {
@@ -150,7 +149,7 @@ describe('the limit of refused requests that a grant declares', () => {
   });
 
   it('applies with RATE_LIMIT=off, which concerns the other limits', async () => {
-    const unlimited = await serviceOfTest({ modules: [SmsModule], environment: { RATE_LIMIT: 'off' } });
+    const unlimited = await serviceOfTest({ ...extension, environment: { RATE_LIMIT: 'off' } });
     beginWindow(unlimited);
     const body = { grant_type: 'sms', client_id: ACME_SITE, organization_id: ACME, phone, code: 'wrong' };
     const statuses: number[] = [];
@@ -170,8 +169,6 @@ describe('the limit of refused requests that a grant declares', () => {
     [MalformedLimitGrant, 'MalformedLimitGrant: attempts: the limit must be COUNT/SECONDS, for example 5/600'],
     [MisspeltGrant, 'MisspeltGrant: attempts: "mobile" is not a parameter of SmsBody'],
   ])('stops the start: %o', async (grant, message) => {
-    @Module({ imports: [IdentityModule], providers: [grant] })
-    class FaultyModule {}
-    await expect(serviceOfTest({ modules: [FaultyModule] })).rejects.toThrow(message);
+    await expect(serviceOfTest(defineExtension({ grants: [grant] }))).rejects.toThrow(message);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Assertions } from '../../src/grants/jwt-bearer/assertions.js';
-import type { JwtBearerSettings } from '../../src/grants/jwt-bearer/jwt-bearer.settings.js';
+import type { JwtIssuer } from '../../src/oauth/jwt-issuer.js';
+import { JwtProofs } from '../../src/oauth/jwt-proofs.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
@@ -10,22 +10,21 @@ import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js'
 import { ACME } from '../support/test-registry.js';
 
 const clock = new Clock();
-const assertions = new Assertions(clock, Object.assign(new Configuration(), { AUTH_URL }));
-const use = { clientId: SIGN_IN, organizationId: ACME };
+const proofs = new JwtProofs(clock, Object.assign(new Configuration(), { AUTH_URL }));
 let acme: SignInSystem;
-let settings: JwtBearerSettings;
+let trusted: JwtIssuer;
 let good: string;
 beforeAll(async () => {
   acme = await SignInSystem.start();
   const { issuer } = acme.settings();
-  settings = { issuer, jwks: acme.jwks } as JwtBearerSettings;
+  trusted = { issuer, jwks: acme.jwks } as JwtIssuer;
   good = await acme.assert(clock.now(), { sub: 'user-1', jti: 'assertion-1' });
 });
 afterAll(() => acme.issuer.stop());
 
 /** Checks that an assertion is rejected with an error response, and not with an exception of a library. */
 async function expectRejected(text: string): Promise<void> {
-  const error = await assertions.verify(text, settings, use).catch((reason: unknown) => reason);
+  const error = await proofs.verify(text, trusted).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(OAuthError);
   expect(error).toMatchObject({ code: 'invalid_grant', status: 400 });
 }
@@ -68,7 +67,7 @@ describe('an assertion', () => {
           ...{ ...more, ...fixed, iss: acme.issuer.issuer, aud: AUTH_URL, nbf: undefined, iat: undefined },
           exp: clock.seconds() + 60,
         });
-        expect((await assertions.verify(signed, settings, use)).userId).toBe('user-1');
+        expect((await proofs.verify(signed, trusted)).sub).toBe('user-1');
       }),
     ));
 
@@ -76,9 +75,9 @@ describe('an assertion', () => {
     fc.assert(
       fc.asyncProperty(fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.jsonValue()), async (sub) => {
         const signed = await acme.assert(clock.now(), { sub });
-        const proven = await assertions.verify(signed, settings, use).catch((error: OAuthError) => error);
+        const proven = await proofs.verify(signed, trusted).catch((error: OAuthError) => error);
         if (proven instanceof OAuthError) expect(proven.code).toBe('invalid_grant');
-        else expect(proven.userId).toBe(sub);
+        else expect(proven.sub).toBe(sub);
       }),
       randomRuns(500),
     ));

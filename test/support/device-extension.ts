@@ -1,6 +1,5 @@
 import { Get, HttpCode, Module, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import type { Extension } from '../../src/extension.js';
 import type { Principal } from '../../src/http/callers/principal.js';
 import {
   AgentGuard,
@@ -21,6 +20,7 @@ import {
   ValidatedBody,
   ValidatedQuery,
 } from '../../src/public/grant.js';
+import type { Extension } from '../../src/token/extension.js';
 
 export const DEVICE = '/v2/customer/device';
 
@@ -142,16 +142,6 @@ class DeviceController {
     @ClientRequest(OfCallerBody) { organization }: ClientRequest<OfCallerBody>,
   ): TextResponse {
     return { text: `${kind} ${organization?.id}` };
-  }
-}
-
-/** A route for customers that is no customer route. */
-@PublicController('devices_of_customers')
-export class DevicesOfCustomersController {
-  @Get()
-  @ApiRoute({ summary: 'Count', response: TextResponse })
-  count(@Caller(CustomerGuard) _customer: CustomerPrincipal): TextResponse {
-    return { text: '0' };
   }
 }
 

@@ -1,4 +1,14 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { runProgram } from './processes.js';
@@ -16,13 +26,14 @@ export interface Manifest {
   devDependencies: Record<string, string>;
   peerDependencies: Record<string, string>;
   overrides: Record<string, string>;
+  bin?: string | Record<string, string>;
 }
 
 export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 export const serviceManifest = manifestOf(PROJECT);
 export const kitManifest = manifestOf(KIT);
 const tryItManifest = manifestOf(TRY_IT);
-export const exampleManifest = manifestOf(exampleFolder('lotto-grant'));
+export const exampleManifest = manifestOf(exampleFolder('boarding-pass'));
 
 /** The output and the exit code of a program. */
 export interface ProcessResult {
@@ -30,8 +41,8 @@ export interface ProcessResult {
   output: string;
 }
 
-/** The files of an example. */
-const PARTS = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'registry.yaml', 'src', 'test', 'pages'];
+/** What an example has after it was built or tested. */
+const NOT_COPIED = ['node_modules', 'dist', 'var', 'package-lock.json'];
 
 /**
  * A folder with the packed service and the packed conformance kit in its node_modules, as npm would install them but
@@ -61,17 +72,28 @@ export class PackedService {
     };
     const own = [serviceManifest, kitManifest, tryItManifest].map(({ name }) => name);
     for (const name of Object.keys(dependencies)) if (!own.includes(name)) installed.link(name);
+    for (const name of [serviceManifest.name, ...Object.keys(manifest.devDependencies)]) installed.linkPrograms(name);
     return installed;
   }
 
   private copy(example: string): void {
-    for (const part of PARTS.filter((each) => existsSync(join(example, each))))
+    for (const part of readdirSync(example).filter((name) => !NOT_COPIED.includes(name)))
       cpSync(join(example, part), join(this.folder, part), { recursive: true });
   }
 
-  /** The path of one of the programs of the built example. */
-  built(file: 'main.js' | 'cli.js' | 'try-it.js'): `/${string}` {
+  /** The path of a file of the built example. */
+  built(file: 'index.js' | 'try-it.js'): `/${string}` {
     return `/${join(this.folder, 'dist', file).slice(1)}`;
+  }
+
+  /** The path of a program of the packed service. */
+  program(file: 'main.js' | 'cli.js'): `/${string}` {
+    return `/${join(this.modules, serviceManifest.name, 'dist', file).slice(1)}`;
+  }
+
+  /** Runs a command of npm in the folder, or in a folder below. */
+  npm(parameters: string[], path = '.', more: NodeJS.ProcessEnv = {}): Promise<ProcessResult> {
+    return run('npm', parameters, join(this.folder, path), more);
   }
 
   /** Runs a script with Node in the folder. */
@@ -120,6 +142,17 @@ export class PackedService {
     const path = join(this.modules, name);
     mkdirSync(dirname(path), { recursive: true });
     symlinkSync(join(PROJECT, 'node_modules', name), path);
+  }
+
+  /** Links the programs of a package, as npm does. */
+  private linkPrograms(name: string): void {
+    const { bin = {} } = manifestOf(join(this.modules, name));
+    const programs = typeof bin === 'string' ? { [name]: bin } : bin;
+    mkdirSync(join(this.modules, '.bin'), { recursive: true });
+    for (const [program, file] of Object.entries(programs)) {
+      chmodSync(join(this.modules, name, file), 0o755);
+      symlinkSync(join('..', name, file), join(this.modules, '.bin', program));
+    }
   }
 }
 

@@ -89,8 +89,9 @@ export async function startServiceProcess(
   environment: NodeJS.ProcessEnv,
   cwd?: string,
   main: Parameters<typeof TestProcess.start>[0] = 'main.js',
+  parameters: string[] = [],
 ): Promise<ServiceProcess> {
-  const process = TestProcess.start(main, [], { ...PORTS, ...environment }, cwd);
+  const process = TestProcess.start(main, parameters, { ...PORTS, ...environment }, cwd);
   const [, port, managementPort] = await process.says(/port (\d+) for callers .* port (\d+) for the cluster/);
   return {
     process,

@@ -1,18 +1,17 @@
-import { HttpCode, Injectable, Module, Post } from '@nestjs/common';
+import { HttpCode, Injectable, Post } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import type { Extension } from '../../src/extension.js';
 import {
   type AgentPrincipal,
   ApiRoute,
   BearerGuard,
   Caller,
   CustomerService,
+  defineExtension,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  IdentityModule,
   OAuthError,
   Optional,
   type Principal,
@@ -116,28 +115,23 @@ class ProofController {
   }
 }
 
-@Injectable()
-@GrantType('test_proof', { body: RedeemBody })
+@GrantType('test_proof', { body: RedeemBody, endsWith: 'caller' })
 class ProofGrant implements Grant<RedeemBody> {
   constructor(private readonly proofs: Proofs) {}
 
   grant = async ({ body }: GrantRequest<RedeemBody>): Promise<GrantResult> => this.proofs.redeem(body);
 }
 
-@Injectable()
-@GrantType('test_proof_of_agent', { body: RedeemBody, agentScope: PROOF_SCOPE })
+@GrantType('test_proof_of_agent', { body: RedeemBody, endsWith: 'caller', agentScope: PROOF_SCOPE })
 class AgentProofGrant implements Grant<RedeemBody, AgentPrincipal> {
   constructor(private readonly proofs: Proofs) {}
 
   grant = async ({ body }: GrantRequest<RedeemBody, AgentPrincipal>): Promise<GrantResult> => this.proofs.redeem(body);
 }
 
-@Module({
-  imports: [IdentityModule],
-  controllers: [ProofController],
-  providers: [Proofs, ProofGrant, AgentProofGrant],
-})
-class ProofModule {}
-
 /** A customer or an agent creates a proof by a route, and a grant redeems it as often as it is sent. */
-export const proofExtension: Extension = { modules: [ProofModule] };
+export const proofExtension = defineExtension({
+  grants: [ProofGrant, AgentProofGrant],
+  controllers: [ProofController],
+  providers: [Proofs],
+});

@@ -1,6 +1,7 @@
 import { getMetadataArgsStorage } from 'typeorm';
 import { afterAll, expect, vi } from 'vitest';
 import { lowerPasswordHashCost } from './cheap-password-hashes.js';
+import './migrated-schema.js';
 import { recordStatements, writeStatements } from './statement-recorder.js';
 
 /** Functions that tests replace, and that the next test file of the process uses. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './assertion-issuer.js';
 import { expectInvalidGrant } from './expect-error.js';
 import { identitiesOf } from './identities.js';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { HttpCode, Injectable, Module, Post } from '@nestjs/common';
+import { HttpCode, Injectable, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import {
   AgentGuard,
@@ -8,7 +8,7 @@ import {
   Caller,
   ClientRequest,
   CustomerService,
-  IdentityModule,
+  defineExtension,
   Limits,
   OAuthError,
   PublicController,
@@ -16,7 +16,6 @@ import {
   sha256,
   UUID,
 } from '../../src/public/grant.js';
-import type { Extension } from '../../src/public/service.js';
 import { SmsGateway } from './sms-gateway.js';
 
 export const SMS_LIMITS = { sms_network: '20/600', sms_phone: '3/600' } as const;
@@ -103,8 +102,9 @@ class LinkController {
   }
 }
 
-@Module({ imports: [IdentityModule], controllers: [SmsController, LinkController], providers: [SmsGateway, Links] })
-export class SmsModule {}
-
 /** Routes of an extension: one calls another system, and one is for agents. */
-export const smsExtension: Extension = { modules: [SmsModule], limits: SMS_LIMITS };
+export const smsExtension = defineExtension({
+  controllers: [SmsController, LinkController],
+  providers: [SmsGateway, Links],
+  limits: SMS_LIMITS,
+});

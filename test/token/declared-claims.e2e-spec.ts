@@ -1,6 +1,6 @@
 import { IsIn, IsInt, IsString, MaxLength } from 'class-validator';
 import { describe, expect, it } from 'vitest';
-import { grantThat, sound } from '../../packages/conformance-kit/test/support/broken-grants/ticket.grant.js';
+import { grantThat, sound } from '../../packages/conformance-kit/test/support/ticket.grant.js';
 import { RESERVED_CLAIMS } from '../../src/access-token/reserved-claims.js';
 import { Optional } from '../../src/platform/validation/validation.js';
 import { assertClaimsUsable } from '../../src/token/declared-claims.js';
@@ -46,7 +46,7 @@ function redeemTicket(claims?: object): Promise<TestResponse> {
 /** Starts a service with a grant that declares these claims. */
 const startWith = (...declared: (new () => object)[]) => {
   const grants = declared.map((claims, index) => grantThat(sound, { claims }, index === 0 ? 'ticket' : 'raffle'));
-  return serviceOfTest({ modules: grants.flatMap(({ modules }) => modules) });
+  return serviceOfTest({ modules: grants.flatMap(({ modules = [] }) => modules) });
 };
 
 /** A class that declares claims with the given names. */

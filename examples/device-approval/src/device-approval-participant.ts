@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
   type CustomerDataParticipant,
-  CustomerDataParticipants,
   Database,
   type EntityRow,
   type ExportedRows,
@@ -20,23 +19,10 @@ const FIND_OF_CUSTOMER = selectStatement<
 /** Deletes and exports the decisions of a customer. */
 @Injectable()
 export class DeviceApprovalParticipant implements CustomerDataParticipant {
-  constructor(
-    private readonly database: Database,
-    participants: CustomerDataParticipants,
-  ) {
-    participants.add(this);
-  }
+  constructor(private readonly database: Database) {}
 
   async onErase(entityId: string): Promise<void> {
     await this.database.execute(DELETE, [entityId]);
-  }
-
-  async mustRetain(): Promise<string[]> {
-    return [];
-  }
-
-  async linkedIds(): Promise<string[]> {
-    return [];
   }
 
   async exportRows(entityId: string): Promise<ExportedRows> {

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   type Grant,
   type GrantRequest,
@@ -10,8 +9,7 @@ import { PollBody } from './device-approval.body.js';
 import { DeviceApprovals } from './device-approvals.js';
 
 /** A new device polls with its code, and gets a token for the customer that approved it (RFC 8628 §3.4 and §3.5). */
-@Injectable()
-@GrantType('device_approval', { body: PollBody, polling: true, form: true })
+@GrantType('device_approval', { body: PollBody, polling: true, form: true, lifetime: 600, endsWith: 'caller' })
 export class DeviceApprovalGrant implements Grant<PollBody> {
   constructor(private readonly approvals: DeviceApprovals) {}
 

@@ -1,7 +1,7 @@
 import { runTryIt } from 'try-it';
-import { deviceApproval } from './device-approval.extension.js';
+import extension from './index.js';
 
-await runTryIt(deviceApproval, {
+await runTryIt(extension, {
   title: 'Approve a new device',
   path: '/try/device-approval',
   grantTypes: ['device_approval'],

@@ -1,7 +1,7 @@
 import { describeGrant, describeRoute, type PendingProof, type TestEnvironment } from 'conformance-kit';
-import { deviceApproval } from '../src/device-approval.extension.js';
 import { DeviceApprovalGrant } from '../src/device-approval.grant.js';
 import { INTERVAL_SECONDS } from '../src/device-approvals.js';
+import extension from '../src/index.js';
 
 const ROUTES = '/v2/customer/device_approval';
 
@@ -31,36 +31,24 @@ async function approvedDevice(environment: TestEnvironment): Promise<object> {
 
 // the rules for all grants
 describeGrant(DeviceApprovalGrant, {
-  ...deviceApproval,
+  ...extension,
   valid: approvedDevice,
   pending: pendingDevice,
-  singleUse: true,
-  boundToClient: true,
-  lifetime: 600,
 });
 
 // the rules for all routes
 describeRoute(`POST ${ROUTES}/start`, {
-  ...deviceApproval,
+  ...extension,
   valid: ({ clientId: client_id, organizationId: organization_id }) => ({ body: { client_id, organization_id } }),
   callers: [],
-  otherLimits: ['device_approval_guess', 'device_approval_network_guess'],
 });
 
-const deviceCodes = new Map<string, string>();
-
 describeRoute(`POST ${ROUTES}/decide`, {
-  ...deviceApproval,
-  valid: async (environment) => {
-    const { device_code, user_code } = await newDevice(environment);
-    deviceCodes.set(user_code, device_code);
-    return { body: { user_code, decision: 'approve' } };
-  },
-  redeem: ({ body }) => ({
-    grant_type: 'device_approval',
-    device_code: deviceCodes.get((body as Codes).user_code),
+  ...extension,
+  valid: async (environment) => ({
+    body: { user_code: (await newDevice(environment)).user_code, decision: 'approve' },
   }),
   callers: ['customer'],
   actsOn: 'own organization',
-  guessable: { parameter: 'user_code', limit: 10 },
+  guesses: { parameter: 'user_code', limit: 10 },
 });

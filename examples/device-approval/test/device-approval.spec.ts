@@ -1,8 +1,8 @@
 import { startTestService, type TestResponse, type TestService } from 'conformance-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deviceApproval } from '../src/device-approval.extension.js';
 import { DEVICE_APPROVAL_LIMITS } from '../src/device-approval.limits.js';
 import { DeviceApprovalParticipant } from '../src/device-approval-participant.js';
+import extension from '../src/index.js';
 
 const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 const OTHER_ORGANIZATION = '5f0f6f0a-6a0e-4d6f-8f36-0a4f2b6a9c11';
@@ -29,8 +29,7 @@ const registry = {
 };
 
 let service: TestService;
-const start = (environment: Record<string, string> = {}) =>
-  startTestService({ ...deviceApproval, registry, environment });
+const start = (environment: Record<string, string> = {}) => startTestService({ ...extension, registry, environment });
 beforeEach(async () => {
   service = await start();
 });

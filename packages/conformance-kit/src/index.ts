@@ -1,13 +1,13 @@
 /**
- * Tests a grant or a route in vitest against the rules of the service. The service that is tested must have the version of
- * this package.
+ * Tests a grant or a route in vitest for the mistakes that only its author can make. The service that is tested must have
+ * the version of this package.
  */
 
-export { describeGrant } from './describe-grant.js';
-export type { Customer, GrantKit, GuessableParameter, PendingProof, TestEnvironment } from './grant-kit.js';
+export { describeGrant, describeRoute } from './describe.js';
 export type { TestResponse } from './http-client.js';
+export type { GrantKit, PendingProof, RouteKit, RouteRequest } from './kit.js';
+export type { Settings } from './kit-registry.js';
 export type { RegistryDocument } from './registry-file.js';
-export { describeRoute } from './routes/describe-route.js';
-export type { RouteKit, RouteRequest } from './routes/route-kit.js';
-export { testEnvironmentOf } from './test-environment.js';
+export { type Customer, type TestEnvironment, testEnvironmentOf } from './test-environment.js';
 export { startTestService, type TestService, type TestServiceOptions } from './test-service.js';
+export type { Upstream } from './upstream.js';

@@ -1,11 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
 import { Database } from 'customer-authorization-service/grant';
+import { DataSource } from 'typeorm';
 import { request, type TestResponse } from './http-client.js';
-import { REQUEST_START } from './response-recorder.js';
+import { REQUEST_START } from './recorded-traffic.js';
 import { type Method, replaceMethod, thenRestore } from './shared-patch.js';
 import type { TestService } from './test-service.js';
 
@@ -35,10 +35,9 @@ export function raceOfBodies(
   texts: string[],
   headers: Record<string, string> = {},
 ): Promise<TestResponse[]> {
-  const raceId = randomUUID();
+  const raceId = crypto.randomUUID();
   const started = arrival(raceId, texts.length);
   const send = (text: string, index: number) => {
-    const { url } = services[index % services.length] as { url: string };
     const body = new ReadableStream({
       async start(stream) {
         stream.enqueue(Buffer.from(text.slice(0, 1)));
@@ -47,20 +46,13 @@ export function raceOfBodies(
         stream.close();
       },
     });
-    return request(url + path, {
-      method: 'POST',
-      headers: { ...headers, [RACE_HEADER]: raceId },
-      body,
-      duplex: 'half',
-    });
+    const init = { method: 'POST', headers: { ...headers, [RACE_HEADER]: raceId }, body, duplex: 'half' as const };
+    return request(`${services[index % services.length]?.url}${path}`, init);
   };
   return Promise.all(texts.map(send));
 }
 
-/**
- * Resolves when services of this process have read the headers of so many requests of a race, at the latest after
- * `RACE_START_MS`.
- */
+/** Resolves when services of this process have read the headers of all requests, at the latest after `RACE_START_MS`. */
 async function arrival(raceId: string, count: number): Promise<void> {
   const allArrived = new AbortController();
   let arrivedCount = 0;
@@ -73,8 +65,6 @@ async function arrival(raceId: string, count: number): Promise<void> {
   unsubscribe(REQUEST_START, onRequest);
 }
 
-/** The methods of `Database` that send one statement. */
-const METHODS = ['select', 'insert', 'execute'] as const;
 /** Long enough that the requests of a race send their next statements. */
 const PAUSE_MS = 20;
 
@@ -82,10 +72,7 @@ const PAUSE_MS = 20;
  * Does work while each request pauses after each of its statements, so that the statements of concurrent requests
  * alternate. Without the pauses SQLite could execute all statements of one request before those of the next.
  */
-export function withInterleavedStatements<Result>(
-  services: TestService[],
-  work: () => Promise<Result>,
-): Promise<Result> {
+export function withInterleavedStatements<Result>(services: TestService[], work: () => Promise<Result>) {
   const pausing =
     (send: Method): Method =>
     async (...parameters) => {
@@ -98,16 +85,18 @@ export function withInterleavedStatements<Result>(
 
 /** Does work while each statement fails as in an outage of the database. */
 export function withoutDatabase<Result>(service: TestService, work: () => Promise<Result>): Promise<Result> {
-  const failing = () => () => Promise.reject(new ServiceUnavailableException());
-  return withStatements([service], failing, work);
+  return withStatements([service], () => () => Promise.reject(new ServiceUnavailableException()), work);
 }
 
 function withStatements<Result>(
   services: TestService[],
   change: (send: Method) => Method,
   work: () => Promise<Result>,
-): Promise<Result> {
-  const databases = services.map(({ application }) => application.get(Database));
-  const restores = databases.flatMap((database) => METHODS.map((name) => replaceMethod(database, name, change)));
-  return thenRestore(restores, work);
+) {
+  const replaced = services.flatMap(({ application }) => [
+    ...['select', 'insert', 'execute'].map((name) => replaceMethod(application.get(Database), name, change)),
+    // the statements of repositories and query builders
+    replaceMethod(application.get(DataSource), 'sendStatement', change),
+  ]);
+  return thenRestore(replaced, work);
 }

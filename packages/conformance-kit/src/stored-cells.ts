@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { estimatedBits } from './guess-values.js';
-import { ADDRESS, containsSecret } from './secret-search.js';
+import { containsSecret } from './secret-search.js';
 import type { TestService } from './test-service.js';
 
-export interface StoredColumn {
+interface StoredColumn {
   table: string;
   column: string;
   type: string;
@@ -12,13 +11,25 @@ export interface StoredColumn {
 
 /** TypeORM's record of the migrations. */
 const MIGRATIONS_TABLE = 'migrations';
+const MYSQL_COLUMNS =
+  'SELECT table_name AS `table`, column_name AS `column`, column_type AS `type` FROM information_schema.columns WHERE table_schema = DATABASE()';
+const SQLITE_COLUMNS = `SELECT tables.name AS "table", columns.name AS "column", columns.type AS "type"
+  FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
 
-/** Every column of every table of the service's database. */
-export async function storedColumns({ application }: TestService): Promise<StoredColumn[]> {
+async function storedColumns({ application }: TestService): Promise<StoredColumn[]> {
   const dataSource = application.get(DataSource);
   const isMysql = ['mysql', 'mariadb'].includes(dataSource.options.type);
   const columns: StoredColumn[] = await dataSource.query(isMysql ? MYSQL_COLUMNS : SQLITE_COLUMNS);
   return columns.filter(({ table }) => table !== MIGRATIONS_TABLE && !table.startsWith('sqlite_'));
+}
+
+async function storedRows(service: TestService): Promise<[table: string, row: object][]> {
+  const found: [string, object][] = [];
+  for (const table of new Set((await storedColumns(service)).map((column) => column.table))) {
+    const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
+    found.push(...rows.map((row): [string, object] => [table, row]));
+  }
+  return found;
 }
 
 /** The columns with a cell that satisfies a condition, as `table.column`. A cell is compared as text. */
@@ -27,6 +38,14 @@ export async function columnsWith(service: TestService, isFound: (cell: string) 
     Object.entries(row).flatMap(([column, cell]) => (isFound(textOf(cell)) ? [`${table}.${column}`] : [])),
   );
   return [...new Set(found)].sort();
+}
+
+/** The columns that have each of several texts, in one of its forms. A short text may occur once by chance. */
+export async function columnsWithAll(service: TestService, texts: string[], formsOf = (text: string) => [text]) {
+  const columnsOf = (text: string) =>
+    columnsWith(service, (cell) => formsOf(text).some((form) => containsSecret(cell, form)));
+  const [first = [], ...others] = await Promise.all(texts.map(columnsOf));
+  return first.filter((column) => others.every((columns) => columns.includes(column)));
 }
 
 /** @throws Error if a text is longer than its column. SQLite stores it; other databases reject it with an error. */
@@ -47,13 +66,10 @@ export async function rowsWith(service: TestService, texts: string[]): Promise<s
   return rows.filter((row) => texts.some((text) => row.includes(text)));
 }
 
-async function storedRows(service: TestService): Promise<[table: string, row: object][]> {
-  const found: [string, object][] = [];
-  for (const table of new Set((await storedColumns(service)).map((column) => column.table))) {
-    const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
-    found.push(...rows.map((row): [string, object] => [table, row]));
-  }
-  return found;
+/** The forms in which a table may have a hash. */
+export function hashesOf(value: string): string[] {
+  const hash = createHash('sha256').update(value).digest();
+  return [hash.toString('hex'), hash.toString('base64url'), hash.toString('base64'), hash.toString('latin1')];
 }
 
 function textOf(cell: unknown): string {
@@ -61,42 +77,4 @@ function textOf(cell: unknown): string {
   if (Buffer.isBuffer(cell)) return cell.toString('latin1');
   if (cell instanceof Date) return cell.toISOString();
   return JSON.stringify(cell) ?? '';
-}
-
-const MYSQL_COLUMNS =
-  'SELECT table_name AS `table`, column_name AS `column`, column_type AS `type` FROM information_schema.columns WHERE table_schema = DATABASE()';
-const SQLITE_COLUMNS = `SELECT tables.name AS "table", columns.name AS "column", columns.type AS "type"
-  FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
-
-/** A computer tries so many values in minutes. */
-const MAX_SEARCHED_BITS = 32;
-
-/**
- * @param secretsOfProofs the secrets of several proofs. A short secret of one proof may occur by chance
- * @throws Error if a column has a secret of each proof in plain text
- */
-export async function assertInNoTable(service: TestService, secretsOfProofs: string[][]): Promise<void> {
-  const stored = await columnsWithEach(service, secretsOfProofs);
-  if (stored.length > 0) throw new Error(`${stored.join(', ')}: has a proof in plain text; store its sha256(…)`);
-}
-
-/** @throws Error if a column has the SHA-256 of each of some short values or addresses */
-export async function assertNoShortHash(service: TestService, values: string[]): Promise<void> {
-  const short = values.filter((value) => ADDRESS.test(value) || estimatedBits(value) <= MAX_SEARCHED_BITS);
-  const stored = await columnsWithEach(service, short.map(hashesOf));
-  if (stored.length === 0) return;
-  const solution = 'hash it together with a long handle, or by HMAC with a key from a file';
-  throw new Error(`${stored.join(', ')}: has the hash of a short text, which trying all values reverses; ${solution}`);
-}
-
-async function columnsWithEach(service: TestService, groups: string[][]): Promise<string[]> {
-  const columnsOf = (texts: string[]) =>
-    columnsWith(service, (cell) => texts.some((text) => containsSecret(cell, text)));
-  const [first = [], ...others] = await Promise.all(groups.map(columnsOf));
-  return first.filter((column) => others.every((columns) => columns.includes(column)));
-}
-
-function hashesOf(value: string): string[] {
-  const hash = createHash('sha256').update(value).digest();
-  return [hash.toString('hex'), hash.toString('base64url'), hash.toString('base64'), hash.toString('latin1')];
 }

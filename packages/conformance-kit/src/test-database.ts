@@ -17,6 +17,26 @@ const { TEST_DATABASE, TEST_DATABASE_URL, TEST_DATABASE_FOLDER } = process.env;
 /** Whether tests use the server of TEST_DATABASE_URL. TEST_DATABASE=sqlite overrides it for a test project. */
 export const onMariadb = Boolean(TEST_DATABASE_URL) && TEST_DATABASE !== 'sqlite';
 
+/** Creates the tables of a new database; by default, the service does at its start. */
+let prepare: (url: string) => Promise<void> = async () => undefined;
+
+/** Sets how new databases get their tables, for tests that start many services. */
+export function prepareNewDatabases(createTables: (url: string) => Promise<void>): void {
+  prepare = createTables;
+}
+
+/** Creates a database for one service. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const database = await createEmptyDatabase();
+  try {
+    await prepare(database.url);
+    return database;
+  } catch (error) {
+    await database.remove();
+    throw error;
+  }
+}
+
 /**
  * Creates a database without tables, for tests of migrations: on the server of TEST_DATABASE_URL, whose account must be
  * able to create databases, else SQLite in a new folder of TEST_DATABASE_FOLDER.

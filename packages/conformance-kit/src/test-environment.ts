@@ -1,21 +1,50 @@
 import { CustomerService } from 'customer-authorization-service/grant';
 import { signAgentToken } from './agent-token.js';
-import type { Customer, TestEnvironment } from './grant-kit.js';
-import {
-  agentEmail,
-  FOREIGN_ORGANIZATION,
-  FOREIGN_ORIGIN,
-  FOREIGN_SITE,
-  ORIGIN,
-  OWN_ORGANIZATION,
-  SITE,
-} from './kit-registry.js';
+import * as registry from './kit-registry.js';
 import type { TestService } from './test-service.js';
 
-/** The organization of the requests, and another one, each with its client. */
-export const OWN = { clientId: SITE, organizationId: OWN_ORGANIZATION, origin: ORIGIN };
-const FOREIGN = { clientId: FOREIGN_SITE, organizationId: FOREIGN_ORGANIZATION, origin: FOREIGN_ORIGIN };
-const ORGANIZATIONS = [OWN_ORGANIZATION, FOREIGN_ORGANIZATION];
+export const TOKEN = '/v2/customer/token';
+
+/** A customer that was created for a browser. */
+export interface Customer {
+  entityId: string;
+  accessToken: string;
+  /** The `Cookie` header with the identity cookies of the browser. */
+  cookie: string;
+}
+
+/** The service in which a grant or a route is tested, with an organization, its client, customers and agents. */
+export interface TestEnvironment {
+  /** The client of the requests: a private client of the organization, whose pages have the origin `origin`. */
+  readonly clientId: string;
+  readonly organizationId: string;
+  readonly origin: string;
+  /** Whether this is the other one of the two organizations, with the settings in `settings.other`. */
+  readonly isOther: boolean;
+  /** The service with its clock, ports and providers. */
+  readonly service: TestService;
+  /** Creates a customer of the organization by the cookie grant. */
+  newCustomer(): Promise<Customer>;
+  /** Signs a token of an agent of the organization, with one scope. */
+  agentToken(scope: string): Promise<string>;
+  /** As `agentToken`, for another agent of the same organization. */
+  colleagueToken(scope: string): Promise<string>;
+  /** The same of another organization, whose callers must see and change nothing of this one. */
+  readonly other: TestEnvironment;
+}
+
+interface Client {
+  clientId: string;
+  organizationId: string;
+  origin: string;
+}
+
+const OWN = { clientId: registry.SITE, organizationId: registry.OWN_ORGANIZATION, origin: registry.ORIGIN };
+const FOREIGN = {
+  clientId: registry.FOREIGN_SITE,
+  organizationId: registry.FOREIGN_ORGANIZATION,
+  origin: registry.FOREIGN_ORIGIN,
+};
 
 /**
  * The clients, customers and agents of a service that `startTestService` started without `registry`, for tests of a
@@ -25,38 +54,35 @@ export function testEnvironmentOf(service: TestService): TestEnvironment {
   return new KitEnvironment(service);
 }
 
-export const TOKEN = '/v2/customer/token';
-
 /** The service with the kit's registry, its customers and its agents. */
 export class KitEnvironment implements TestEnvironment {
   readonly clientId: string;
   readonly organizationId: string;
   readonly origin: string;
 
-  /** The organizations of the customers. */
-  private readonly customers = new Map<string, string | undefined>();
-  private auditedCount = 0;
-
   constructor(
     readonly service: TestService,
-    organization: typeof OWN = OWN,
+    client: Client = OWN,
   ) {
-    this.clientId = organization.clientId;
-    this.organizationId = organization.organizationId;
-    this.origin = organization.origin;
+    this.clientId = client.clientId;
+    this.organizationId = client.organizationId;
+    this.origin = client.origin;
+  }
+
+  get isOther(): boolean {
+    return this.organizationId === FOREIGN.organizationId;
   }
 
   get other(): KitEnvironment {
-    return new KitEnvironment(this.service, this.organizationId === OWN_ORGANIZATION ? FOREIGN : OWN);
+    return new KitEnvironment(this.service, this.isOther ? OWN : FOREIGN);
   }
 
   /** Whether a text is the id of a customer or an organization. Such an id proves nothing, and may be logged. */
-  isPublicId = (text: string): boolean => this.isCustomer(text) || ORGANIZATIONS.includes(text);
+  isPublicId = (text: string): boolean =>
+    [OWN.organizationId, FOREIGN.organizationId].includes(text) || this.isCustomer(text);
 
-  isCustomer = (text: string): boolean => this.auditedCustomers().has(text);
-
-  customersOf = (organizationId: string): string[] =>
-    [...this.auditedCustomers()].flatMap(([id, organization]) => (organization === organizationId ? [id] : []));
+  isCustomer = (text: string): boolean =>
+    this.service.audit.some(({ subject }) => subject?.kind === 'customer' && subject.id === text);
 
   newCustomer = async (): Promise<Customer> => {
     const { clientId: client_id, organizationId: organization_id } = this;
@@ -66,20 +92,18 @@ export class KitEnvironment implements TestEnvironment {
     return { entityId: body.entity_id, accessToken: body.access_token, cookie };
   };
 
-  /** Creates a customer of another organization. No caller of this organization may get a token for it. */
+  /** Creates a customer of the other organization. No caller of this organization may get a token for it. */
   async foreignCustomer(): Promise<string> {
-    return (await this.service.application.get(CustomerService).create(FOREIGN_ORGANIZATION)).entityId;
+    const customers = this.service.application.get(CustomerService);
+    return (await customers.create(this.other.organizationId)).entityId;
   }
 
-  agentToken = (scope: string, organizationId = this.organizationId): Promise<string> =>
-    signAgentToken(this.service, { email: agentEmail(organizationId), clientId: this.clientId, scope });
+  agentToken = (scope: string): Promise<string> => this.signedFor(registry.agentEmail(this.organizationId), scope);
 
-  private auditedCustomers(): Map<string, string | undefined> {
-    const { audit } = this.service;
-    for (; this.auditedCount < audit.length; this.auditedCount++) {
-      const { subject, organizationId } = audit[this.auditedCount] ?? {};
-      if (subject?.kind === 'customer' && subject.id !== undefined) this.customers.set(subject.id, organizationId);
-    }
-    return this.customers;
+  colleagueToken = (scope: string): Promise<string> =>
+    this.signedFor(registry.colleagueEmail(this.organizationId), scope);
+
+  private signedFor(email: string, scope: string): Promise<string> {
+    return signAgentToken(this.service, { email, clientId: this.clientId, scope });
   }
 }

@@ -1,28 +1,30 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Extension, Service } from 'customer-authorization-service';
 import type { AuditEntry, Configuration } from 'customer-authorization-service/grant';
 import {
-  AppModule,
   type ConnectionLimits,
   type Log,
   loadConfiguration,
   startService,
 } from 'customer-authorization-service/testing-host';
+import { modulesWith } from './extension-classes.js';
 import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
-import { routeRegistry } from './kit-registry.js';
-import { createTestDatabase } from './migrated-schema.js';
-import { withOwnStrategies } from './own-strategies.js';
+import { kitRegistry, type Settings } from './kit-registry.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
-import { type ReplacedProvider, withReplacedProviders } from './replaced-providers.js';
+import type { ReplacedProvider } from './replaced-providers.js';
 import { validateResponsesOf } from './response-validation.js';
+import { asService } from './service-context.js';
 import { TestClock } from './test-clock.js';
-import type { TestDatabase } from './test-database.js';
+import { createTestDatabase, type TestDatabase } from './test-database.js';
 
 /** The extension under test, and how its service starts. */
 export interface TestServiceOptions extends Extension {
   /** The registry of the service. If omitted, the registry of the conformance kit. */
   registry?: RegistryDocument;
+  /** The settings of the extension's grants in the registry of the conformance kit. */
+  settings?: Settings;
   /** Environment variables in addition to those that a test service needs. */
   environment?: Record<string, string>;
   /** Providers of the extension that other objects replace: `[[SmsGateway, { send: async () => undefined }]]`. */
@@ -37,13 +39,14 @@ export interface TestServiceOptions extends Extension {
   connections?: Partial<ConnectionLimits>;
 }
 
-const EXTENSION_OPTIONS: Record<keyof Extension, true> = {
-  ...{ name: true, modules: true, migrations: true, registryFile: true, limits: true, auditSink: true },
+const SERVICE_OPTIONS: Record<keyof Extension | 'replace' | 'settings', true> = {
+  ...{ name: true, modules: true, migrations: true, participants: true, customerKeyFile: true, registryFile: true },
+  ...{ beforeNewCustomer: true, limits: true, auditSink: true, replace: true, settings: true },
 };
 
-/** The extension of a test with its replaced providers, without the options that only the kit reads. */
-export function extensionOf(kit: Extension): Pick<TestServiceOptions, keyof Extension | 'replace'> {
-  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in EXTENSION_OPTIONS || name === 'replace'));
+/** The options of the service under test, without those that only the kit reads. */
+export function serviceOptionsOf(kit: TestServiceOptions): TestServiceOptions {
+  return Object.fromEntries(Object.entries(kit).filter(([name]) => name in SERVICE_OPTIONS));
 }
 
 /** The real service on random ports, with its own database and a clock that the test can set. */
@@ -63,7 +66,8 @@ export interface TestService extends Service, HttpClient {
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const {
-    registry = routeRegistry(options),
+    settings,
+    registry = kitRegistry(options, settings),
     environment,
     replace = [],
     database: given,
@@ -76,12 +80,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     if (!given) await database.remove();
   };
   try {
+    provideCustomerKey(extension.customerKeyFile, database.folder);
     const configuration = configurationOf(database, registry, environment);
     const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
     const limitAttempts = environment?.RATE_LIMIT !== undefined;
-    const start = () =>
-      withOwnStrategies(() => startService({ configuration, clock, audit: sink, limitAttempts, ...extension }));
-    const service = await withReplacedProviders([AppModule, ...(extension.modules ?? [])], replace, start);
+    const modules = modulesWith(extension.modules ?? [], replace);
+    const service = await asService(() =>
+      startService({ configuration, clock, audit: sink, limitAttempts, ...extension, modules }),
+    );
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;
     const endValidation = validateResponsesOf(service, url, managementUrl);
@@ -94,6 +100,18 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     await remove();
     throw error;
   }
+}
+
+/** The files that the kit has named in variables. */
+const providedKeys = new Set<string | undefined>([undefined]);
+
+/** Names a file with a key of customers, unless the test has set the variable, also to an empty text. */
+function provideCustomerKey(variable: string | undefined, folder: string): void {
+  if (variable === undefined || !providedKeys.has(process.env[variable])) return;
+  const path = join(folder, 'kit-customer-key');
+  writeFileSync(path, 'a key that all services of a test share');
+  providedKeys.add(path);
+  process.env[variable] = path;
 }
 
 function configurationOf(

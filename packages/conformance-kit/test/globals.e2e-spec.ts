@@ -3,14 +3,15 @@ import { Get, Module, Res } from '@nestjs/common';
 import { ApiRoute, PublicController } from 'customer-authorization-service/grant';
 import type { Response } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { describeGrant } from '../src/describe-grant.js';
-import { GrantTestContext } from '../src/grant-test-context.js';
+import { describeGrant } from '../src/describe.js';
+import { GrantSubject } from '../src/grant-subject.js';
 import { SharedPatch } from '../src/shared-patch.js';
 import { startTestService } from '../src/test-service.js';
-import { grantThat, sound } from './support/broken-grants/ticket.grant.js';
+import { grantThat, sound } from './support/ticket.grant.js';
 
 const valid = () => ({ ticket: '123456' });
-const { grant, modules } = grantThat(sound);
+const { grant, ...extension } = grantThat(sound);
+const kit = { ...extension, valid, forged: () => [{ ticket: '654321' }], anyOrganization: true };
 
 /** The OpenAPI document does not have the status of its response. */
 @PublicController('undocumented')
@@ -59,34 +60,34 @@ describe('the conformance kit leaves fetch, console, Math.random and the standar
   });
 
   it('when a grant is tested, except while a rule is checked', async () => {
-    const context = await GrantTestContext.open(grant, { modules, valid });
+    const subject = await GrantSubject.open(grant, kit);
     expectUntouched();
     let writeDuringRule: unknown;
     const check = async () => {
       writeDuringRule = process.stdout.write;
-      await context.expectToken(await context.body());
+      await subject.expectSuccess(await subject.create());
     };
-    await context.check({ title: 'any', check });
+    await subject.check({ title: 'any', check });
     expect(writeDuringRule).not.toBe(process.stdout.write);
     expectUntouched();
-    await context.close();
+    await subject.close();
   });
 
   it('when a rule fails', async () => {
-    const context = await GrantTestContext.open(grant, { modules, valid });
+    const subject = await GrantSubject.open(grant, kit);
     const check = () => Promise.reject(new Error('broken'));
-    await expect(context.check({ title: 'any', check })).rejects.toThrow('broken');
+    await expect(subject.check({ title: 'any', check })).rejects.toThrow('broken');
     expectUntouched();
-    await context.close();
+    await subject.close();
   });
 
   it('when no module provides the grant', async () => {
-    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow('no module provides it');
+    await expect(GrantSubject.open(grantThat(sound).grant, { valid })).rejects.toThrow('does not have this grant');
   });
 
   it('when the service does not start', async () => {
     const environment = { LOG_LEVEL: 'no-such-level' };
-    await expect(GrantTestContext.open(grant, { modules, valid, environment })).rejects.toThrow('LOG_LEVEL');
+    await expect(GrantSubject.open(grant, { ...kit, environment })).rejects.toThrow('LOG_LEVEL');
   });
 });
 
@@ -111,7 +112,7 @@ describe('a shared replacement of a global method', () => {
   });
 });
 
-describeGrant(grant, { modules, valid, endsWithCaller: false });
+describeGrant(grant, kit);
 
 describe('after describeGrant', () => {
   it('fetch, console, Math.random and the standard streams are unchanged', expectUntouched);

@@ -58,6 +58,7 @@ const ERRORS = {
 @Injectable()
 @GrantType('agent_token', {
   body: AgentTokenBody,
+  uses: 'unlimited',
   readsCustomer: true,
   agentScope: CUSTOMERS_OWN,
   responds: ['client_id', 'organization_id'],

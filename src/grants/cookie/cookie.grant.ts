@@ -24,6 +24,7 @@ export class CookieBody extends GrantBody {
 @Injectable()
 @GrantType('cookie', {
   body: CookieBody,
+  uses: 'unlimited',
   readsCustomer: true,
   groups: true,
   responds: ['organization_id'],
@@ -38,10 +39,11 @@ export class CookieGrant implements Grant<CookieBody> {
     private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant({ organization, groupId, browser }: GrantRequest<CookieBody>): Promise<GrantResult> {
+  async grant({ organization, groupId, browser, beforeNewCustomer }: GrantRequest<CookieBody>): Promise<GrantResult> {
     const organizationId = organization.id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const customer = await this.customers.findOrCreateForBrowser(candidates, { organizationId, groupId });
+    const space = { organizationId, groupId };
+    const customer = await this.customers.findOrCreateForBrowser(candidates, space, beforeNewCustomer);
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     const { entityId, session } = customer;
     return { entityId, organizationId, groupId, session };

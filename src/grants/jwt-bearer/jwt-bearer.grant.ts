@@ -1,5 +1,4 @@
 import { Injectable, Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
 import { IsIn, IsString, Matches, MaxLength } from 'class-validator';
 import {
   ApiProperty,
@@ -9,20 +8,21 @@ import {
   GrantBody,
   type GrantRequest,
   type GrantResult,
+  GrantStoresModule,
   GrantType,
   IdentityCookies,
-  IdentityModule,
+  JwtProofs,
   OAuthError,
   Optional,
+  type Organization,
   OrganizationUsers,
+  type ProvenJwt,
+  UseCounter,
   type UserRequest,
   type UserSignIn,
   UUID,
 } from '../../public/grant.js';
-import { Assertions } from './assertions.js';
 import { JwtBearerClientSettings, JwtBearerSettings } from './jwt-bearer.settings.js';
-import { UsedAssertion } from './used-assertion.entity.js';
-import { UsedAssertions } from './used-assertions.js';
 
 /** The parameters of RFC 7523 §2.1, and the organization of the user. */
 class JwtBearerBody extends GrantBody {
@@ -63,16 +63,20 @@ const ERRORS = {
   linkAlone: () => OAuthError.invalidRequest('link: only with remember=browser'),
 };
 
+/** `exp` may be at most this far ahead. An earlier `iat` does not matter. */
+const MAX_LIFETIME_SECONDS = 600;
+
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 /** A user whom the organization's sign-in system authenticates gets tokens for one customer (RFC 7523 §2.1). */
 @Injectable()
 @GrantType(JWT_BEARER, {
   body: JwtBearerBody,
+  uses: 1,
+  lifetime: MAX_LIFETIME_SECONDS,
   readsCustomer: true,
   settings: JwtBearerSettings,
   clientSettings: JwtBearerClientSettings,
-  hasIssuer: true,
   form: true,
   optIn: true,
   invalidGrantHint:
@@ -91,28 +95,25 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 })
 export class JwtBearerGrant implements Grant<JwtBearerBody> {
   constructor(
-    private readonly assertions: Assertions,
-    private readonly usedAssertions: UsedAssertions,
+    private readonly proofs: JwtProofs,
+    private readonly uses: UseCounter,
     private readonly users: OrganizationUsers,
     private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<GrantResult> {
+  async grant(request: GrantRequest<JwtBearerBody>): Promise<GrantResult> {
+    const { body, client, organization, browser } = request;
     const settings = organization.grants[JWT_BEARER] as JwtBearerSettings | undefined;
     if (!settings) throw ERRORS.notForOrganization();
     if (body.remember) assertMayRemember(client, browser);
     if (body.link) assertMayLink(settings, body);
     const organizationId = organization.id;
-    const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
-    await this.usedAssertions.use(user, organizationId);
+    const { issuer, sub: userId, jti, expiresAt, claims } = await this.proofs.verify(body.assertion, settings);
+    assertIntendedFor(claims, client, organization);
+    await this.uses.count(request, JSON.stringify([issuer, jti]), expiresAt);
     const signIn = body.remember && this.signInOf(browser, body);
-    const request: UserRequest = { organizationId, userId: user.userId, signIn, creator: 'organization' };
-    const { credentials, ...customer } = await this.users.customerOf(request).catch(async (error) => {
-      // nothing was written: the limit of new customers is reached, or the user is being erased
-      if (error instanceof OAuthError && [429, 503].includes(error.status))
-        await this.usedAssertions.giveBack(user, organizationId);
-      throw error;
-    });
+    const ofUser: UserRequest = { organizationId, userId, signIn, creator: 'organization' };
+    const { credentials, ...customer } = await this.users.customerOf(ofUser);
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);
     return customer;
   }
@@ -132,13 +133,24 @@ function assertMayRemember(client: ClientApplication, { origin }: Browser): void
   if (origin === undefined) throw ERRORS.noOrigin();
 }
 
+/** An issuer can bind an assertion to a client and an organization. */
+function assertIntendedFor(
+  { client_id, organization_id }: ProvenJwt['claims'],
+  client: ClientApplication,
+  organization: Organization,
+): void {
+  if (client_id !== undefined && client_id !== client.clientId) throw OAuthError.invalidGrant('for another client');
+  if (organization_id !== undefined && organization_id !== organization.id)
+    throw OAuthError.invalidGrant('for another organization');
+}
+
 function assertMayLink(settings: JwtBearerSettings, { remember }: JwtBearerBody): void {
   if (!remember) throw ERRORS.linkAlone();
   if (!settings.link_browsers) throw ERRORS.linkNotForOrganization();
 }
 
 @Module({
-  imports: [IdentityModule, TypeOrmModule.forFeature([UsedAssertion])],
-  providers: [JwtBearerGrant, Assertions, UsedAssertions],
+  imports: [GrantStoresModule],
+  providers: [JwtBearerGrant],
 })
 export class JwtBearerGrantModule {}

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { type Customer, type CustomerCreator, spaceOf } from '../../customer/customer.js';
-import { type CustomerRow, Customers, userKeyOf } from '../../customer/customers.js';
+import { type CustomerRow, Customers, USER_KEYS, userKeyOf } from '../../customer/customers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
@@ -179,14 +179,14 @@ export class OrganizationUsers {
     const visitorId = visitor?.entity_id;
     if (visitorId !== undefined) {
       if (!(await this.customers.becomeUserIn(manager, visitorId))) return undefined;
-      if (!(await this.customers.insertKeyIn(manager, key, visitorId))) throw new UserExistsError();
+      if (!(await this.customers.insertKeyIn(manager, key, visitorId, USER_KEYS))) throw new UserExistsError();
       const generation = (await this.customers.raiseGenerationIn(manager, visitorId)) as number;
       await this.endings.endAllIn(manager, visitorId, generation, true);
       return { entityId: visitorId, generation, created: true, linkedId: visitorId };
     }
     const entityId = uuidv7(this.clock.now());
     const generation = await this.customers.insertIn(manager, entityId, spaceOf(organizationId), creator, true);
-    if (!(await this.customers.insertKeyIn(manager, key, entityId))) throw new UserExistsError();
+    if (!(await this.customers.insertKeyIn(manager, key, entityId, USER_KEYS))) throw new UserExistsError();
     // of parallel requests, only the one that creates the user counts
     takeLimit?.();
     return { entityId, generation, created: true };

@@ -1,7 +1,6 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { rootModule } from '../../bootstrap.js';
-import type { Extension } from '../../extension.js';
 import type { Configuration } from '../../platform/configuration/configuration.js';
 import { assertDatabaseExists, assertDatabaseHasContent } from '../../platform/configuration/database-url.js';
 import { loadConfiguration } from '../../platform/configuration/load-configuration.js';
@@ -11,6 +10,7 @@ import { connectWithRetry } from '../../platform/database/database-start.js';
 import { hasPendingMigrations } from '../../platform/database/migrate.js';
 import { commandLog, serviceLogger } from '../../platform/logging/log.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
+import type { Extension } from '../../token/extension.js';
 
 export interface CommandOptions {
   /** All if omitted. */

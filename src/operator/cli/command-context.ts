@@ -1,5 +1,5 @@
 import type { INestApplicationContext } from '@nestjs/common';
-import type { Extension } from '../../extension.js';
+import type { Extension } from '../../token/extension.js';
 import type { CommandOptions } from './application.js';
 
 /** The environment of a command. A test replaces it to run commands inside a service that is running already. */

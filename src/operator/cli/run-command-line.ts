@@ -1,4 +1,5 @@
-import type { Extension } from '../../extension.js';
+import { loadExtension } from '../../load-extension.js';
+import type { Extension } from '../../token/extension.js';
 import { type CommandContext, processContext, UsageError } from './command-context.js';
 
 type Command = (parameters: string[], context: CommandContext) => Promise<number>;
@@ -10,6 +11,12 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   keys: async () => (await import('./keys.js')).keysCommand,
   migrate: async () => (await import('./database.js')).migrateCommand,
   purge: async () => (await import('./maintenance.js')).purgeCommand,
+  start:
+    async () =>
+    async (_parameters, { extension }) => {
+      await (await import('../../run-service.js')).runService(extension);
+      return 0;
+    },
   registry: async () => (await import('./registry.js')).registryCommand,
   'revocation-feed': async () => (await import('./maintenance.js')).revocationFeedCommand,
   token: async () => (await import('./token.js')).tokenCommand,
@@ -19,6 +26,7 @@ const HELP_OPTIONS = new Set(['--help', '-h']);
 
 const USAGE = `usage: node dist/cli.js COMMAND
 
+  start                serve until SIGTERM or SIGINT
   migrate              run the pending migrations of the database
   migrate --check      exit with 1 if migrations are pending
   registry apply FILE  create and change the entries of a registry file
@@ -43,10 +51,10 @@ const USAGE = `usage: node dist/cli.js COMMAND
 `;
 
 /**
- * Runs one of the operator's commands, with the extension of another team. Reads `process.argv`. Sets the exit code 0 for
+ * Runs one of the operator's commands, by default with the extension that EXTENSION names. Reads `process.argv`. Sets the exit code 0 for
  * success or 2 for a wrong command line, and ends the process with 1 if the command failed (protocol §9.3).
  */
-export async function runCommandLine(extension: Extension = {}): Promise<void> {
+export async function runCommandLine(extension?: Extension): Promise<void> {
   process.umask(0o077); // new files and folders are for the user of the process only
   const [name = '', ...parameters] = process.argv.slice(2);
   if (name === 'help' || process.argv.some((argument) => HELP_OPTIONS.has(argument))) process.stdout.write(USAGE);
@@ -61,9 +69,9 @@ export async function runCommand(name: string, parameters: string[], context: Co
   return command(parameters, context);
 }
 
-async function run(name: string, parameters: string[], extension: Extension): Promise<number> {
+async function run(name: string, parameters: string[], extension: Extension | undefined): Promise<number> {
   try {
-    return await runCommand(name, parameters, processContext(extension));
+    return await runCommand(name, parameters, processContext(extension ?? (await loadExtension())));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     // an application that did not start leaves its connections open, which would keep the process alive

@@ -78,9 +78,9 @@ export class ProofIssuers {
 }
 
 /** `used`: what the settings accept. `exclusive`: what no other organization may then accept. */
-function keysOf({ grant, issuer, audience }: ProofSettings): { used: string[]; exclusive: string[] } {
-  const [all, unnamed] = ['all', 'unnamed'].map((kind) => JSON.stringify([grant, issuer, kind])) as [string, string];
+function keysOf({ issuer, audience }: ProofSettings): { used: string[]; exclusive: string[] } {
+  const [all, unnamed] = ['all', 'unnamed'].map((kind) => JSON.stringify([issuer, kind])) as [string, string];
   if (!audience) return { used: [all, unnamed], exclusive: [all] };
-  const named = audience.map((each) => JSON.stringify([grant, issuer, 'named', each]));
+  const named = audience.map((each) => JSON.stringify([issuer, 'named', each]));
   return { used: [all, ...named], exclusive: [unnamed, ...named] };
 }

@@ -34,6 +34,11 @@ export class Configuration {
   @IsString()
   DATA_DIR = './var';
 
+  /** The file whose default export is the extension of another team, of `defineExtension`. The start loads it first. */
+  @IsOptional()
+  @IsString()
+  EXTENSION?: string;
+
   /** The IP address or host name to bind. By default, all addresses of the machine, including IPv6. */
   @IsOptional()
   @IsHost()

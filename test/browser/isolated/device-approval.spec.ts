@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { deviceApproval } from '../../../examples/device-approval/src/device-approval.extension.js';
+import extension from '../../../examples/device-approval/src/index.js';
 import { clickIn, customerIn, tryItSite } from '../../../packages/try-it/test/support/try-it-page.js';
 import { expectAccessible } from '../../support/accessibility.js';
 
 const NEW_DEVICE = '/try/device-approval';
 
-const site = tryItSite(deviceApproval, {
+const site = tryItSite(extension, {
   title: 'Approve a new device',
   path: NEW_DEVICE,
   grantTypes: ['device_approval'],

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { createTestDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { loadConfiguration } from '../../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../../src/platform/database/data-source-options.js';
 import { Database } from '../../../src/platform/database/database.js';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { createTestDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../../nightly.js';
 import { agentTokenBody, exchangeCode, refresh } from '../../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';

@@ -1,19 +1,19 @@
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { EntityManager, Repository } from 'typeorm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { isDuplicate } from '../../../src/platform/database/database-errors.js';
 import { type RequestContext, requestContext } from '../../../src/platform/request-context/request-context.js';
+import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
 import { metricOf } from '../../support/management-api.js';
 import { useService } from '../../support/use-service.js';
 
 const service = useService();
 let manager: EntityManager;
-let repository: Repository<UsedAssertion>;
+let repository: Repository<ProofUse>;
 beforeAll(() => {
   manager = service.application.get(Database).manager;
-  repository = service.application.get(getRepositoryToken(UsedAssertion) as never, { strict: false });
+  repository = service.application.get(getRepositoryToken(ProofUse) as never, { strict: false });
 });
 
 const expiresAt = new Date('2031-02-03T04:05:06.789Z');
@@ -22,24 +22,24 @@ const done = () => metricOf(service, 'cas_database_statements_total{outcome="don
 describe('a manager or a repository outside of a transaction', () => {
   it('inserts, reads, changes and deletes rows, each by a statement that is counted', async () => {
     const before = await done();
-    await repository.insert({ hash: 'one', expiresAt });
-    expect(await repository.findOneBy({ hash: 'one' })).toEqual({ hash: 'one', expiresAt });
+    await repository.insert({ hash: 'one', uses: 1, expiresAt });
+    expect(await repository.findOneBy({ hash: 'one' })).toEqual({ hash: 'one', uses: 1, expiresAt });
     const later = new Date(expiresAt.getTime() + 1);
     expect(await repository.update({ hash: 'one' }, { expiresAt: later })).toMatchObject({ affected: 1 });
-    const builder = manager.createQueryBuilder(UsedAssertion, 'used').where('used.hash = :hash', { hash: 'one' });
-    expect(await builder.getMany()).toEqual([{ hash: 'one', expiresAt: later }]);
-    expect(await manager.delete(UsedAssertion, { hash: 'one' })).toMatchObject({ affected: 1 });
-    expect(await manager.count(UsedAssertion)).toBe(0);
+    const builder = manager.createQueryBuilder(ProofUse, 'proof').where('proof.hash = :hash', { hash: 'one' });
+    expect(await builder.getMany()).toEqual([{ hash: 'one', uses: 1, expiresAt: later }]);
+    expect(await manager.delete(ProofUse, { hash: 'one' })).toMatchObject({ affected: 1 });
+    expect(await manager.count(ProofUse)).toBe(0);
     expect((await done()) - before).toBeGreaterThanOrEqual(6);
   });
 
   it('rejects with the error of the driver if a key exists', async () => {
-    await repository.insert({ hash: 'two', expiresAt });
-    await expect(repository.insert({ hash: 'two', expiresAt })).rejects.toSatisfy(isDuplicate);
+    await repository.insert({ hash: 'two', uses: 1, expiresAt });
+    await expect(repository.insert({ hash: 'two', uses: 1, expiresAt })).rejects.toSatisfy(isDuplicate);
   });
 
   it('begins no transaction, which would have no limit', async () => {
-    const save = () => repository.save({ hash: 'three', expiresAt });
+    const save = () => repository.save({ hash: 'three', uses: 1, expiresAt });
     for (const begin of [save, () => manager.transaction(save), () => manager.dataSource.createQueryRunner().connect()])
       await expect(begin()).rejects.toThrow('use Database.transaction');
     expect(await repository.existsBy({ hash: 'three' })).toBe(false);
@@ -47,8 +47,8 @@ describe('a manager or a repository outside of a transaction', () => {
 
   it('sends nothing for a request whose time is over', async () => {
     const late = { deadline: performance.now() - 1 } as RequestContext;
-    const insert = async () => void (await repository.insert({ hash: 'four', expiresAt }));
-    const find = async () => void (await manager.find(UsedAssertion));
+    const insert = async () => void (await repository.insert({ hash: 'four', uses: 1, expiresAt }));
+    const find = async () => void (await manager.find(ProofUse));
     for (const send of [insert, find])
       await expect(requestContext.run(late, send)).rejects.toMatchObject({ status: 503 });
     expect(await repository.existsBy({ hash: 'four' })).toBe(false);

@@ -1,7 +1,6 @@
 import { DataSource, type EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
+import { createTestDatabase, onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { useDatabase } from '../../support/databases.js';

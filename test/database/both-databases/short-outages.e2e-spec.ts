@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import {
+  createTestDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../support/cookie-grant.js';

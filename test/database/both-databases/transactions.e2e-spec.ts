@@ -3,11 +3,11 @@ import type { PoolConnection } from 'mysql2';
 import { DataSource, type EntityManager } from 'typeorm';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
+import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
 import { useService } from '../../support/use-service.js';
@@ -24,9 +24,9 @@ beforeAll(async () => {
 const EXPIRES_AT = new Date('2099-01-01T00:00:00Z');
 const newName = () => `test_${++count}`;
 const insert = (manager: EntityManager, name: string) =>
-  manager.insert(UsedAssertion, { hash: name, expiresAt: EXPIRES_AT });
+  manager.insert(ProofUse, { hash: name, uses: 1, expiresAt: EXPIRES_AT });
 const exists = async (name: string) => {
-  const find = selectStatement<[name: string], object>('SELECT 1 FROM used_assertion WHERE hash = ?');
+  const find = selectStatement<[name: string], object>('SELECT 1 FROM proof_use WHERE hash = ?');
   return (await database.select(find, [name])).length > 0;
 };
 
@@ -59,8 +59,8 @@ describe('a transaction', () => {
   });
 
   it('rejects a write that does not use its manager and would not be a part of it', async () => {
-    const statement = insertStatement({ into: UsedAssertion, columns: ['hash', 'expires_at'] });
-    const aside = () => database.insert(statement, [newName(), EXPIRES_AT]);
+    const statement = insertStatement({ into: ProofUse, columns: ['hash', 'uses', 'expires_at'] });
+    const aside = () => database.insert(statement, [newName(), 1, EXPIRES_AT]);
     await expect(database.transaction(aside)).rejects.toThrow('must use the manager of the transaction');
     await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
     await expect(database.transaction(() => insert(database.manager, newName()))).rejects.toThrow('manager');
@@ -107,7 +107,7 @@ describe.runIf(onMariadb)('a statement whose time ends while it waits for a conn
         pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
       );
     const taken = await Promise.all(Array.from({ length: POOL_CONNECTION_COUNT }, take));
-    await expect(database.manager.find(UsedAssertion)).rejects.toMatchObject({ status: 503 });
+    await expect(database.manager.find(ProofUse)).rejects.toMatchObject({ status: 503 });
     // a timer of Node may end up to 1 ms before the time that it has to wait
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await expect(exists('any')).rejects.toMatchObject({ status: 503 });

@@ -4,7 +4,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { httpClientOf } from '../../../packages/conformance-kit/src/http-client.js';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { useDatabase } from '../../support/databases.js';
 import { manage } from '../../support/management-api.js';

@@ -2,14 +2,14 @@ import { Injectable, Module, Scope, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Column, Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoBody } from '../../../examples/lotto-grant/src/lotto.body.js';
-import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
-import type { Extension } from '../../../src/extension.js';
 import type { AgentPrincipal } from '../../../src/http/callers/principal.js';
 import { Expires } from '../../../src/platform/database/entity-checks.js';
+import type { Extension } from '../../../src/token/extension.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../../src/token/grant.js';
-import { registryWithDraw } from '../../support/lotto-registry.js';
+import { LottoTickets1795300000000 } from '../../support/lotto-grant/1795300000000-lotto-tickets.js';
+import { LottoBody } from '../../support/lotto-grant/lotto.body.js';
+import { LottoGrantModule } from '../../support/lotto-grant/lotto-grant.module.js';
+import { registryWithDraw } from '../../support/lotto-grant/lotto-registry.js';
 import { startTestService } from '../../support/test-service.js';
 
 /** A class that validates nothing and therefore is no body class. */

@@ -2,7 +2,7 @@ import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { useDatabase } from '../../support/databases.js';
 import { environmentOf, PRODUCTION, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
@@ -18,7 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forwardRef, Get, Injectable, Module, Param } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { runService } from '../service/dist/public/service.js';
-import { ApiRoute, GrantBody, GrantType, CustomerService, IdentityModule, OAuthError, PublicController } from '../service/dist/public/grant.js';
+import { ApiRoute, GrantBody, GrantType, CustomerService, GrantStoresModule, OAuthError, PublicController } from '../service/dist/public/grant.js';
 import { send } from 'provider-client';
 
 const REFUSING = 1;
@@ -74,12 +74,12 @@ class FloatingModule {
     setTimeout(() => mistakes.method_of_service(this.customers), 100);
   }
 }
-decorate(FloatingModule, [CustomerService], Module({ imports: [IdentityModule], controllers: [FloatingController], providers: [FloatingGrant] }));
+decorate(FloatingModule, [CustomerService], Module({ imports: [GrantStoresModule], controllers: [FloatingController], providers: [FloatingGrant] }));
 
 class ReferredGrant extends FloatingGrant {}
 decorate(ReferredGrant, [CustomerService], Injectable(), GrantType('referred', { body: Body }));
 class ReferredModule {}
-decorate(ReferredModule, [], Module({ imports: [IdentityModule], providers: [ReferredGrant] }));
+decorate(ReferredModule, [], Module({ imports: [GrantStoresModule], providers: [ReferredGrant] }));
 class ReferringModule {}
 decorate(ReferringModule, [], Module({ imports: [forwardRef(() => ReferredModule)] }));
 

@@ -2,9 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Get, Module, Res } from '@nestjs/common';
 import { type Response } from 'express';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import {
+  createTestDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
 import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { claimsOf } from '../../support/agent-tokens.js';

@@ -4,14 +4,14 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { IsString } from 'class-validator';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { LottoTickets1795300000000 } from '../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoGrantModule } from '../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { EXAMPLE } from '../../../src/platform/http/api-examples.js';
 import { ApiRoute } from '../../../src/platform/http/api-route.js';
 import { PublicController } from '../../../src/platform/http/listener.decorators.js';
 import { JWT_BEARER } from '../../support/assertion-issuer.js';
 import { expectError } from '../../support/expect-error.js';
+import { LottoTickets1795300000000 } from '../../support/lotto-grant/1795300000000-lotto-tickets.js';
+import { LottoGrantModule } from '../../support/lotto-grant/lotto-grant.module.js';
 import { request } from '../../support/test-service.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
 

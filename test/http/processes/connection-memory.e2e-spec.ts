@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import {
+  createTestDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
 import { TOKEN } from '../../support/cookie-grant.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../../support/processes.js';
 import { RawConnection } from '../../support/raw-http.js';

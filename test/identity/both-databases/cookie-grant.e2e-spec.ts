@@ -49,7 +49,8 @@ const FROM_PAGE = { origin: ACME_ORIGIN };
 
 const service = useService();
 
-describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }), endsWithCaller: false });
+// each request is valid, and leads to a customer of the requested organization
+describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }), anyOrganization: true, forged: () => [] });
 
 describe('protocol §4.1: cookie grant, new or existing customer', () => {
   it('creates a customer for a request without cookies and responds with the fields of protocol §4.9', async () => {

@@ -1,7 +1,6 @@
-import { Injectable, Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { CustomerDataParticipants, IdentityModule } from '../../../src/public/grant.js';
+import { type CustomerDataParticipant, defineExtension } from '../../../src/public/grant.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
@@ -32,29 +31,26 @@ const deletions: { behaviors: [Deletion, Deletion]; asked: [string[], string[]] 
   asked: [[], []],
 };
 
-@Injectable()
-class TwoParticipants {
-  constructor(participants: CustomerDataParticipants) {
-    for (const index of [0, 1] as const)
-      participants.add({
-        mustRetain: async () => [],
-        linkedIds: async () => [],
-        onErase: async (entityId) => {
-          deletions.asked[index].push(entityId);
-          await deletions.behaviors[index](entityId);
-        },
-      });
+class FirstParticipant implements CustomerDataParticipant {
+  protected readonly index: 0 | 1 = 0;
+
+  async onErase(entityId: string): Promise<void> {
+    deletions.asked[this.index].push(entityId);
+    await deletions.behaviors[this.index](entityId);
   }
 }
 
-@Module({ imports: [IdentityModule], providers: [TwoParticipants] })
-class TwoParticipantsModule {}
+class SecondParticipant extends FirstParticipant {
+  protected override readonly index = 1;
+}
+
+const extension = defineExtension({ participants: [FirstParticipant, SecondParticipant] });
 
 let users: SignInSystem;
 const service = useService(async () => {
   users = await SignInSystem.start();
   const registry = registryWithSignIn({ [ACME]: users.settings() }, managingRegistry());
-  return { registry, modules: [TwoParticipantsModule] };
+  return { registry, ...extension };
 });
 
 const dataSource = () => service.application.get(DataSource);

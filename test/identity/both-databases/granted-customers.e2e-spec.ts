@@ -1,24 +1,24 @@
-import { Get, Module, ServiceUnavailableException } from '@nestjs/common';
+import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { describe, expect, it, vi } from 'vitest';
 import { OutputCapture } from '../../../packages/conformance-kit/src/output-capture.js';
 import { CUSTOMERS_OWN } from '../../../src/http/callers/principal.js';
+import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import {
   AgentGuard,
   type AgentPrincipal,
   ApiRoute,
   Caller,
   type Customer,
-  CustomerDataParticipants,
   CustomerGuard,
   type CustomerPrincipal,
   CustomerService,
+  defineExtension,
   type Grant,
   GrantBody,
   type GrantRequest,
   type GrantResult,
   GrantType,
-  IdentityModule,
   Optional,
   PublicController,
 } from '../../../src/public/grant.js';
@@ -51,6 +51,9 @@ class CaseGrant implements Grant<CaseBody> {
   }
 }
 
+@GrantType('case_with_proof', { body: CaseBody, endsWith: 'caller' })
+class ProofCaseGrant extends CaseGrant {}
+
 @GrantType('case_of_agent', { body: CaseBody, agentScope: CUSTOMERS_OWN })
 class AgentCaseGrant extends CaseGrant {}
 
@@ -81,19 +84,17 @@ class ProofController {
   }
 }
 
-@Module({
-  imports: [IdentityModule],
-  providers: [CaseGrant, AgentCaseGrant, GroupCaseGrant, ReadingCaseGrant],
+const extension = defineExtension({
+  grants: [CaseGrant, ProofCaseGrant, AgentCaseGrant, GroupCaseGrant, ReadingCaseGrant],
   controllers: [ProofController],
-})
-class CaseModule {}
+});
 
 const OTHER_ORGANIZATION = /is no customer of the organization of the result/;
 const OTHER_THAN_REQUESTED = /another organization than the requested one/;
 
 describe('the customer that a grant returns', () => {
   const output = new OutputCapture();
-  const service = useService(() => ({ modules: [CaseModule], log: output.log }));
+  const service = useService(() => ({ ...extension, log: output.log }));
 
   const send = async (grantType: string, result: typeof resultOf, body: object = {}, path = TOKEN) => {
     resultOf = result;
@@ -175,12 +176,12 @@ describe('the customer that a grant returns', () => {
       (await service.send('GET', `/proof/${kind}`, bearer(token))).body.proof;
     const ofCustomer = await proofOf('customer', visitor.access_token);
     const own = () => ({ entityId: visitor.entity_id, organizationId: ACME, proof: ofCustomer });
-    expect((await send('case', own)).status).toBe(200);
-    expectInvalidGrant(await send('case', () => ({ ...own(), organizationId: RIVAL })));
+    expect((await send('case_with_proof', own)).status).toBe(200);
+    expectInvalidGrant(await send('case_with_proof', () => ({ ...own(), organizationId: RIVAL })));
     const { entity_id: entityId } = (await service.visit(undefined, AT_RIVAL)).body;
     const ofAgent = await proofOf('agent', await issueAgentToken(service));
-    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: ACME, proof: ofAgent })));
-    expectInvalidGrant(await send('case', () => ({ entityId, organizationId: RIVAL, proof: ofAgent })));
+    expectInvalidGrant(await send('case_with_proof', () => ({ entityId, organizationId: ACME, proof: ofAgent })));
+    expectInvalidGrant(await send('case_with_proof', () => ({ entityId, organizationId: RIVAL, proof: ofAgent })));
   });
 
   it('gets invalid_grant while it is being erased, and as one without a row afterwards: 500', async () => {

@@ -1,6 +1,5 @@
-import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CustomerDataParticipants, type ExportedRows, IdentityModule } from '../../../src/public/grant.js';
+import { type CustomerDataParticipant, defineExtension, type ExportedRows } from '../../../src/public/grant.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../support/cookie-grant.js';
@@ -46,22 +45,18 @@ async function ticketsOf(owner: string): Promise<ExportedRows> {
   return { ticket: Array.from({ length: count }, (_, number) => ({ owner, number })) };
 }
 
-const WITHOUT_EXPORT = { onErase: async () => {}, mustRetain: async () => [], linkedIds: async () => [] };
-
-/** A grant's table with rows about customers, and an older participant without an export. */
-@Injectable()
-class TestParticipant {
-  constructor(participants: CustomerDataParticipants) {
-    participants.add(WITHOUT_EXPORT);
-    participants.add({
-      ...{ ...WITHOUT_EXPORT, exportRows: ticketsOf },
-      linkedIds: async (entityId) => linkedIds.get(entityId)?.() ?? [],
-    });
-  }
+/** A participant that only erases. */
+class ErasingParticipant implements CustomerDataParticipant {
+  onErase = async () => undefined;
 }
 
-@Module({ imports: [IdentityModule], providers: [TestParticipant] })
-class TestParticipantModule {}
+/** A grant's table with rows about customers. */
+class TicketParticipant extends ErasingParticipant {
+  exportRows = ticketsOf;
+  linkedIds = async (entityId: string) => linkedIds.get(entityId)?.() ?? [];
+}
+
+const extension = defineExtension({ participants: [ErasingParticipant, TicketParticipant] });
 
 const registry = managingRegistry();
 registry.agents?.push({ ...NARROW_AGENT, organization_id: ACME, scopes: ['customers:own'] });
@@ -71,7 +66,7 @@ const service = useService(async () => {
   issuer = await TestIssuer.start();
   const managing = issuer.trust({ issuer: MANAGING_ISSUER, scopes: BOTH_SCOPES.split(' ') });
   const environment = { TRUSTED_AGENT_ISSUERS: JSON.stringify([issuer.trust(), managing]) };
-  return { registry, environment, modules: [TestParticipantModule] };
+  return { registry, environment, ...extension };
 });
 let agent: string;
 let rival: string;

@@ -4,7 +4,6 @@ import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral,
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SignInFailure } from '../../../src/agent-auth/session/sign-in-failure.entity.js';
 import { CustomerEntity } from '../../../src/customer/customer.entity.js';
-import { UsedAssertion } from '../../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerDataParticipants } from '../../../src/identity/customer-data-participants.js';
 import { type Purged } from '../../../src/identity/purge/purge.js';
 import { Database } from '../../../src/platform/database/database.js';
@@ -15,6 +14,8 @@ import { Browser } from '../../../src/session/browser.entity.js';
 import { Ended } from '../../../src/session/ended.entity.js';
 import { Session } from '../../../src/session/session.entity.js';
 import { SessionPurge } from '../../../src/session/session-purge.js';
+import { OneTimeCode } from '../../../src/token/stores/one-time-code.entity.js';
+import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';
@@ -26,10 +27,10 @@ import { newCustomer } from '../../support/transfers.js';
 import { DAY_SECONDS, serviceOfTest, useService } from '../../support/use-service.js';
 
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const EXPIRING = [Ended, UsedAssertion, SignInFailure] as const;
+const EXPIRING = [Ended, OneTimeCode, ProofUse, SignInFailure] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
-  ...{ ended: rows, used_assertion: rows, sign_in_failure: rows },
+  ...{ ended: rows, one_time_code: rows, proof_use: rows, sign_in_failure: rows },
   ...{ registry: 0, session: 0, agent_session: 0, customer: 0 },
 });
 const NO_ROWS = purgedRows(0);
@@ -71,7 +72,7 @@ describe('the purge of expired rows', () => {
       sizes[table].push(deleted);
     });
     expect(await purge(service)).toEqual(purgedRows(1_001));
-    for (const table of ['ended', 'used_assertion']) expect(sizes[table]).toEqual([1_000, 1]);
+    for (const table of ['ended', 'proof_use']) expect(sizes[table]).toEqual([1_000, 1]);
   });
 });
 
@@ -93,7 +94,7 @@ describe('a table that cannot be purged', () => {
     );
     expect(warn.mock.calls.join()).toMatch(/ended.*an error of the database/);
     const counts = await Promise.all([...EXPIRING, Session, Browser, CustomerEntity].map(countOf));
-    expect(counts).toEqual([1, 0, 0, 0, 0, 0]);
+    expect(counts).toEqual([1, 0, 0, 0, 0, 0, 0]);
     vi.restoreAllMocks();
     expect((await purge(service))?.ended).toBe(1);
   });
@@ -112,10 +113,10 @@ describe('a table that cannot be purged', () => {
   it('leaves the customers of sessions to the next purge if it is that of sessions', async () => {
     await new TestBrowser(service).visit();
     service.passDays(740);
-    await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
+    await insertRows(ProofUse, 1, new Date(service.clock.now() - 1_000));
     failAtSessions();
     await expect(runCommand(service, 'purge')).rejects.toThrow('tables that cannot be purged: session; purged: ');
-    expect(await Promise.all([UsedAssertion, Session, CustomerEntity].map(countOf))).toEqual([0, 1, 1]);
+    expect(await Promise.all([ProofUse, Session, CustomerEntity].map(countOf))).toEqual([0, 1, 1]);
     vi.restoreAllMocks();
     expect(await purge(service)).toMatchObject({ session: 1, customer: 1 });
   });
@@ -267,9 +268,9 @@ describe('several processes that purge', () => {
   it('stop after the current batch when they lose the lease', async () => {
     await insertRows(Ended, 2_500, new Date(service.clock.now() - 1_000));
     const newLease = loseLeaseAfter(/^\s*DELETE FROM ended/);
-    await insertRows(UsedAssertion, 1, new Date(service.clock.now() - 1_000));
+    await insertRows(ProofUse, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.ended).toBe(1_000);
-    expect(await service.rowsOf(UsedAssertion).count(), 'other tables stay').toBe(1);
+    expect(await service.rowsOf(ProofUse).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource.manager, newLease);
   });
@@ -306,11 +307,11 @@ async function insertRows(entity: EntityTarget<ObjectLiteral>, count: number, ex
 
 function rowOf({ columns }: EntityMetadata, expires: Date): ObjectLiteral {
   const values = columns
-    .filter(({ isNullable }) => !isNullable)
+    .filter(({ isNullable, propertyName }) => !isNullable || propertyName === 'expiresAt')
     .map(({ propertyName, type, length }) => {
       if (propertyName === 'expiresAt') return [propertyName, expires];
       if (type === 'datetime') return [propertyName, new Date(0)];
-      if (type === 'integer') return [propertyName, randomInt(1, 2 ** 31)];
+      if (['int', 'integer'].includes(String(type))) return [propertyName, randomInt(1, 2 ** 31)];
       return [
         propertyName,
         randomBytes(32)

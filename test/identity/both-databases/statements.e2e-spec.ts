@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { MigratedSchema } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb } from '../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../scripts/mariadb.js';
 import { findMariadb } from '../../../scripts/programs.js';
@@ -13,6 +12,7 @@ import { requestContext } from '../../../src/platform/request-context/request-co
 import { Browsers } from '../../../src/session/browsers.js';
 import { Ended } from '../../../src/session/ended.entity.js';
 import { TestBrowser } from '../../support/cookie-grant.js';
+import { MigratedSchema } from '../../support/migrated-schema.js';
 import { rememberedPair, rememberingRegistry } from '../../support/remember.js';
 import { expectKeysOnly } from '../../support/statement-plans.js';
 import { clientOf } from '../../support/statements.js';

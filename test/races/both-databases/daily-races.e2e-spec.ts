@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
+import { createTestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../../support/assertion-issuer.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { cookieHeader } from '../../support/cookie-grant.js';

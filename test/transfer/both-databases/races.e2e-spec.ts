@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../../packages/conformance-kit/src/migrated-schema.js';
 import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../../packages/conformance-kit/src/race.js';
-import { onMariadb, type TestDatabase } from '../../../packages/conformance-kit/src/test-database.js';
+import {
+  createTestDatabase,
+  onMariadb,
+  type TestDatabase,
+} from '../../../packages/conformance-kit/src/test-database.js';
 import { sha256 } from '../../../src/platform/secret.js';
 import { IS_NIGHTLY } from '../../nightly.js';
 import { AS_BACKEND, agentTokenBody, refresh } from '../../support/agent-tokens.js';

@@ -1,65 +1,47 @@
-import { uuidv7 } from 'customer-authorization-service/grant';
-import { about, forEach } from '../cases.js';
-import type { GrantTestContext, Rule, RuleSet } from '../grant-test-context.js';
-import { FOREIGN_ORGANIZATION, FOREIGN_SITE } from '../kit-registry.js';
-import { bearerRules } from './bearers.js';
+import type { RouteKit } from '../kit.js';
+import { withHeaders } from '../request.js';
+import type { RouteRule } from '../route-subject.js';
+import { about } from '../rule.js';
 
-const LOOK_UP = 'look up the proof and its customer together with `agent.organizationId`';
-
-/** Agents need the declared scope, and no caller gets a customer of another organization. */
-export const callerRules: RuleSet = ({ agentScope }) => [
-  ...(agentScope === undefined ? [] : agentRules(agentScope)),
-  {
-    title: 'responds to a customer of another organization as to a customer that does not exist',
-    check: (context) =>
-      forEach(context.ownParameters, async (parameter) => {
-        const foreignCustomer = await context.environment.foreignCustomer();
-        const unknownCustomer = uuidv7(context.environment.service.clock.now());
-        const [one, other] = [
-          await comparableResponse(context, parameter, foreignCustomer),
-          await comparableResponse(context, parameter, unknownCustomer),
-        ];
-        if (one !== other)
-          throw new Error(`${parameter}: for another organization's customer ${one}\nfor no customer ${other}`);
-      }),
-  },
-];
-
-/**
- * The parts of a response by which a caller could distinguish it from another. Only the status of a token response
- * counts.
- */
-async function comparableResponse(context: GrantTestContext, parameter: string, value: string): Promise<string> {
-  const { status, body } = await context.send(await context.body({ [parameter]: value }));
-  const { request_id: _requestId, ...comparable } = body;
-  return `${status} ${status === 200 ? '' : JSON.stringify(comparable)}`;
-}
-
-function agentRules(scope: string): Rule[] {
+/** The guard and the client check that the author has chosen for a route. */
+export function callerRules({ callers, agentScope, anyClient }: RouteKit): RouteRule[] {
   return [
-    ...bearerRules(['agent'], scope),
-    {
-      title: 'gives nothing to an agent of another organization',
-      async check(context) {
-        const headers = {
-          authorization: `Bearer ${await context.environment.agentToken(scope, FOREIGN_ORGANIZATION)}`,
-        };
-        await context.expectError({}, await context.body(), { headers });
-      },
-    },
-    {
-      title: 'gives an agent with a client of its own organization no customer of another organization',
-      check: async (context) => {
-        const parameters = await context.body();
-        const organizationId = FOREIGN_ORGANIZATION;
-        const bearer = await context.environment.other.agentToken(scope);
-        const named = 'organization_id' in parameters && { organization_id: organizationId };
-        const options = { organizationId, headers: { authorization: `Bearer ${bearer}` } };
-        await about(LOOK_UP, () => context.send({ ...parameters, client_id: FOREIGN_SITE, ...named }, options));
-        await about(`its own agent, after one of another organization tried; ${LOOK_UP}`, () =>
-          context.expectToken(parameters),
-        );
-      },
-    },
+    ...(callers.length > 0 ? [admitsOnly(callers)] : []),
+    ...(agentScope === undefined ? [] : [missingScope(agentScope)]),
+    ...(anyClient ? [] : [NAMES_GRANT]),
   ];
 }
+
+function admitsOnly(callers: RouteKit['callers']): RouteRule {
+  return {
+    title: 'responds with 401 to a request without a bearer token of its kind of caller',
+    async check(subject) {
+      const { environment } = subject;
+      const bearers: Record<string, string | undefined> = { 'no bearer token': undefined };
+      if (!callers.includes('customer'))
+        bearers["a customer's token"] = `Bearer ${(await environment.newCustomer()).accessToken}`;
+      if (!callers.includes('agent'))
+        bearers["an agent's token"] = `Bearer ${await environment.agentToken('customers:own')}`;
+      for (const [what, authorization] of Object.entries(bearers))
+        await about(what, async () => subject.expectError(withHeaders(await subject.create(), { authorization }), 401));
+    },
+  };
+}
+
+function missingScope(scope: string): RouteRule {
+  return {
+    title: 'responds with 403 to an agent without its scope',
+    async check(subject) {
+      const authorization = `Bearer ${await subject.environment.agentToken(`${scope}:other`)}`;
+      await subject.expectError(withHeaders(await subject.create(), { authorization }), 403);
+    },
+  };
+}
+
+const NAMES_GRANT: RouteRule = {
+  title: 'names its grant, so that only clients with this grant call it',
+  async check({ route: { parameters } }) {
+    if (parameters.checksClient === undefined || parameters.grant !== undefined) return;
+    throw new Error("add { grant: '…' } to @ClientRequest, or declare anyClient: true in the test");
+  },
+};

@@ -1,20 +1,137 @@
-import { declaredProperties } from 'customer-authorization-service/testing-host';
-import { about, forEach } from '../cases.js';
-import type { RuleSet } from '../grant-test-context.js';
-import { bodyRules } from './bodies.js';
-import { required } from './body-schema.js';
+import type { Type } from '@nestjs/common';
+import { declaredProperties, readParameters, schemaOf } from 'customer-authorization-service/testing-host';
+import { type Parameters, parametersOf, type SentRequest, withoutParameter, withParameter } from '../request.js';
+import { about, forEach, type Rule } from '../rule.js';
+import { assertFits } from '../stored-cells.js';
+import type { Subject } from '../subject.js';
 
-/** The parameters of a token request (protocol §2.4). The endpoint reads the body, as JSON or as a form. */
-export const parameterRules: RuleSet = ({ body }) => [
-  ...bodyRules,
+const HUGE_CHARACTERS = 10_000;
+const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
+const HOSTILE_TEXTS = [
+  ...[' ', '\0', 'text\0', '\ufeff', '\u202e', '\ud800', '%00', '%', '%zz', '../../etc/passwd', 'a'.repeat(300)],
+  ...['null', 'NaN', '0', '-1', '1e400', '9007199254740993', '{}', '[]', "' OR '1'='1", '"; DROP TABLE customer; --'],
+  ...['\\', '`', '{{7*7}}', '*', '?', '"><script>', '\r\nx-injected: 1', 'https://evil.example/', '😀'.repeat(20)],
+  ...['a\u0301', 'İıſK', '00000000-0000-0000-0000-000000000000', '__proto__', 'constructor', 'toString'],
+];
+
+/** What the service cannot check for the author: the validation rules of the author's own parameters. */
+export const parameterRules: Rule<Subject>[] = [
+  {
+    title: 'refuses its own parameters of a wrong type, and names them',
+    check: (subject) =>
+      forEach(subject.ownParameters, async (name) => {
+        const types = typesOf(subject.body as Type<object>, name);
+        if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
+        const sent = await subject.create();
+        for (const value of WRONG_TYPES.filter((each) => !types.includes(typeOf(each))))
+          await about(`${name}: ${JSON.stringify(value)}`, async () => {
+            const { body } = await subject.expectError(withParameter(sent, name, value));
+            if (!`${body.error_hint}`.startsWith(`${name}: `)) throw new Error(`the hint is ${body.error_hint}`);
+          });
+      }),
+  },
+  {
+    title: 'responds by the protocol to unusual texts in its own parameters',
+    async check(subject) {
+      const sent = await subject.create();
+      const names = Object.keys(textsOf(subject, sent));
+      const cases = names.flatMap((name) => HOSTILE_TEXTS.map((text) => [name, text] as const));
+      await forEach(cases, ([name, text]) =>
+        about(`${name}: ${JSON.stringify(text)}`, () => subject.send(withParameter(sent, name, text))),
+      );
+    },
+  },
+  {
+    title: 'limits the length of its own parameters, at most to that of its columns',
+    async check(subject) {
+      const { body } = subject;
+      if (body === undefined) return;
+      for (const name of subject.ownParameters) {
+        const sent = await subject.create();
+        if (typeof sent.body?.[name] !== 'string') continue;
+        const text = longestText(body, sent.body, name);
+        const solution = 'give it the @MaxLength() of its column, or a pattern from ^ to $';
+        if (text.length >= HUGE_CHARACTERS)
+          throw new Error(`${name}: its rules accept ${HUGE_CHARACTERS} characters; ${solution}`);
+        await about(`${name}, with the longest text that its rules accept; ${solution}`, async () => {
+          await subject.send(withParameter(sent, name, text));
+          await assertFits(subject.service);
+        });
+      }
+    },
+  },
   {
     title: 'responds by the protocol to a request without its optional parameters',
-    check: (context) => {
-      const optional = declaredProperties(body).filter((name) => !required(context.bodySchema).includes(name));
-      return forEach(optional, async (name) => {
-        const { [name]: _removed, ...others } = await context.body();
-        await about(name, () => context.send(others));
+    async check(subject) {
+      const { body } = subject;
+      if (body === undefined) return;
+      const required = new Set(['grant_type', 'client_id', ...(schemaOf(body).required ?? [])]);
+      const optional = declaredProperties(body).filter((name) => !required.has(name));
+      await forEach(optional, async (name) => {
+        const sent = await subject.create();
+        await about(`without ${name}`, () => subject.send(withoutParameter(sent, name)));
       });
     },
   },
 ];
+
+/** The parameters of a request that are texts and belong to the grant or the route alone. */
+function textsOf(subject: Subject, sent: SentRequest): Parameters {
+  const declared = subject.body ? declaredProperties(subject.body) : [];
+  const isOwn = (name: string) => subject.ownParameters.includes(name) || !declared.includes(name);
+  const common = ['grant_type', 'client_id', 'organization_id', 'redirect_uri'];
+  const entries = Object.entries(parametersOf(sent));
+  return Object.fromEntries(
+    entries.filter(([name, value]) => typeof value === 'string' && isOwn(name) && !common.includes(name)),
+  );
+}
+
+/** The JSON types that the validation rules of a parameter admit. */
+function typesOf(body: Type<object>, name: string): string[] {
+  const {
+    type,
+    const: only,
+    enum: words,
+  } = (schemaOf(body).properties[name] ?? {}) as Parameters & {
+    enum?: unknown[];
+  };
+  if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
+  if (words) return words.map(typeOf);
+  return only === undefined ? [] : [typeOf(only)];
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+export function isAccepted(body: Type<object>, parameters: Parameters): boolean {
+  try {
+    readParameters(body, parameters);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The longest text that the rules of a body accept, at most about 10,000 characters. It repeats one character of a valid
+ * text, because a pattern may admit any number of characters at one place only, for example before an @.
+ */
+function longestText(body: Type<object>, parameters: Parameters, name: string): string {
+  const value = `${parameters[name]}`;
+  const repeated = (at: number, count: number) =>
+    value.slice(0, at) + (value[at] as string).repeat(count) + value.slice(at + 1);
+  let longest = value;
+  for (let at = 0; at < value.length; at++) {
+    let [accepted, refused] = [1, HUGE_CHARACTERS + 1];
+    while (refused - accepted > 1) {
+      const count = (accepted + refused) >> 1;
+      if (isAccepted(body, { ...parameters, [name]: repeated(at, count) })) accepted = count;
+      else refused = count;
+    }
+    const text = repeated(at, accepted);
+    if (text.length > longest.length) longest = text;
+  }
+  return longest;
+}

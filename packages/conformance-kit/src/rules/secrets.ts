@@ -1,92 +1,126 @@
-import { about } from '../cases.js';
-import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
-import type { GrantTestContext, RuleSet } from '../grant-test-context.js';
+import { GrantSubject } from '../grant-subject.js';
+import { estimatedBits } from '../guess-values.js';
 import { request } from '../http-client.js';
-import { createProof, type Proof } from '../proof.js';
-import { containsSecret, isPrivateText, secretParts } from '../secret-search.js';
-import type { Parameters } from '../token-request.js';
+import { differingTexts, parametersOf, type SentRequest, withParameter } from '../request.js';
+import { about, type Rule } from '../rule.js';
+import { ADDRESS, containsSecret, isPrivateText, secretParts, textsIn } from '../secret-search.js';
+import { isInService } from '../service-context.js';
+import { SharedPatch, thenRestore } from '../shared-patch.js';
+import { columnsWithAll, hashesOf } from '../stored-cells.js';
+import type { Subject } from '../subject.js';
 
-/** The service never discloses the secrets of a request, whether they are valid or wrong. */
-export const secretRules: RuleSet = () => [
+/** A computer tries so many values in minutes. */
+const MAX_SEARCHED_BITS = 32;
+
+const REVERSIBLE =
+  'has the hash of a short text, which trying all values reverses; hash it by HMAC with a key from a file';
+
+/** The secrets of requests and responses. */
+export const secretRules: Rule<Subject>[] = [
   {
-    title: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
-    async check(context) {
-      const secrets = new Set<string>();
-      for (const parameters of await requestsOf(context)) {
-        for (const secret of context.secretsIn(parameters)) secrets.add(secret);
-        const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
-        for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
-        const response = await about(JSON.stringify(parameters), () => context.send(parameters, { headers }));
-        for (const part of secretParts(`${response.body.access_token}`)) secrets.add(part);
-        for (const line of response.cookies)
-          for (const part of secretParts(line.split(';')[0] ?? '')) secrets.add(part);
+    title: 'discloses no secret on stdout, in its errors, the log, the audit or the metrics',
+    async check(subject) {
+      const [one, other] = [await subject.observed(), await subject.observed()];
+      const known = new Set([...other.texts, ...subject.secretsIn(other.result)]);
+      const secrets = [...subject.secretsIn(one.result), ...one.texts.filter(isPrivateText)];
+      for (const value of Object.values(one.result.headers)) secrets.push(...secretParts(value));
+      for (const sent of similarTo(subject, one.result)) {
+        secrets.push(...subject.secretsIn(sent));
+        await subject.send(sent);
       }
-      await assertNoSecretIn(context, secrets);
+      const response = await subject.send(one.result);
+      const common = new Set(textsIn((await subject.send(other.result)).body));
+      if (response.status < 400)
+        secrets.push(...textsIn(response.body).filter((text) => isPrivateText(text) && !common.has(text)));
+      await assertNoSecretIn(
+        subject,
+        secrets.filter((secret) => !known.has(secret)),
+      );
+    },
+  },
+  {
+    title: 'stores no proof in plain text, and no hash of a short code or of a phone alone',
+    async check(subject) {
+      const { service } = subject;
+      const sent = [await subject.create(), await subject.create()] as const;
+      const [one, other] = [parametersOf(sent[0]), parametersOf(sent[1])];
+      const settings = JSON.stringify(subject.kit.settings ?? {});
+      const secrets = subject.secretsIn(sent[0]).filter((secret) => !settings.includes(secret));
+      const names = differingTexts(one, other).filter((name) => secrets.includes(`${one[name]}`));
+      const valuesOf = (name: string) => [`${one[name]}`, `${other[name]}`];
+      const isAddress = (name: string) => ADDRESS.test(`${one[name]}`);
+      const proving = subject instanceof GrantSubject ? names.filter((name) => !isAddress(name)) : [];
+      const stored = await Promise.all(proving.map((name) => columnsWithAll(service, valuesOf(name))));
+      // an id in plain text proves nothing if the code next to it is hashed
+      if (stored.length > 0 && stored.every(({ length }) => length > 0))
+        throw new Error(`${stored.flat().join(', ')}: has a proof in plain text; store its sha256(…)`);
+      for (const each of sent) await subject.send(each);
+      const isShort = (name: string) => isAddress(name) || estimatedBits(`${one[name]}`) <= MAX_SEARCHED_BITS;
+      for (const name of names.filter(isShort)) {
+        const hashed = await columnsWithAll(service, valuesOf(name), hashesOf);
+        if (hashed.length > 0) throw new Error(`${hashed.join(', ')}: ${REVERSIBLE}`);
+      }
+    },
+  },
+  {
+    title: 'does not create secrets with Math.random()',
+    async check(subject) {
+      const [one, other] = [await sample(subject), await sample(subject)];
+      const isRepeated = (name: string) => new Set(one[name]).size > 1 && `${one[name]}` === `${other[name]}`;
+      const repeated = Object.keys(one).filter(isRepeated);
+      const solution = 'create it with randomSecret() or randomInt()';
+      if (repeated.length > 0) throw new Error(`${repeated}: ${REPEATED}; ${solution}`);
     },
   },
 ];
 
-/** Valid requests, and requests in which one of the grant's own parameters is slightly wrong or contains the marker. */
-async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
-  const requests = [await context.body(), await context.body()];
-  for (const name of context.ownParameters) {
-    const { [name]: value = '' } = await context.body();
-    if (typeof value !== 'string') continue;
-    for (const wrong of [...similarTexts(value), FUZZ_MARKER, `${value}${FUZZ_MARKER}`, `${FUZZ_MARKER}${value}`])
-      requests.push(await context.body({ [name]: wrong }));
-  }
-  return requests;
-}
-
-/** Texts of the same format, in which one digit or letter is replaced: the last, the first, or the middle one. */
-export function similarTexts(text: string): string[] {
-  const positions = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
-  return positions.map((at) => {
-    const character = text[at] as string;
-    const other = /\d/.test(character) ? `${(Number(character) + 1) % 10}` : character === 'a' ? 'b' : 'a';
-    return `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
+/** The request with other texts of the same format, in which one digit or letter is replaced. */
+function similarTo(subject: Subject, sent: SentRequest): SentRequest[] {
+  return subject.ownParameters.flatMap((name) => {
+    const text = sent.body?.[name];
+    if (typeof text !== 'string') return [];
+    const positions = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
+    return positions.map((at) => {
+      const character = text[at] as string;
+      const replaced = /\d/.test(character) ? `${(Number(character) + 1) % 10}` : character === 'a' ? 'b' : 'a';
+      return withParameter(sent, name, `${text.slice(0, at)}${replaced}${text.slice(at + 1)}`);
+    });
   });
 }
 
-/** The identity cookies of a browser, unless the kit's caller sends its own cookies. */
-async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }> {
-  const { cookie } = await context.callerHeaders();
-  return cookie === undefined ? { cookie: (await context.environment.newCustomer()).cookie } : {};
-}
-
 /** @throws Error if the log, the audit or the metrics have one of the secrets */
-export async function assertNoSecretIn(
-  { environment, output }: Pick<GrantTestContext, 'environment' | 'output'>,
-  secrets: Iterable<string>,
-): Promise<void> {
-  const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
+export async function assertNoSecretIn({ service, output }: Subject, secrets: string[]): Promise<void> {
+  const { text: metrics } = await request(`${service.managementUrl}/metrics`, {});
   const names = metrics.replaceAll(/ \S+$/gm, ''); // a measured number may equal a short code
-  const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics: names };
+  const outputs = { log: output.text, audit: JSON.stringify(service.audit), metrics: names };
   for (const [name, text] of Object.entries(outputs)) {
-    const found = [...secrets].find((secret) => containsSecret(text, secret));
+    const found = secrets.find((secret) => containsSecret(text, secret));
     if (found === undefined) continue;
     const line = text.split('\n').find((each) => containsSecret(each, found));
     throw new Error(`the ${name} discloses ${found}: ${line?.slice(0, 500)}`);
   }
 }
 
-/** The secrets of a proof are not disclosed while the service creates it. */
-export const proofOutputRules: RuleSet = () => [
-  {
-    title: 'discloses no secret on stdout, on stderr, in the log, the audit or the metrics while a proof is created',
-    async check(context) {
-      const [one, other] = [await createProof(context), await createProof(context)];
-      await assertNoSecretIn(context, new Set([...secretsOf(context, one, other), ...secretsOf(context, other, one)]));
-    },
-  },
-];
+/** Short values may be equal by chance, but not so many in a row. */
+const SAMPLE_COUNT = 10;
+const REPEATED = 'repeats when Math.random() repeats its numbers';
 
-/**
- * The texts of the request, and those of the service's responses. A text that another proof has too is no secret of
- * this proof. An id in a response may be public.
- */
-function secretsOf(context: GrantTestContext, proof: Proof, other: Proof): string[] {
-  const known = new Set([...other.responses, ...context.secretsIn(other.parameters)]);
-  const texts = [...context.secretsIn(proof.parameters), ...proof.responses.filter(isPrivateText)];
-  return texts.filter((text) => !known.has(text));
+/** The texts of requests and responses while `Math.random()` of the service returns the same numbers as in each call. */
+async function sample(subject: Subject): Promise<Record<string, string[]>> {
+  let state = 1;
+  const patch = new SharedPatch(Math, 'random', (original) => () => {
+    if (!isInService()) return original();
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  });
+  return thenRestore([patch.acquire()], async () => {
+    const values: Record<string, string[]> = {};
+    for (let count = 0; count < SAMPLE_COUNT; count++) {
+      const sent = await subject.create();
+      const { body } = await about(REPEATED, () => subject.expectSuccess(sent));
+      const texts = Object.entries({ ...textsIn(body), ...parametersOf(sent) });
+      for (const [name, value] of texts) values[name] = [...(values[name] ?? []), `${value}`];
+    }
+    return values;
+  });
 }

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { freePort } from '../../../../scripts/free-port.js';
-import type { Extension } from '../../../../src/extension.js';
+import type { Extension } from '../../../../src/token/extension.js';
 import { launchBrowser } from '../../../../test/support/browser-launch.js';
 import { startTestService, type TestService } from '../../../../test/support/test-service.js';
 import { demoEntries } from '../../src/demo-registry.js';

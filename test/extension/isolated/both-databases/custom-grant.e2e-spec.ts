@@ -2,10 +2,6 @@ import { Module, Post } from '@nestjs/common';
 import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { LottoTickets1795300000000 } from '../../../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
-import { LottoBody } from '../../../../examples/lotto-grant/src/lotto.body.js';
-import { LottoGrant } from '../../../../examples/lotto-grant/src/lotto.grant.js';
-import { LottoGrantModule } from '../../../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AgentTokenIssuer } from '../../../../src/agent-auth/agent-token-issuer.js';
 import type { AgentPrincipal } from '../../../../src/http/callers/principal.js';
 import { CustomerService } from '../../../../src/identity/customer.service.js';
@@ -26,6 +22,10 @@ import { claimsOf } from '../../../support/agent-tokens.js';
 import { bearer } from '../../../support/authorization-headers.js';
 import { cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
 import { expectError } from '../../../support/expect-error.js';
+import { LottoTickets1795300000000 } from '../../../support/lotto-grant/1795300000000-lotto-tickets.js';
+import { LottoBody } from '../../../support/lotto-grant/lotto.body.js';
+import { LottoGrant } from '../../../support/lotto-grant/lotto.grant.js';
+import { LottoGrantModule } from '../../../support/lotto-grant/lotto-grant.module.js';
 import {
   lottoBody,
   NO_DRAW,
@@ -33,7 +33,7 @@ import {
   ONLY_LOTTO,
   registryWithDraw,
   winningTicket,
-} from '../../../support/lotto-registry.js';
+} from '../../../support/lotto-grant/lotto-registry.js';
 import { rememberedPair } from '../../../support/remember.js';
 import { ACME, ACME_AGENT, ACME_SITE } from '../../../support/test-registry.js';
 import type { TestResponse } from '../../../support/test-service.js';
@@ -97,11 +97,8 @@ describeGrant(LottoGrant, {
   migrations: [LottoTickets1795300000000],
   settings: { client: { winning_ending: '7', prize: 'a bicycle' } },
   valid: () => ({ ticket: winningTicket() }),
-  singleUse: true,
-  boundToClient: false,
-  lifetime: false,
-  endsWithCaller: false,
-  guessable: false,
+  forged: () => [{ ticket: '000001' }],
+  anyOrganization: true, // the draw is the client's
 });
 
 /** Created before the tables of the service itself. */

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../../../../packages/conformance-kit/src/migrated-schema.js';
+import { createTestDatabase } from '../../../../packages/conformance-kit/src/test-database.js';
 import { OtlpTracing } from '../../../../src/platform/tracing/otlp-tracing.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { useDatabase } from '../../../support/databases.js';

@@ -1,4 +1,0 @@
-import { runService } from 'customer-authorization-service';
-import { deviceApproval } from './device-approval.extension.js';
-
-await runService(deviceApproval);

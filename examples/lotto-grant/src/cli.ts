@@ -1,4 +1,0 @@
-import { runCommandLine } from 'customer-authorization-service';
-import { lotto } from './lotto.extension.js';
-
-await runCommandLine(lotto);

@@ -1,0 +1,71 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { textsIn } from './secret-search.js';
+import { type Method, replaceMethod } from './shared-patch.js';
+import type { TestService } from './test-service.js';
+
+/** Node publishes this event for each request whose headers a server of this process has read. */
+export const REQUEST_START = 'http.server.request.start';
+
+/** What a service received and sent while some work was done. */
+export interface Traffic<Result> {
+  result: Result;
+  /** The methods and paths of the requests: `POST /v2/customer/token`. */
+  requests: string[];
+  /** The texts in the bodies of the responses. */
+  texts: string[];
+  /** The `Authorization` headers with bearer tokens. */
+  bearers: string[];
+  /** The customers that were created. */
+  customers: string[];
+}
+
+/** Does work, and records the requests that any HTTP client sends to a service meanwhile. */
+export async function recordTraffic<Result>(
+  { port, managementPort, audit }: TestService,
+  work: () => Promise<Result>,
+): Promise<Traffic<Result>> {
+  const requests: string[] = [];
+  const bodies: Buffer[][] = [];
+  const bearers = new Set<string>();
+  const before = audit.length;
+  const record = (message: unknown) => {
+    const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+    if (![port, managementPort].includes(request.socket.localPort ?? 0)) return;
+    const { authorization } = request.headers;
+    if (authorization?.startsWith('Bearer ')) bearers.add(authorization);
+    requests.push(`${request.method} ${request.url?.split('?')[0]}`);
+    const body: Buffer[] = [];
+    bodies.push(body);
+    copyBody(response, body);
+  };
+  subscribe(REQUEST_START, record);
+  try {
+    const result = await work();
+    const texts = bodies.flatMap((body) => textsOf(Buffer.concat(body).toString()));
+    const created = audit.slice(before).filter(({ event }) => event === 'identity.created');
+    const customers = created.flatMap(({ subject }) => (subject?.id === undefined ? [] : [subject.id]));
+    return { result, requests, texts, bearers: [...bearers], customers };
+  } finally {
+    unsubscribe(REQUEST_START, record);
+  }
+}
+
+function copyBody(response: ServerResponse, body: Buffer[]): void {
+  const copying =
+    (send: Method): Method =>
+    (...parameters) => {
+      const [chunk] = parameters;
+      if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.push(Buffer.from(chunk as string));
+      return send(...parameters);
+    };
+  for (const name of ['write', 'end']) replaceMethod(response, name, copying);
+}
+
+function textsOf(body: string): string[] {
+  try {
+    return textsIn(JSON.parse(body));
+  } catch {
+    return [body];
+  }
+}

@@ -1,0 +1,258 @@
+import { HttpCode, Injectable, Logger, Post, type Type } from '@nestjs/common';
+import { IsBoolean, IsInt, IsOptional, IsString, Matches } from 'class-validator';
+import {
+  ApiRoute,
+  ClientRequest,
+  CustomerService,
+  CustomersByKey,
+  GrantBody,
+  type GrantRequest,
+  Limits,
+  OAuthError,
+  OneTimeCodes,
+  PublicController,
+} from 'customer-authorization-service/grant';
+import type { Random } from '../../../../test/fuzz/random.js';
+import type { GrantKit, RouteKit } from '../../src/kit.js';
+import type { TestEnvironment } from '../../src/test-environment.js';
+import { grantOf } from './grant-of.js';
+
+export const PHONE = 'POST /v2/customer/kit_phone';
+
+/** How a correct route sends, and how a correct grant redeems. */
+export interface PhoneForm {
+  recipientOf: (person: number) => string;
+  recipient: RegExp;
+  digits: number;
+  guesses: number;
+  lifetime: number;
+  messages: number;
+  anyClient: boolean;
+  /** Whether the class calls a system over HTTP, instead of an object that the test replaces. */
+  hasUpstream: boolean;
+}
+
+export const PHONE_FORM: PhoneForm = {
+  recipientOf: (person) => `+4930${1_000_000 + person}`,
+  recipient: /^\+\d{6,15}$/,
+  digits: 6,
+  guesses: 5,
+  lifetime: 600,
+  messages: 3,
+  anyClient: false,
+  hasUpstream: false,
+};
+
+type PhoneLimits = Record<'kit_phone_network' | 'kit_phone', `${number}/${number}`>;
+
+class PhoneResponse {
+  @IsInt()
+  expires_in!: number;
+
+  @IsOptional()
+  @IsBoolean()
+  known?: boolean;
+
+  @IsOptional()
+  @IsString()
+  code?: string;
+}
+
+abstract class Sender {
+  abstract send(to: string, code: string): Promise<void>;
+}
+
+/** Sends by HTTP. */
+function httpSender(mistake?: string): Type<Sender> {
+  @Injectable()
+  class HttpSender extends Sender {
+    private readonly url = process.env.KIT_SMS_URL ?? '';
+
+    async send(to: string, text: string): Promise<void> {
+      const body = JSON.stringify({ to, text });
+      const signal = mistake === 'has no time-out' ? null : AbortSignal.timeout(1_000);
+      const response = await fetch(this.url, { method: 'POST', body, signal }).catch((error) => {
+        if (mistake === 'lets a failed connection be a 500') throw error;
+        throw OAuthError.unavailable(error);
+      });
+      if (!response.ok && mistake !== 'ignores the status')
+        throw OAuthError.unavailable(new Error('the sender failed'));
+    }
+  }
+  return HttpSender;
+}
+
+/** A route sends a code to a phone, and a grant redeems it. */
+export function phoneCode(
+  mistake?: string,
+  form = PHONE_FORM,
+): { grant: Type; grantKit: GrantKit; routeKit: RouteKit } {
+  const { recipientOf, recipient, digits, guesses, lifetime, messages, anyClient, hasUpstream } = form;
+  const limits: PhoneLimits = { kit_phone_network: '1000/600', kit_phone: `${messages}/600` };
+  const known = new Set<string>();
+  const sent = new Map<string, string>();
+  let person = 0;
+
+  class PhoneBody {
+    @IsString()
+    client_id!: string;
+
+    @IsString()
+    organization_id!: string;
+
+    @Matches(recipient)
+    phone!: string;
+  }
+
+  class PhoneGrantBody extends GrantBody {
+    @IsString()
+    override organization_id!: string;
+
+    @Matches(recipient)
+    phone!: string;
+
+    @Matches(new RegExp(`^\\d{${digits}}$`))
+    code!: string;
+  }
+
+  /** The object in the place of the gateway. */
+  const outbox = {
+    send: async (to: string, text: string): Promise<void> => {
+      sent.set(to, text.replace(/\D/g, ''));
+    },
+  };
+
+  const controllerOf = (grant: Type) => {
+    const options = mistake === 'names no grant' ? {} : { grant: 'kit_phone' };
+    const spelled = (phone: string) => (mistake === 'counts each spelling' ? phone : phone.toLowerCase());
+
+    @PublicController('v2/customer/kit_phone')
+    class PhoneController {
+      constructor(
+        private readonly codes: OneTimeCodes,
+        private readonly limits: Limits<PhoneLimits>,
+        private readonly sender: Sender,
+      ) {}
+
+      @Post()
+      @HttpCode(200)
+      @ApiRoute({ summary: 'Send a code', errorStatuses: [429, 503], response: PhoneResponse })
+      async send(
+        @ClientRequest(PhoneBody, options) { body, client, organization }: ClientRequest<PhoneBody>,
+      ): Promise<PhoneResponse> {
+        const phone = spelled(body.phone);
+        this.limits.takeForNetwork('kit_phone_network');
+        const isLimited = mistake !== 'limits only the network';
+        const counted = isLimited ? this.limits.take('kit_phone', `${organization?.id} ${phone}`) : undefined;
+        const { code, expiresIn } = await this.codes.issue(grant, {
+          clientId: client.clientId,
+          organizationId: `${organization?.id}`,
+          recipient: phone.toLowerCase(),
+          digits,
+        });
+        const random = mistake === 'creates codes with Math.random' ? `${Math.random()}`.slice(2, 8) : code;
+        if (mistake === 'logs the code') new Logger('Phone').log(`sent ${code}`);
+        await this.sendCode(phone, random, counted);
+        return {
+          expires_in: mistake === 'names its lifetime in milliseconds' ? expiresIn * 1_000 : expiresIn,
+          ...(mistake === 'says whether a phone is known' && { known: known.has(phone) }),
+          ...(mistake === 'responds with the code' && { code: `Your code: ${code}` }),
+          ...(mistake === 'creates codes with Math.random' && { code: random }),
+        };
+      }
+
+      private async sendCode(phone: string, code: string, counted?: { giveBack(): void }): Promise<void> {
+        const sending = this.sender.send(phone, `Your code: ${code}`);
+        if (mistake === 'does not await its message') return;
+        await sending.catch((error) => {
+          if (mistake !== 'counts messages that were not sent') counted?.giveBack();
+          if (mistake !== 'reports success although the message failed') throw error;
+        });
+      }
+    }
+    return PhoneController;
+  };
+
+  const redeem = async (
+    request: GrantRequest<PhoneGrantBody>,
+    customers: CustomerService,
+    { codes, byKey }: { codes: OneTimeCodes; byKey: CustomersByKey },
+  ) => {
+    const { phone, code } = request.body;
+    const ofCode = [...sent].find(([, each]) => each === code)?.[0] ?? phone;
+    const recipient = mistake === 'trusts the phone of the request' ? ofCode : phone;
+    await codes.redeem(request, code, recipient.toLowerCase());
+    if (mistake === 'creates a customer for each proof') return customers.create(request.body.organization_id);
+    return byKey.customerOf(request, 'phone', phone.toLowerCase());
+  };
+
+  const { grant, ...extension } = grantOf<PhoneGrantBody>(
+    'kit_phone',
+    { body: PhoneGrantBody, lifetime, guesses, anyClient },
+    redeem,
+    (grant) => ({
+      controllers: [controllerOf(grant)],
+      providers: [{ provide: Sender, useClass: httpSender(mistake) }],
+      limits,
+      customerKeyFile: 'KIT_PHONE_KEY_FILE',
+    }),
+  );
+
+  const common = {
+    ...extension,
+    ...(hasUpstream && {
+      upstream: {
+        variable: 'KIT_SMS_URL',
+        respond: (request, response) => {
+          let text = '';
+          request.on('data', (chunk) => {
+            text += chunk;
+          });
+          request.on('end', () => {
+            const { to, text: message } = JSON.parse(text);
+            sent.set(to, message.replace(/\D/g, ''));
+            response.end('{}');
+          });
+        },
+      } satisfies GrantKit['upstream'],
+    }),
+    ...(!hasUpstream && { replace: [[Sender, outbox] as const] }),
+  };
+  const proofFor = async (phone: string, { service, clientId, organizationId }: TestEnvironment) => {
+    const body = { client_id: clientId, organization_id: organizationId, phone };
+    const { status, text } = await service.post('/v2/customer/kit_phone', body);
+    if (status !== 200) throw new Error(text);
+    return { phone, code: sent.get(phone.toLowerCase()) ?? sent.get(phone) };
+  };
+  return {
+    grant,
+    grantKit: {
+      ...common,
+      valid: (environment) => proofFor(recipientOf(person++), environment),
+      again: ({ phone }, environment) => proofFor(`${phone}`, environment),
+    },
+    routeKit: {
+      ...common,
+      callers: [],
+      valid: ({ clientId: client_id, organizationId: organization_id }) => {
+        const phone = recipientOf(person++);
+        known.add(phone);
+        return { body: { client_id, organization_id, phone } };
+      },
+    },
+  };
+}
+
+export function randomPhoneForm(random: Random): PhoneForm {
+  const [recipientOf, recipient] = random.pick<[(person: number) => string, RegExp]>([
+    [PHONE_FORM.recipientOf, PHONE_FORM.recipient],
+    [(person) => `person.${10_000 + person}@mail.example.com`, /^[\w.+-]{1,40}@[\w.]{1,20}$/],
+    [(person) => `badge-${person}`, /^badge-\d{1,9}$/],
+    [(person) => `${crypto.randomUUID()}-${person}`, /^[\w-]{1,64}$/],
+  ]);
+  return {
+    ...{ recipientOf, recipient, digits: 4 + random.below(5), guesses: 2 + random.below(8) },
+    ...{ lifetime: random.pick([60, 600, 3_600]), messages: 2 + random.below(9) },
+    ...{ anyClient: random.chance(0.3), hasUpstream: random.chance(0.4) },
+  };
+}
