@@ -25,6 +25,8 @@ export interface AccessTokenClaims extends Partial<SessionClaims> {
   gty?: string;
   /** Only in tokens of a customer of a group. */
   group_id?: string;
+  /** Only in tokens of a user of the organization, or by a grant that verifies users (protocol §3.3). */
+  user_verified?: true;
 }
 
 export type IssuableClaims = Omit<AccessTokenClaims, 'iss' | 'iat' | 'exp' | 'jti'>;

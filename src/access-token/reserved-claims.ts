@@ -3,7 +3,7 @@ export const RESERVED_CLAIMS: ReadonlySet<string> = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'],
   ...['client_id', 'auth_time', 'acr', 'amr', 'scope', 'groups', 'roles', 'entitlements'],
   ...['active', 'username', 'token_type'],
-  ...['organization_id', 'gen', 'sid', 'ep', 'act', 'gty', 'group_id', 'entity_id', 'cnf', 'may_act'],
+  ...['organization_id', 'gen', 'sid', 'ep', 'act', 'gty', 'group_id', 'user_verified', 'entity_id', 'cnf', 'may_act'],
   ...['access_token', 'expires_in'],
 ]);
 

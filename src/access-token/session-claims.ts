@@ -4,6 +4,10 @@ import { ApiInteger, ApiOptionalString, ApiString } from '../platform/validation
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';
 
+/** The text of the claim `user_verified` in the OpenAPI document. */
+export const USER_VERIFIED =
+  'Present and `true` if the organization knows the customer as a user, or a grant has verified it; otherwise absent.';
+
 /** The agent that obtained a customer token (RFC 8693 §4.1). */
 export class Actor {
   @ApiString('The id of the agent.', EXAMPLE.agentId)

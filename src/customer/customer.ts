@@ -28,6 +28,8 @@ export interface Customer {
   groupId: string;
   /** The generation at the time of the lookup. Tokens with another generation than the customer's have ended. */
   generation: number;
+  /** Whether the customer is a user of the organization: it has an external id, or the `sub` of a sign-in. */
+  hasUser: boolean;
   /** The session of the customer's tokens, if a browser or a transfer token led to the customer. @internal */
   session?: SessionClaims;
 }

@@ -65,7 +65,7 @@ export class CustomerService {
     const entityId = uuidv7(this.clock.now());
     const generation = await this.customers.insert(entityId, { organizationId, groupId }, 'agent');
     this.creation.auditCreated('agent', entityId, organizationId);
-    return { entityId, organizationId, groupId, generation };
+    return { entityId, organizationId, groupId, generation, hasUser: false };
   }
 
   /**
@@ -102,7 +102,8 @@ export class CustomerService {
   private async customerOfRow(row: CustomerRow): Promise<Customer | undefined> {
     const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = row;
     if (row.erased_at !== null || row.linked_to !== null) return undefined;
-    return (await this.customers.noteDay(row)) ? { entityId, organizationId, groupId, generation } : undefined;
+    const customer = { entityId, organizationId, groupId, generation, hasUser: Boolean(row.has_user) };
+    return (await this.customers.noteDay(row)) ? customer : undefined;
   }
 
   /** The browser of one of the pairs, and the customer that it leads to. */
@@ -120,8 +121,8 @@ export class CustomerService {
     { organizationId, groupId }: CustomerSpace,
   ): Promise<Customer | undefined> {
     if (!session || !(await this.recognition.noteVisit(browserId, organizationId, session))) return undefined;
-    const { entityId, claims } = session;
-    return { entityId, organizationId, groupId, generation: claims.gen, session: claims };
+    const { entityId, hasUser, claims } = session;
+    return { entityId, organizationId, groupId, generation: claims.gen, hasUser, session: claims };
   }
 
   private async createWithBrowser(space: CustomerSpace): Promise<Customer & BrowserCredentials> {
@@ -170,5 +171,5 @@ export class CustomerService {
 }
 
 function customerOf(entityId: string, space: CustomerSpace, generation: number, sid: string): Customer {
-  return { entityId, ...space, generation, session: { gen: generation, sid, ep: 0 } };
+  return { entityId, ...space, generation, hasUser: false, session: { gen: generation, sid, ep: 0 } };
 }

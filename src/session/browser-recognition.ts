@@ -33,12 +33,13 @@ type RecognizedRow = BrowserRow &
   OrNull<EntityRow<Session, 'id' | 'kind' | 'customer_id' | 'epoch' | 'seen_day' | 'signed_in_day' | 'expires_at'>> &
   AgentColumns & {
     generation: number | null;
+    has_user: boolean | number | null;
   };
 
 const RECOGNIZED_COLUMNS = [
   ...['browser.browser_id', 'browser.secret_hash'],
   ...['session.id', 'session.kind', 'session.customer_id', 'session.epoch', 'session.seen_day'],
-  ...['session.signed_in_day', 'session.expires_at', 'customer.generation', ...AGENT_COLUMNS],
+  ...['session.signed_in_day', 'session.expires_at', 'customer.generation', 'customer.has_user', ...AGENT_COLUMNS],
 ];
 
 /** Reads by keys only. It has joins, because MariaDB plans a subquery at each execution. */
@@ -84,6 +85,8 @@ export interface BrowserSession {
   seenDay: number;
   signedInDay: number | null;
   expiresAt: Date;
+  /** Whether the customer is a user of the organization. */
+  hasUser: boolean;
   /** The claims of the tokens that it gives. */
   claims: SessionClaims;
 }
@@ -170,6 +173,7 @@ export class BrowserRecognition {
       ...{ id, kind: row.kind as SessionKind, entityId: row.customer_id as string },
       ...{ seenDay: row.seen_day as number, signedInDay: row.signed_in_day },
       expiresAt: new Date(timeOf(expires_at as Date)),
+      hasUser: Boolean(row.has_user),
       claims: { gen: row.generation as number, sid: id, ep: row.epoch as number, ...actOf(row) },
     };
   }

@@ -81,7 +81,7 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   customerOf(row: CustomerRefreshRow): Customer {
     const { customer_id: entityId, organization_id: organizationId, group_id: groupId, generation, id: sid } = row;
     const session = { gen: generation, sid, ep: row.epoch, ...actOf(row) };
-    return { entityId, organizationId, groupId, generation, session };
+    return { entityId, organizationId, groupId, generation, hasUser: Boolean(row.has_user), session };
   }
 
   protected override async find(refreshIdHash: string): Promise<CustomerRefreshRow | undefined> {

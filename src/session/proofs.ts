@@ -93,6 +93,8 @@ export interface RedeemedProof {
   session: SessionClaims;
   /** Empty if the customer belongs to no group. */
   groupId: string;
+  /** Whether the customer is a user of the organization. */
+  hasUser: boolean;
 }
 
 /**
@@ -178,7 +180,8 @@ export class Proofs {
       : await this.database.execute(REDEEM, values);
     if (redeemed === undefined) throw ERRORS.customerEnded();
     if (redeemed === 0) throw ERRORS.otherRedemption();
-    return { session: { gen: generation, sid: row.id, ep: row.epoch, ...(act && { act }) }, groupId };
+    const session = { gen: generation, sid: row.id, ep: row.epoch, ...(act && { act }) };
+    return { session, groupId, hasUser: Boolean(customer.has_user) };
   }
 
   private async find(proof: string): Promise<ProofRow | undefined> {

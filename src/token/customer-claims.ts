@@ -17,7 +17,9 @@ interface GrantedTo {
 }
 
 /** The claims of a token that depend on its customer and on its session. */
-export type CustomerClaims = SessionClaims & Pick<AccessTokenClaims, 'group_id'>;
+export type CustomerClaims = SessionClaims & Pick<AccessTokenClaims, 'group_id' | 'user_verified'>;
+
+type CurrentCustomer = Pick<Customer, 'groupId' | 'generation' | 'hasUser'>;
 
 const ERRORS = {
   erased: () => OAuthError.invalidGrant('the customer was erased'),
@@ -62,14 +64,15 @@ export class CustomerClaimsSource {
     const { proof } = result;
     const granted = proof === undefined ? result : await this.ofProof(result, proof, agent, ttlSeconds);
     const isRead = proof !== undefined || grant.readsCustomer === true;
-    const { groupId, generation } = await this.currentOf(granted, grant, isRead);
+    const { groupId, generation, hasUser } = await this.currentOf(granted, grant, isRead);
     if (ofPath !== undefined && ofPath !== groupId) throw ERRORS.otherGroup();
     const group = groupId === '' ? {} : { group_id: groupId };
     const session = granted.session ?? {
       gen: generation,
       ...(agent && { act: await this.agentSessions.actorFor(agent) }),
     };
-    return { ...session, ...group };
+    const verified = hasUser || grant.verifiesUser ? ({ user_verified: true } as const) : {};
+    return { ...session, ...group, ...verified };
   }
 
   /** The session of the proof, which ends with the session, or the agent, whose token made it. */
@@ -80,22 +83,23 @@ export class CustomerClaimsSource {
     ttlSeconds: number,
   ): Promise<GrantResult> {
     const agent = caller && (await this.agentSessions.actorFor(caller));
-    const { session, groupId } = await this.proofs.redeem(proof, granted, agent, ttlSeconds);
+    const { session, groupId, hasUser } = await this.proofs.redeem(proof, granted, agent, ttlSeconds);
     if ((granted.groupId ?? groupId) !== groupId) throw ERRORS.wrongGroup();
-    return { ...granted, groupId, generation: session.gen, session };
+    return { ...granted, groupId, generation: session.gen, hasUser, session };
   }
 
   private async currentOf(
     granted: GrantResult,
     { endsWith }: GrantMetadata,
     isRead: boolean,
-  ): Promise<Pick<Customer, 'groupId' | 'generation'>> {
-    const { entityId, organizationId, groupId, session, generation = session?.gen } = granted;
-    if (isRead && groupId !== undefined && generation !== undefined) return { groupId, generation };
+  ): Promise<CurrentCustomer> {
+    const { entityId, organizationId, groupId, hasUser, session, generation = session?.gen } = granted;
+    if (isRead && groupId !== undefined && generation !== undefined && hasUser !== undefined)
+      return { groupId, generation, hasUser };
     const current = await this.customers.findGranted(entityId, organizationId);
     if (!current) throw ERRORS.erased();
     if ((groupId ?? current.groupId) !== current.groupId) throw ERRORS.wrongGroup();
     if (endsWith === 'sessions' && generation !== current.generation) throw ERRORS.sessionsEnded();
-    return { groupId: current.groupId, generation: generation ?? current.generation };
+    return { ...current, generation: generation ?? current.generation };
   }
 }

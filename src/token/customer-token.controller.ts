@@ -1,7 +1,8 @@
 import { Delete, Get, Req } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
 import type { Request } from 'express';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
-import { Actor } from '../access-token/session-claims.js';
+import { Actor, USER_VERIFIED } from '../access-token/session-claims.js';
 import { authorizationOf } from '../http/callers/authorization.js';
 import { CustomerGuard, EndedCustomerGuard } from '../http/callers/bearer.guard.js';
 import type { CustomerPrincipal } from '../http/callers/principal.js';
@@ -46,6 +47,11 @@ class TokenInfo {
   group_id?: string;
 
   @Optional()
+  @IsBoolean()
+  @ApiProperty(USER_VERIFIED, true)
+  user_verified?: true;
+
+  @Optional()
   @Nested(() => Actor)
   @ApiProperty('The agent that obtained the token (RFC 8693 §4.1); absent if no agent did.')
   act?: Actor;
@@ -72,12 +78,13 @@ export class CustomerTokenController {
     responseExamples: {
       'a token by the grant cookie': ['gty'],
       'a token that an agent obtained, in a group': ['gty', 'group_id', 'act'],
+      'a token of a user': ['gty', 'user_verified'],
     },
     withGrantClaims: true,
   })
   info(@Caller(CustomerGuard) customer: CustomerPrincipal, @Req() request: Request): TokenInfo {
     const { entityId, clientId, organizationId, claims: token } = customer;
-    const { gty, group_id, act } = token;
+    const { gty, group_id, user_verified, act } = token;
     return {
       access_token: authorizationOf(request)?.bearer as string,
       client_id: clientId,
@@ -86,6 +93,7 @@ export class CustomerTokenController {
       organization_id: organizationId,
       ...(gty !== undefined && { gty }),
       ...(group_id !== undefined && { group_id }),
+      ...(user_verified && { user_verified }),
       ...(act && { act }),
       ...declaredClaimsOf(token),
       token_type: 'Bearer',

@@ -95,6 +95,8 @@ export interface GrantResult {
    * a text of the caller. The token then ends with the bearer token of this customer or agent (protocol §10.7).
    */
   proof?: string;
+  /** Whether the customer is a user. The endpoint takes it from the row, unless the grant declares `readsCustomer`. @internal */
+  hasUser?: boolean;
   /** The session of the token. By default, the token has none. @internal */
   session?: SessionClaims | undefined;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
@@ -166,6 +168,11 @@ export interface ProofRules {
    * the proof names no customer, but for example a phone.
    */
   endsWith?: 'caller' | 'sessions' | 'nothing';
+  /**
+   * Whether the proof shows that the caller is the person whom the organization knows, for example by a verified phone. The
+   * tokens then have `user_verified: true`, as those of users of the organization do.
+   */
+  verifiesUser?: boolean;
 }
 
 /** The declaration of a grant. An option that is omitted is off. */

@@ -2,7 +2,7 @@ import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean, MaxLength } from 'class-validator';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
-import { Actor, type Audience } from '../../access-token/session-claims.js';
+import { Actor, type Audience, USER_VERIFIED } from '../../access-token/session-claims.js';
 import { CredentialParameters } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
@@ -79,6 +79,11 @@ class IntrospectionResponse implements Partial<AccessTokenClaims> {
   group_id?: string;
 
   @Optional()
+  @IsBoolean()
+  @ApiProperty(USER_VERIFIED, true)
+  user_verified?: true;
+
+  @Optional()
   @Nested(() => Actor)
   @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
   act?: Actor;
@@ -108,7 +113,7 @@ const tokenExamples = (client_id: string) => ({
   'with the secret in the body': { token: EXAMPLE.accessToken, client_id, client_secret: EXAMPLE.clientSecret },
 });
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
-const TRANSFER_CLAIMS = ['gty', 'group_id', 'act', 'sid', 'ep'];
+const TRANSFER_CLAIMS = ['gty', 'group_id', 'user_verified', 'act', 'sid', 'ep'];
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
 const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
   no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',

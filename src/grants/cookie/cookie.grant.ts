@@ -45,8 +45,8 @@ export class CookieGrant implements Grant<CookieBody> {
     const space = { organizationId, groupId };
     const customer = await this.customers.findOrCreateForBrowser(candidates, space, beforeNewCustomer);
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
-    const { entityId, session } = customer;
-    return { entityId, organizationId, groupId, session };
+    const { entityId, hasUser, session } = customer;
+    return { entityId, organizationId, groupId, hasUser, session };
   }
 }
 

@@ -118,8 +118,8 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
     const code = await this.codes.find(body.code, client.clientId, code_verifier);
     this.registry.requireOrganization(client, code.organizationId);
     if (remember !== undefined && !code.hasChallenge) throw ERRORS.noChallenge();
-    const { entityId, organizationId, groupId, session } = code;
-    const granted = { entityId, organizationId, groupId, session };
+    const { entityId, organizationId, groupId, hasUser, session } = code;
+    const granted = { entityId, organizationId, groupId, hasUser, session };
     if (remember === 'refresh_token') return { ...granted, refreshToken: await this.refreshTokens.begin(code) };
     if (remember === 'browser') await this.rememberIn(request, code);
     else await this.codes.redeem(code, this.ttlSecondsOf(client));

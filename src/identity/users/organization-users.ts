@@ -200,7 +200,7 @@ export class OrganizationUsers {
     if (linkedId !== undefined)
       this.audit.success('identity.linked', party('customer'), user, { organizationId, details: { linked: linkedId } });
     else if (created) this.creation.auditCreated(creator, entityId, organizationId);
-    const customer = { entityId, organizationId, groupId: '', generation, created };
+    const customer = { entityId, organizationId, groupId: '', generation, hasUser: true, created };
     if (!signedIn) return customer;
     const { secret, sessionId, epoch, createdId } = signedIn;
     if (createdId !== undefined) this.browserService.auditLinked(createdId, customer, { sign_in: sessionId });
@@ -214,5 +214,5 @@ class UserExistsError extends Error {}
 
 function userOf(known: CustomerRow): UserCustomer {
   const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = known;
-  return { entityId, organizationId, groupId, generation, created: false };
+  return { entityId, organizationId, groupId, generation, hasUser: true, created: false };
 }

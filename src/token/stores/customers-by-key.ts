@@ -67,7 +67,7 @@ export class CustomersByKey implements OnModuleInit {
       const generation = await this.insert({ hash, namespace }, { ...space, entityId }, creator, takeLimit);
       if (generation === undefined) continue;
       this.creation.auditCreated(creator, entityId, space.organizationId);
-      return { entityId, ...space, generation };
+      return { entityId, ...space, generation, hasUser: false };
     }
     throw OAuthError.unavailable();
   }
@@ -104,7 +104,7 @@ class KeyExistsError extends Error {}
 function customerIn(row: CustomerRow): Customer {
   if (row.erased_at !== null) throw OAuthError.unavailable();
   const { entity_id: entityId, organization_id: organizationId, group_id: groupId, generation } = row;
-  return { entityId, organizationId, groupId, generation };
+  return { entityId, organizationId, groupId, generation, hasUser: Boolean(row.has_user) };
 }
 
 function secretIn(variable: string, { embedded, DATA_DIR }: Configuration): string {
