@@ -55,6 +55,16 @@ class JwtBearerBody extends GrantBody {
   link?: 'browser';
 }
 
+class JwtBearerFields {
+  @Optional()
+  @IsString()
+  @ApiProperty(
+    "Only with `link`: the visitor's customer of this browser, which this request has linked to the user. Move its conversations to the user, once.",
+    '0192f0a1-8c4d-7e5f-8061-728394a5b6c7',
+  )
+  linked_entity_id?: string;
+}
+
 const ERRORS = {
   notForOrganization: () => OAuthError.unauthorizedClient('grant_type: not for this organization'),
   notForClient: () => OAuthError.unauthorizedClient('remember: browser is not for this client'),
@@ -82,6 +92,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   invalidGrantHint:
     'assertion: compare its signature, alg, kid, typ, iss, aud, exp (at most 600 s ahead), iat, nbf, sub and jti; each assertion works once',
   responds: ['client_id', 'organization_id'],
+  mayRespond: ['linked_entity_id'],
   api: {
     description:
       "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
@@ -90,6 +101,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
       'sign the browser in': ['remember'],
       'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
     },
+    response: JwtBearerFields,
     errors: () => [OAuthError.invalidGrant('example'), ...Object.values(ERRORS).map((error) => error())],
   },
 })
@@ -113,9 +125,9 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     await this.uses.count(request, JSON.stringify([issuer, jti]), expiresAt);
     const signIn = body.remember && this.signInOf(browser, body);
     const ofUser: UserRequest = { organizationId, userId, signIn, creator: 'organization' };
-    const { credentials, ...customer } = await this.users.customerOf(ofUser);
+    const { credentials, linkedId, ...customer } = await this.users.customerOf(ofUser);
     if (credentials) for (const line of this.cookies.setCookieLines(credentials)) browser.setCookie(line);
-    return customer;
+    return { ...customer, response: { linked_entity_id: linkedId } };
   }
 
   private signInOf({ cookies, origin }: Browser, { link }: JwtBearerBody): UserSignIn {

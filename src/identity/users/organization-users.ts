@@ -36,6 +36,8 @@ export interface UserRequest {
 export interface UserCustomer extends Customer {
   /** Whether this request created the user. Of parallel requests one did. */
   created: boolean;
+  /** The visitor's customer that this request has linked to the user, once and for all. */
+  linkedId?: string;
   /** The values of the identity cookies after a sign-in. */
   credentials?: BrowserCredentials;
 }
@@ -200,7 +202,9 @@ export class OrganizationUsers {
     if (linkedId !== undefined)
       this.audit.success('identity.linked', party('customer'), user, { organizationId, details: { linked: linkedId } });
     else if (created) this.creation.auditCreated(creator, entityId, organizationId);
-    const customer = { entityId, organizationId, groupId: '', generation, hasUser: true, created };
+    const isMerged = linkedId !== undefined && linkedId !== entityId;
+    const merged = isMerged ? { linkedId } : {};
+    const customer = { entityId, organizationId, groupId: '', generation, hasUser: true, created, ...merged };
     if (!signedIn) return customer;
     const { secret, sessionId, epoch, createdId } = signedIn;
     if (createdId !== undefined) this.browserService.auditLinked(createdId, customer, { sign_in: sessionId });
