@@ -54,7 +54,10 @@ class TokenVerifier:
         self._lock = threading.Lock()
 
     def verify(self, token):
-        """Returns the claims of a valid token. If `act` is among them, this agent speaks, and not the customer."""
+        """
+        Returns the claims of a valid token. If `act` is among them, this agent speaks, and not the customer.
+        `claims.get('user_verified') is True` says that the customer is a user of the organization and no visitor.
+        """
         match = TOKEN.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
         if not match:
             raise InvalidToken('malformed')

@@ -38,15 +38,26 @@ export interface AccessTokenClaims {
   readonly sid?: string;
   /** The epoch of the session; 0 if absent. */
   readonly ep?: number;
+  /** Only in tokens of a user of the organization, or by a grant that verifies users. `userVerified` says it too. */
+  readonly user_verified?: true;
   readonly act?: Actor;
   readonly [claim: string]: unknown;
+}
+
+/** The claims of a valid token, and what the verifier concludes from them. */
+export interface VerifiedClaims extends AccessTokenClaims {
+  /**
+   * `true` if the customer is a user of the organization, or a grant has verified the person; `false` for each other
+   * customer and for agents. A token with `act` is for the user too, but the agent holds it.
+   */
+  readonly userVerified: boolean;
 }
 
 /** How far the clock of the service may be ahead. There is no tolerance for `exp`. */
 const CLOCK_SKEW_SECONDS = 30;
 
 /** Reads the payload of a token whose signature is valid. The claims are frozen, because several requests share them. */
-export function readClaims(payload: Uint8Array): AccessTokenClaims {
+export function readClaims(payload: Uint8Array): VerifiedClaims {
   let claims: unknown;
   try {
     claims = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
@@ -54,7 +65,8 @@ export function readClaims(payload: Uint8Array): AccessTokenClaims {
     throw new TokenVerifierError('rejected_claim', { cause });
   }
   if (!isAccessTokenClaims(claims)) throw new TokenVerifierError('rejected_claim');
-  return deepFreeze(claims);
+  // last, because a grant may declare a claim of this name
+  return deepFreeze({ ...claims, userVerified: claims.user_verified === true });
 }
 
 export function assertIssuerAndAudience(claims: AccessTokenClaims, issuer: string, audiences: readonly string[]): void {

@@ -1,11 +1,11 @@
 import { bearerToken, type HeadersOfRequest } from './bearer.js';
-import type { AccessTokenClaims } from './claims.js';
+import type { VerifiedClaims } from './claims.js';
 import type { TokenVerifier } from './token-verifier.js';
 
 /** What the middleware uses of a request. */
 export interface AuthorizedRequest extends Pick<HeadersOfRequest, 'headers' | 'rawHeaders'> {
   /** The claims of the token, after the middleware. */
-  auth?: AccessTokenClaims;
+  auth?: VerifiedClaims;
 }
 
 /** Express middleware: sets `request.auth`, or passes a TokenVerifierError to the error handler of the application. */

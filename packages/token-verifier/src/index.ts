@@ -1,4 +1,4 @@
-export type { AccessTokenClaims, Actor } from './claims.js';
+export type { AccessTokenClaims, Actor, VerifiedClaims } from './claims.js';
 export { type TokenErrorCode, TokenVerifierError } from './errors.js';
 export type { FeedProblem } from './feed-problem.js';
 export type { RevocationOptions, TokenVerifierOptions } from './options.js';

@@ -1,5 +1,5 @@
 import { compactVerify, errors } from 'jose';
-import { type AccessTokenClaims, assertIssuerAndAudience, assertTimes, readClaims } from './claims.js';
+import { assertIssuerAndAudience, assertTimes, readClaims, type VerifiedClaims } from './claims.js';
 import { type Clock, systemClock } from './clock.js';
 import { TokenVerifierError } from './errors.js';
 import type { FeedProblem } from './feed-problem.js';
@@ -61,12 +61,12 @@ export class TokenVerifier {
   }
 
   /**
-   * Resolves to the claims of a valid token.
+   * Resolves to the claims of a valid token, with `userVerified`.
    *
    * @param token `REGION:JWS` or the bare JWS
    * @throws TokenVerifierError whose `code` says why the token is not accepted
    */
-  async verify(token: string): Promise<AccessTokenClaims> {
+  async verify(token: string): Promise<VerifiedClaims> {
     if (this.stopped.signal.aborted) throw new TokenVerifierError('verifier_closed');
     const { jws, kid } = parseToken(token);
     const { key } = await this.keys.find(kid);

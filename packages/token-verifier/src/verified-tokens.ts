@@ -1,9 +1,9 @@
-import type { AccessTokenClaims } from './claims.js';
+import type { VerifiedClaims } from './claims.js';
 import type { PublicKey } from './public-keys.js';
 
 /** A token whose signature, issuer and audience are valid. */
 export interface VerifiedToken {
-  readonly claims: AccessTokenClaims;
+  readonly claims: VerifiedClaims;
   readonly key: PublicKey['key'];
 }
 

@@ -17,7 +17,7 @@ type Verifier = ReturnType<typeof test.create>;
 async function expressApplication(verifier: Verifier) {
   const application = express();
   application.get('/me', requireToken(verifier), (request: Request & AuthorizedRequest, response) => {
-    response.json({ customer: request.auth?.sub });
+    response.json({ customer: request.auth?.sub, isUser: request.auth?.userVerified });
   });
   const handle: ErrorRequestHandler = (error, _request, response, _next) =>
     void response.status(error.statusCode).set(error.headers).json({ code: error.code });
@@ -32,7 +32,7 @@ async function nestApplication(verifier: Verifier) {
     @Get()
     @UseGuards(new TokenGuard(verifier))
     me(@Req() request: AuthorizedRequest) {
-      return { customer: request.auth?.sub };
+      return { customer: request.auth?.sub, isUser: request.auth?.userVerified };
     }
   }
   const module = await Test.createTestingModule({ controllers: [MeController] }).compile();
@@ -56,10 +56,13 @@ describe.each([
 
   it('puts the claims into request.auth', async () => {
     const verifier = await test.start();
-    for (const scheme of ['Bearer', 'bearer'])
-      expect(await request(verifier, `${scheme} ${await test.token()}`)).toMatchObject({
+    for (const [scheme, user_verified] of [
+      ['Bearer', undefined],
+      ['bearer', true],
+    ])
+      expect(await request(verifier, `${scheme} ${await test.token({ user_verified })}`)).toMatchObject({
         status: 200,
-        body: { customer: 'customer-1' },
+        body: { customer: 'customer-1', isUser: user_verified === true },
       });
   });
 

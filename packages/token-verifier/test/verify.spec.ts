@@ -32,6 +32,22 @@ describe('verify', () => {
     expect(() => Object.assign(claims.act as object, { sub: 'another' })).toThrow(TypeError);
   });
 
+  it('adds userVerified, which only the claim user_verified makes true', async () => {
+    const verifier = await test.start({ audience: ['customer-api', 'agent-api'] });
+    const act = { sub: 'agent-1', sid: 'session-0', client_id: 'crm' };
+    const valueFor = async (claims: object) => (await verifier.verify(await changed(claims))).userVerified;
+    for (const claims of [
+      { user_verified: true },
+      { user_verified: true, act },
+      { user_verified: true, userVerified: false },
+    ])
+      expect(await valueFor(claims)).toBe(true);
+    for (const value of [undefined, false, 'true', 1, null, {}])
+      expect(await valueFor({ user_verified: value })).toBe(false);
+    for (const claims of [{}, { act }, { userVerified: true }, { aud: 'agent-api', scope: 'customers:own' }])
+      expect(await valueFor(claims)).toBe(false);
+  });
+
   it('accepts each of several audiences, and no other', async () => {
     const verifier = await test.start({ audience: ['customer-api', 'agent-api'] });
     for (const aud of ['customer-api', 'agent-api'])

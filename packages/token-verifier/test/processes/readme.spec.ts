@@ -95,7 +95,7 @@ describe('the code in the README', () => {
     issuer.feed.add({ kind: 'token', value: 'other' });
     const env = {
       ...process.env,
-      TOKEN: await issuer.token(Date.now()),
+      TOKEN: await issuer.token(Date.now(), { user_verified: true }),
       ...(await foreignTokens()),
       RESOURCE_SERVER_SECRET: 'the-secret',
       PORT: '0',
@@ -109,9 +109,9 @@ describe('the code in the README', () => {
       customer: 'customer-1',
       rejected: 401,
       adapters: [
-        [200, { customer: 'customer-1' }],
+        [200, { customer: 'customer-1', isUser: true }],
         [401, 'Bearer error="invalid_token"'],
-        [200, { customer: 'customer-1' }],
+        [200, { customer: 'customer-1', isUser: true }],
         [401, 'Bearer error="invalid_token"'],
       ],
       revocations: 'current',
