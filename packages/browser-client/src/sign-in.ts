@@ -6,16 +6,26 @@ import type { TokenClient } from './token-client.js';
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const MAX_ATTEMPTS = 3;
 
+interface SignInResponse {
+  linked_entity_id?: string;
+}
+
 export interface SignInOptions {
   /** Whether the customer of a visitor becomes that of a new user. The organization needs `link_browsers: true`. */
   link?: boolean;
+}
+
+/** What a sign-in did. */
+export interface SignInResult {
+  /** The customer of the visitor, which this sign-in linked to a known user. Its conversations belong to the user now. */
+  linkedEntityId?: string;
 }
 
 /**
  * Signs this browser in as the user of your session. The tokens of all tabs are the user's then. Call it after each
  * sign-in to your site, and reload the page then. If it rejects, `resumeSignIn` of the next load repeats the sign-in.
  */
-export function signIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<void> {
+export function signIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<SignInResult> {
   return oneSignInAtATime(() => {
     // before the request, because a response can change the cookies of a tab that is closed before its script goes on
     localStorage.setItem(noteOf(tokens), 'yes');
@@ -27,14 +37,19 @@ export function signIn(tokens: TokenClient, backendUrl: string, options: SignInO
  * Call it when a page loads, before its first token request. Repeats the sign-in of an earlier page. If the session has
  * ended, leaves this browser. A visitor stays. If it rejects, show the error and no chat.
  */
-export function resumeSignIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<void> {
+export function resumeSignIn(
+  tokens: TokenClient,
+  backendUrl: string,
+  options: SignInOptions = {},
+): Promise<SignInResult> {
   return oneSignInAtATime(async () => {
-    if (!localStorage.getItem(noteOf(tokens))) return;
+    if (!localStorage.getItem(noteOf(tokens))) return {};
     try {
-      await sendAssertion(tokens, backendUrl, options);
+      return await sendAssertion(tokens, backendUrl, options);
     } catch (error) {
       if ((error as RequestError).error !== 'signed_out') throw error;
       await leave(tokens);
+      return {};
     }
   });
 }
@@ -48,12 +63,16 @@ export function signOut(tokens: TokenClient, backendUrl: string): Promise<void> 
 }
 
 /** Otherwise a tab could get an assertion, and sign in with it after another tab has signed out. */
-function oneSignInAtATime(work: () => Promise<void>): Promise<void> {
+function oneSignInAtATime<Result>(work: () => Promise<Result>): Promise<Result> {
   return withRequestErrors(() => oneTabAtATime('customer-sign-in', work));
 }
 
 /** Each attempt needs an assertion of its own, because a lost response may have used it up. */
-async function sendAssertion(tokens: TokenClient, backendUrl: string, { link = true }: SignInOptions): Promise<void> {
+async function sendAssertion(
+  tokens: TokenClient,
+  backendUrl: string,
+  { link = true }: SignInOptions,
+): Promise<SignInResult> {
   for (let attempt = 1; ; attempt++) {
     try {
       const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
@@ -65,8 +84,11 @@ async function sendAssertion(tokens: TokenClient, backendUrl: string, { link = t
         ...(link && { link: 'browser' }),
       };
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
-      await request(`${tokens.url}/v2/customer/token`, { body, withCookies: true, maxAttempts: 1 });
-      return tokens.discardInAllTabs();
+      const url = `${tokens.url}/v2/customer/token`;
+      const response = await request<SignInResponse>(url, { body, withCookies: true, maxAttempts: 1 });
+      tokens.discardInAllTabs();
+      const { linked_entity_id: linkedEntityId } = response;
+      return linkedEntityId ? { linkedEntityId } : {};
     } catch (cause) {
       await waitAfter(asRequestError(cause), attempt < MAX_ATTEMPTS);
     }

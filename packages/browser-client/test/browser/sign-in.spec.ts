@@ -63,7 +63,7 @@ async function openPage(session: { userId?: string }, isReleased?: Promise<void>
   });
   return tab;
 }
-const signIn = (tab: Page) => runInPage(tab, `await signIn(tokens, '${ACME_ORIGIN}');`);
+const signIn = (tab: Page) => runInPage<{ linkedEntityId?: string }>(tab, `return signIn(tokens, '${ACME_ORIGIN}');`);
 const resume = (tab: Page) =>
   runInPage<string>(tab, `await resumeSignIn(tokens, '${ACME_ORIGIN}'); return customer();`);
 const signOut = (tab: Page) => runInPage(tab, `await signOut(tokens, '${ACME_ORIGIN}');`);
@@ -108,6 +108,32 @@ describe('signIn and signOut, with backend/assertion.js of the guide', () => {
     expect(await customerOf(device)).toBe(user);
     await device.reload();
     expect(await customerOf(device)).toBe(user);
+  });
+
+  it('resolves to the visitor’s customer once, if it was linked to a known user', async () => {
+    const first = await openPage({ userId });
+    await customerOf(first);
+    expect(await signIn(first), 'a new user takes the customer over').toEqual({});
+    await site.clear(); // as a device without cookies
+    const device = await openPage({ userId });
+    const visitor = await customerOf(device);
+    expect(await signIn(device)).toEqual({ linkedEntityId: visitor });
+    expect(await signIn(device)).toEqual({});
+  });
+
+  it('resolves to the visitor’s customer after a repeated sign-in of an earlier page', async () => {
+    await signIn(await openPage({ userId }));
+    await site.clear();
+    const tab = await openPage({ userId });
+    const visitor = await customerOf(tab);
+    await tab.route(ASSERTION, (route) => route.fulfill({ status: 500, json: {} }), { times: 12 });
+    await tab.evaluate('setTimeout = (callback) => queueMicrotask(callback)'); // no pauses between the attempts
+    await expect(signIn(tab)).rejects.toThrow('500');
+    await tab.unroute(ASSERTION);
+    await tab.close();
+    const next = await openPage({ userId });
+    const resumed = `return (await resumeSignIn(tokens, '${ACME_ORIGIN}')).linkedEntityId;`;
+    expect(await runInPage(next, resumed)).toBe(visitor);
   });
 
   it('keeps the user’s cookies when tabs request tokens during the sign-in', async () => {
