@@ -1,8 +1,16 @@
-import { errorText, NewBrowser, RequestError, signIn, TokenClient, type TokenResponse } from 'browser-client';
+import {
+  errorText,
+  NewBrowser,
+  RequestError,
+  type SignInResult,
+  signIn,
+  TokenClient,
+  type TokenResponse,
+} from 'browser-client';
 
 declare global {
   interface Window {
-    signIn(backendUrl: string): Promise<void>;
+    signIn(backendUrl: string): Promise<SignInResult>;
     receive(transferToken: string): Promise<TokenResponse>;
   }
 }
