@@ -4,10 +4,12 @@ import type { AgentPrincipal } from '../http/callers/principal.js';
 import type { Browser } from '../http/routes/client-request.js';
 import { browserOf } from '../http/routes/request-pipe.js';
 import type { NewCustomerCheck } from '../identity/extension-hooks.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { errorOf } from '../oauth/thrown-error.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { CountedProof, GrantBody, GrantMetadata, GrantRequest } from './grant.js';
+import type { AnyGrantRequest, CountedProof, GrantBody, GrantMetadata, GrantRequest, GrantResult } from './grant.js';
 import { TOKEN_ERRORS } from './token-errors.js';
 
 /** What the path of a request says, in addition to its body. */
@@ -62,4 +64,37 @@ export function withOrganizationOf({ group }: TokenPath, sent: Record<string, un
   const { organization_id = group.organizationId } = sent;
   if (organization_id !== group.organizationId) throw TOKEN_ERRORS.organizationOfPath();
   return { ...sent, organization_id };
+}
+
+/** The caller may repeat a request with these statuses. */
+const REPEATABLE_STATUSES = [429, 503];
+
+/** @throws OAuthError 500 if a grant does not keep a rule that it declares */
+export function assertRulesKept(grant: GrantMetadata, request: AnyGrantRequest, result: GrantResult): void {
+  const { uses, endsWith } = grant;
+  if (typeof uses === 'number' && request.counted.length === 0)
+    throw brokenRule(grant, 'declares `uses`; call `UseCounter.count` before anything is created');
+  if (endsWith === 'caller' && result.proof === undefined)
+    throw brokenRule(grant, "declares endsWith 'caller'; return `proof`, as `proof()` of the caller gave it");
+  if (endsWith !== 'caller' && result.proof !== undefined)
+    throw brokenRule(grant, "returned `proof`; declare endsWith: 'caller' in @GrantType");
+  if (endsWith === 'sessions' && result.generation === undefined)
+    throw brokenRule(grant, "declares endsWith 'sessions'; return `generation`, as it was when the proof was created");
+}
+
+/** The error of the service for a grant that breaks a rule. The log says which. */
+export function brokenRule({ name }: Pick<GrantMetadata, 'name'>, reason: string): OAuthError {
+  return OAuthError.serverError(new Error(`${name}: ${reason}`));
+}
+
+/** Runs a step of a request. If its response is 429 or 503, the caller may repeat it with the proof, which it gives back. */
+export async function givingBack<Result>(request: AnyGrantRequest, step: () => Promise<Result>): Promise<Result> {
+  try {
+    return await step();
+  } catch (error) {
+    if (REPEATABLE_STATUSES.includes(errorOf(error).status))
+      // the database may be unavailable, and the proof is then used up
+      for (const { giveBack } of request.counted) await giveBack().catch(() => undefined);
+    throw error;
+  }
 }

@@ -24,8 +24,15 @@ import { type CustomerClaims, CustomerClaimsSource } from './customer-claims.js'
 import { claimsOfResult } from './declared-claims.js';
 import { GrantBody, type GrantResult } from './grant.js';
 import { GrantRegistry, type RegisteredGrant } from './grant-registry.js';
-import { CheckedGrantRequest, newCustomerCheck, type TokenPath, withOrganizationOf } from './grant-request.js';
-import { assertRulesKept, brokenRule, givingBack } from './proof-rules.js';
+import {
+  assertRulesKept,
+  brokenRule,
+  CheckedGrantRequest,
+  givingBack,
+  newCustomerCheck,
+  type TokenPath,
+  withOrganizationOf,
+} from './grant-request.js';
 import { TOKEN_ERRORS } from './token-errors.js';
 import { TokenResponse, TokenRoute, tokenResponse } from './token-response.js';
 

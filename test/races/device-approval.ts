@@ -18,12 +18,12 @@ const OPTIONS: ts.CompilerOptions = {
 };
 
 /**
- * Builds the service of examples/device-approval in a folder, without checks of types. Its proofs are rows of the
+ * Builds the extension of examples/device-approval in a folder, without checks of types. Its proofs are rows of the
  * database, so that one process can redeem the proof of another one.
  *
- * @returns the path of its program
+ * @returns the path of its file for EXTENSION
  */
-export function buildDeviceApproval(folder: string): `/${string}` {
+export function buildDeviceApproval(folder: string): string {
   const modules = join(folder, 'node_modules');
   mkdirSync(modules, { recursive: true });
   symlinkSync(PROJECT, join(modules, 'customer-authorization-service'));
@@ -37,5 +37,5 @@ export function buildDeviceApproval(folder: string): `/${string}` {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, outputText);
   }
-  return `/${join(folder, 'dist/main.js').slice(1)}`;
+  return join(folder, 'dist/index.js');
 }

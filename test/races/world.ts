@@ -50,17 +50,23 @@ export class RaceWorld {
   /** @param urls of the database for the first and the second process */
   static async start(urls: readonly [string, string]): Promise<RaceWorld> {
     const folder = mkdtempSync(join(tmpdir(), 'races-'));
-    const program = buildDeviceApproval(join(folder, 'device-approval'));
+    const EXTENSION = buildDeviceApproval(join(folder, 'device-approval'));
     const users = await SignInSystem.start();
     const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'), registryOf(users));
     // TRUST_PROXY lets each request name its own IP address
     const environment = {
       ...PRODUCTION,
-      ...{ REGISTRY_FILE, MIGRATE_ON_START: 'true', TRUST_PROXY: '1', ADMIN_TOKENS: `operator:all:${OPERATOR_TOKEN}` },
+      ...{
+        EXTENSION,
+        REGISTRY_FILE,
+        MIGRATE_ON_START: 'true',
+        TRUST_PROXY: '1',
+        ADMIN_TOKENS: `operator:all:${OPERATOR_TOKEN}`,
+      },
     };
     const start = async (url: string): Promise<RacePod> => {
       const database = environmentOf({ url, folder, remove: async () => undefined });
-      const pod = await startServiceProcess({ ...database, ...environment }, '/', program);
+      const pod = await startServiceProcess({ ...database, ...environment }, '/');
       return { ...pod, ...httpClientOf(pod.url) };
     };
     const first = await start(urls[0]); // migrates
