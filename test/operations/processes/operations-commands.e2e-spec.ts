@@ -58,6 +58,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
   let service: ServiceProcess;
   let environment: Record<string, string>;
   let outputs: string[];
+  let ofTenants: string[];
   beforeAll(async () => {
     environment = { ...environmentOf(database), ...PRODUCTION };
     const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:all:${ADMIN_TOKEN}` };
@@ -68,6 +69,10 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
     outputs = await run(blocks.slice(0, firstOfCustomers), {});
     const [, organization = ''] = outputs;
     const ORGANIZATION = JSON.parse(organization).id;
+    const [change = ''] = shellBlocksOf('docs/tenants.md', '## The admin API from a program');
+    const lists = shellBlocksOf('docs/tenants.md', '## Lists and export');
+    const stale = 'admin -X PATCH -H "If-Match: $ETAG" "$ENTRY" -d "{}" || true';
+    ofTenants = (await run([functions, change, ...lists, stale], { ORGANIZATION })).slice(1);
     const variables = { ORGANIZATION, TOKEN: await tokenOfUser(service, environment, ADMIN_TOKEN) };
     outputs.push(...(await run([functions, ...blocks.slice(firstOfCustomers)], variables)).slice(1));
   }, 180_000);
@@ -100,6 +105,13 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       ['example-site', false],
     ]);
     expect(JSON.parse(found)).toEqual({ organizations: [JSON.parse(organization)] });
+  });
+
+  it('change an entry that nobody has changed since, and list the clients of a tenant (docs/tenants.md)', () => {
+    const [changed = '', clients = '', rejected = ''] = ofTenants;
+    expect(JSON.parse(changed).redirect_uris).toEqual(['https://chat.example.com/', 'https://new.example.com/']);
+    expect(clients.split('\n')).toEqual(['example-backend', 'example-site']);
+    expect(JSON.parse(rejected).error).toBe('precondition_failed');
   });
 
   it('create a resource server, which reads the revocation feed', () => {
@@ -146,7 +158,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       .map((line) => JSON.parse(line))
       .filter(({ stream, actor }) => stream === 'audit' && actor.kind === 'operator');
     const ofCustomer = ['browser.ended', 'token.revoked', 'sessions.ended', 'identity.exported', 'identity.erased'];
-    expect(events.map(({ event }) => event)).toEqual([...Array(9).fill('registry.changed'), ...ofCustomer]);
+    expect(events.map(({ event }) => event)).toEqual([...Array(10).fill('registry.changed'), ...ofCustomer]);
     for (const { actor } of events) expect(actor).toEqual({ kind: 'operator', id: 'operator-of-the-test' });
     expect(service.process.stdout).not.toContain(ADMIN_TOKEN);
     expect(service.process.stdout).not.toContain(outputs[9]);
