@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { DiscoveryService, HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
-import { RevocationFeed } from './discovery/introspection/revocation-feed.js';
+import { FeedReader } from './discovery/introspection/feed-reader.js';
 import { customerCors } from './http/routes/customer-cors.js';
 import { RoutePatterns } from './http/routes/route-patterns.js';
 import { ExtensionHooksModule } from './identity/extension-hooks.js';
@@ -132,7 +132,7 @@ async function stopService(application: INestApplication, listeners: Listeners, 
   application.get(HealthController).stop();
   listeners.announceClose();
   await sleep(lingerMs);
-  application.get(RevocationFeed, { strict: false }).stop(); // callers of the feed would wait for 25 s
+  application.get(FeedReader, { strict: false }).stop(); // callers of the feeds would wait for 25 s
   await listeners.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);

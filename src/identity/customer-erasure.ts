@@ -3,6 +3,7 @@ import { Customers } from '../customer/customers.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Database } from '../platform/database/database.js';
+import { CustomerEvents } from '../session/feed/customer-events.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 
@@ -18,6 +19,7 @@ export class CustomerErasure {
     private readonly database: Database,
     private readonly customers: Customers,
     private readonly endings: SessionEndings,
+    private readonly events: CustomerEvents,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
   ) {}
@@ -31,13 +33,14 @@ export class CustomerErasure {
   async erase(entityId: string, actor: AuditParty): Promise<void> {
     const customer = await this.customers.find(entityId);
     if (!customer) return;
+    const { organization_id: organizationId } = customer;
     const isMarked = await this.database.transaction(async (manager) => {
       const generation = await this.customers.eraseIn(manager, entityId);
       if (generation === undefined) return false;
       await this.endings.endAllIn(manager, entityId, generation, true);
+      await this.events.erasedIn(manager, { organizationId, entityId });
       return true;
     });
-    const { organization_id: organizationId } = customer;
     if (isMarked) this.audit.success('identity.erased', actor, party('customer', entityId), { organizationId });
     await this.finish(entityId);
   }

@@ -10,6 +10,7 @@ import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
+import { CustomerEvents } from '../session/feed/customer-events.js';
 import { type DeviceRow, Sessions } from '../session/sessions.js';
 import type { ExportedRows } from './customer-data-participant.js';
 import { CustomerDataParticipants, MAX_LINKED_IDS } from './customer-data-participants.js';
@@ -123,6 +124,7 @@ export class CustomerRecords {
     private readonly audit: Audit,
     private readonly customers: Customers,
     private readonly sessions: Sessions,
+    private readonly events: CustomerEvents,
     private readonly participants: CustomerDataParticipants,
   ) {}
 
@@ -177,6 +179,7 @@ export class CustomerRecords {
     const { tables, truncated } = await this.participants.exportRows(entityId);
     const customer = (await this.customers.exportRows(entityId)).map((row) => withIsoTimes(row, ['created_at']));
     const keys = await this.customers.exportKeys(entityId);
+    const events = await this.events.exportRows(entityId);
     const sessions = await this.sessions.exportRows(entityId);
     const session = sessions.map((row) => withIsoTimes(row, ['redeemed_at', 'used_at', 'created_at', 'expires_at']));
     const { organization_id: organizationId } = row;
@@ -184,7 +187,12 @@ export class CustomerRecords {
     return {
       entity_id: entityId,
       exported_at: new Date(this.clock.now()).toISOString(),
-      tables: { customer, session, ...(keys.length > 0 && { customer_key: keys }), ...tables },
+      tables: {
+        ...{ customer, session },
+        ...(keys.length > 0 && { customer_key: keys }),
+        ...(events.length > 0 && { customer_event: events }),
+        ...tables,
+      },
       ...(truncated && { truncated }),
     };
   }

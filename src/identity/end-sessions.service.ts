@@ -8,6 +8,7 @@ import { Database } from '../platform/database/database.js';
 import { ApiProperty } from '../platform/http/api-route.js';
 import { Optional } from '../platform/validation/validation.js';
 import { BrowserRecognition } from '../session/browser-recognition.js';
+import { CustomerEvents } from '../session/feed/customer-events.js';
 import { SessionEndings } from '../session/session-endings.js';
 import { Sessions } from '../session/sessions.js';
 import type { CandidateCredentials } from './identity-cookies.js';
@@ -42,6 +43,7 @@ export class EndSessionsService {
     private readonly customers: Customers,
     private readonly sessions: Sessions,
     private readonly endings: SessionEndings,
+    private readonly events: CustomerEvents,
     private readonly recognition: BrowserRecognition,
     private readonly audit: Audit,
   ) {}
@@ -52,6 +54,7 @@ export class EndSessionsService {
       const generation = await this.customers.raiseGenerationIn(manager, entityId);
       if (generation === undefined) return false;
       await this.endings.endAllIn(manager, entityId, generation, browsers);
+      await this.events.sessionsEndedIn(manager, { organizationId, entityId });
       return true;
     });
     if (!exists) return false;

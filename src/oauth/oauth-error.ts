@@ -132,6 +132,13 @@ export class OAuthError extends Error {
     return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { hint: `role: ${role} is required`, headers });
   }
 
+  /** The entry of the resource server lacks a field: 403. @internal */
+  static insufficientEntry(field: string): OAuthError {
+    const headers = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' };
+    const hint = `${field}: required in the entry of the resource server`;
+    return new OAuthError('insufficient_scope', 403, LACKS_SCOPE, { hint, headers });
+  }
+
   /** The client's credentials are wrong or missing: 401. `reason` is only logged. */
   static invalidClient(reason: string): OAuthError {
     const headers = { 'WWW-Authenticate': 'Basic realm="token"' };

@@ -1,5 +1,8 @@
 import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
 
+/** The organizations whose events a resource server reads. */
+export type ReadableEvents = 'all' | string[];
+
 /** An internal service that may introspect tokens (RFC 7662). */
 @Entity('resource_server')
 @Index('resource_server_revision', ['revision', 'id'])
@@ -13,6 +16,10 @@ export class ResourceServer {
   /** The audiences whose tokens it may introspect. Introspection reports any other token as inactive. */
   @Column('simple-json')
   audiences!: string[];
+
+  /** `null` if it reads no events of customers (protocol §7.8). */
+  @Column('simple-json', { nullable: true })
+  events!: ReadableEvents | null;
 
   /** Whether a registry file brought the entry. */
   @Column('boolean', { name: 'from_file' })

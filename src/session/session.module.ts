@@ -13,6 +13,9 @@ import { Browsers } from './browsers.js';
 import { CallerNetworks } from './caller-networks.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
 import { Ended } from './ended.entity.js';
+import { CustomerEvent } from './feed/customer-event.entity.js';
+import { CustomerEvents } from './feed/customer-events.js';
+import { EventPages } from './feed/event-pages.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedStore } from './feed/feed-store.js';
 import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
@@ -30,7 +33,7 @@ import { Sessions } from './sessions.js';
 import { TokenInspection, TokenValidity } from './token-validity.js';
 import { TransferCodes } from './transfer-codes.js';
 
-const ENTITIES = [AgentSession, Browser, Ended, RevocationFeedState, Session];
+const ENTITIES = [AgentSession, Browser, CustomerEvent, Ended, RevocationFeedState, Session];
 
 const EXPORTED = [
   AgentRefreshTokens,
@@ -38,7 +41,9 @@ const EXPORTED = [
   AuthorizationCodes,
   BrowserRecognition,
   Browsers,
+  CustomerEvents,
   CustomerRefreshTokens,
+  EventPages,
   Proofs,
   RecordedEndings,
   RevocationLimit,

@@ -25,8 +25,12 @@ export let service: UsedService;
 export let other: UsedService;
 export let database: TestDatabase;
 
-/** Starts two services that trust both sign-in systems, for the tests of a file. */
-export function startSignInServices(): void {
+/**
+ * Starts two services that trust both sign-in systems, for the tests of a file.
+ *
+ * @param more further entries of the registry
+ */
+export function startSignInServices(more: { resource_servers?: object[] } = {}): void {
   // runs after the services have stopped
   afterAll(async () => {
     await database?.remove();
@@ -42,7 +46,8 @@ export function startSignInServices(): void {
   });
   const options = () => {
     const ofRival = { issuer: 'https://rival.example', jwks: rival.jwks, sign_in_days: RIVAL_SIGN_IN_DAYS };
-    return { database, registry: registryWithSignIn({ [ACME]: acme.settings(), [RIVAL]: ofRival }) };
+    const registry = { ...registryWithSignIn({ [ACME]: acme.settings(), [RIVAL]: ofRival }), ...more };
+    return { database, registry };
   };
   other = useService(options);
   service = useService(options);

@@ -78,6 +78,7 @@ export async function statementsOf(service: TestService, send: () => Promise<unk
   return (await statementTextsOf(service, send)).map((sql) => sql.split(/\s/)[0] as string);
 }
 
-/** Statements that the service sends regularly: for changes of the registry, and to publish revocations in the feed. */
 const TRANSACTION = /^(BEGIN|START|COMMIT|SET)\b/;
-const BACKGROUND_STATEMENT = /registry_revision|revocation_feed|kind, value, position|published_until (>|IS NULL)/;
+/** Statements that the service sends regularly: for changes of the registry, and to publish revocations and events. */
+const BACKGROUND_STATEMENT =
+  /registry_revision|revocation_feed|kind, value, position|published_until (>|IS NULL)|position IS NULL/;

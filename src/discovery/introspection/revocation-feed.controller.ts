@@ -1,46 +1,24 @@
 import { Get, Req } from '@nestjs/common';
-import { IsArray, IsBoolean, IsISO8601, Matches, MaxLength } from 'class-validator';
+import { IsArray, IsBoolean, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
-import {
-  ApiEnum,
-  ApiOptionalInteger,
-  ApiOptionalString,
-  ApiString,
-  Nested,
-  Optional,
-} from '../../platform/validation/validation.js';
+import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
-import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
-import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
-
-const unknownCursor = () => OAuthError.invalidRequest('after: not a cursor of this feed');
+import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
+import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
+import { FEED_ERRORS, FeedQuery } from './feed-query.js';
+import { FeedReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [
   { kind: 'session', value: EXAMPLE.sessionId, epoch: 2, expires_at: EXAMPLE.laterTime },
   { kind: 'subject', value: EXAMPLE.entityId, generation: 1_795_000_000_000, expires_at: EXAMPLE.laterTime },
   { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
 ];
-
-class FeedQuery {
-  @ApiOptionalString(
-    'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
-    EXAMPLE.cursor,
-  )
-  @MaxLength(64)
-  after?: string;
-
-  @Optional()
-  @Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' })
-  @ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25')
-  wait?: string;
-}
 
 /** Ends tokens before they expire. Has either `epoch`, `generation` or `issued_before`. */
 class RevocationEntry {
@@ -87,7 +65,10 @@ class FeedPage {
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
 @ManagementController('oauth2/revocations')
 export class RevocationFeedController {
-  constructor(private readonly feed: RevocationFeed) {}
+  constructor(
+    private readonly feeds: FeedReader,
+    private readonly pages: RevocationPages,
+  ) {}
 
   @Get()
   @ApiRoute({
@@ -96,7 +77,7 @@ export class RevocationFeedController {
       'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
     response: FeedPage,
     security: ['resource_server', 'operator'],
-    errors: () => [unknownCursor(), OAuthError.invalidRequest('wait: must be 0 to 25')],
+    errors: () => [FEED_ERRORS.unknownCursor(), FEED_ERRORS.wait()],
   })
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
@@ -104,15 +85,21 @@ export class RevocationFeedController {
     @Req() request: Request,
   ): Promise<FeedPage> {
     const view = caller ? viewOf(caller.audiences) : 'all';
-    const cursor = after === undefined ? undefined : parseCursor(after);
-    if (after !== undefined && !cursor) throw unknownCursor();
+    const cursor = after === undefined ? undefined : parseRevocationCursor(after);
+    if (after !== undefined && !cursor) throw FEED_ERRORS.unknownCursor();
     // a caller that has read another view lacks revocations at lower positions, so that it reads everything again
     const start = cursor?.view === view ? cursor : undefined;
     const disconnected = disconnectSignal(request.res as Response);
-    const page = await this.feed.read({ after: start, waitSeconds: Number(wait), view, disconnected });
+    const isVisible = (entry: PublishedRevocation) => isVisibleIn(view, entry);
+    const page = await this.feeds.read(this.pages, {
+      after: start,
+      waitSeconds: Number(wait),
+      isVisible,
+      disconnected,
+    });
     return {
-      revocations: page.revocations.map(({ audience: _audience, ...entry }) => entry),
-      cursor: cursorOf({ ...page.end, view }),
+      revocations: page.entries.map(({ audience: _audience, ...entry }) => entry),
+      cursor: revocationCursorOf({ ...page.end, view }),
       complete: page.isComplete,
     };
   }

@@ -26,6 +26,7 @@ const OPERATION_IDS: Record<string, string> = {
   'post /oauth2/introspect': 'introspectToken',
   'post /oauth2/revoke': 'revokeToken',
   'get /oauth2/revocations': 'readRevocations',
+  'get /oauth2/events': 'readEvents',
   'get /health/live': 'checkLiveness',
   'get /health/ready': 'checkReadiness',
   'get /metrics': 'readMetrics',

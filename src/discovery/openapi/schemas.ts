@@ -4,7 +4,7 @@ import { type ApiExamples, apiPropertyOf } from '../../platform/http/api-route.j
 import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { transformerMetadata } from '../../platform/private-members.js';
 import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../../platform/validation/text-rules.js';
-import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../../registry/entries/entry-rules.js';
+import { ARE_TEXTS, IS_ALL_OR_IDS } from '../../registry/entries/entry-rules.js';
 
 export type MediaExamples = { example?: unknown; examples?: Record<string, { value: unknown }> };
 
@@ -88,7 +88,7 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
       [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
-      [IS_PUBLIC_CLIENTS]: {
+      [IS_ALL_OR_IDS]: {
         anyOf: [
           { type: 'string', enum: ['all'] },
           { type: 'array', items: { type: 'string' }, uniqueItems: true },

@@ -7,6 +7,7 @@ import { Audit, party } from '../../platform/audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { uuidv7 } from '../../platform/uuid.js';
+import { CustomerEvents } from '../../session/feed/customer-events.js';
 import { SessionEndings } from '../../session/session-endings.js';
 import { BrowserService } from '../browser.service.js';
 import { CustomerCreation } from '../customer-creation.js';
@@ -75,6 +76,7 @@ export class OrganizationUsers {
     private readonly browserService: BrowserService,
     private readonly signIns: UserSignIns,
     private readonly endings: SessionEndings,
+    private readonly events: CustomerEvents,
     private readonly creation: CustomerCreation,
     private readonly clock: Clock,
     private readonly audit: Audit,
@@ -165,6 +167,7 @@ export class OrganizationUsers {
     const generation = await this.customers.linkIn(manager, linkedId, known.entity_id);
     if (generation === undefined) return user;
     await this.endings.endAllIn(manager, linkedId, generation, true);
+    await this.events.linkedIn(manager, { organizationId: known.organization_id, entityId: linkedId }, user.entityId);
     return { ...user, linkedId };
   }
 
@@ -184,6 +187,7 @@ export class OrganizationUsers {
       if (!(await this.customers.insertKeyIn(manager, key, visitorId, USER_KEYS))) throw new UserExistsError();
       const generation = (await this.customers.raiseGenerationIn(manager, visitorId)) as number;
       await this.endings.endAllIn(manager, visitorId, generation, true);
+      await this.events.becameUserIn(manager, { organizationId, entityId: visitorId });
       return { entityId: visitorId, generation, created: true, linkedId: visitorId };
     }
     const entityId = uuidv7(this.clock.now());

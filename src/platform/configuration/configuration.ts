@@ -99,6 +99,10 @@ export class Configuration {
   @IntegerVariable(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 
+  /** For how many days services can read an event of a customer (protocol §7.8). */
+  @IntegerVariable(1, 31)
+  EVENT_DAYS = 7;
+
   /**
    * Bearer tokens of the operators as `name:role:token`, separated by commas or line breaks. The audit has the name.
    * Without a token and `ADMIN_ISSUER`, `/admin` does not exist.

@@ -2,6 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { IS_EMAIL, IsOptional, IsString, Length, Matches, ValidateBy } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
+import { UUID } from '../../platform/uuid.js';
 import { IDENTIFIER } from '../../platform/validation/text-rules.js';
 import { rule } from '../../platform/validation/validation.js';
 import { canonicalEmail } from '../agent-email.js';
@@ -14,7 +15,8 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The length of all scopes of an entry together, separated by spaces, as codes store them. */
 const MAX_SCOPE_CHARACTERS = 1_000;
 
-export const IS_PUBLIC_CLIENTS = 'isPublicClients';
+/** The rules that admit `all`, or a list of ids. */
+export const IS_ALL_OR_IDS = 'isAllOrIds';
 
 /** An organization lists at most this many client ids, so that they fit into a column of 64 KB. */
 const MAX_ADMITTED_CLIENTS = 400;
@@ -22,10 +24,25 @@ const MAX_ADMITTED_CLIENTS = 400;
 /** `all`, or a list of client ids. A listed client may be registered later. */
 export const IsPublicClients = () =>
   rule(
-    IS_PUBLIC_CLIENTS,
+    IS_ALL_OR_IDS,
     (value) => value === 'all' || (Array.isArray(value) && areClientIds(value)),
     `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
   );
+
+/** A resource server lists at most this many organizations. */
+const MAX_LISTED_ORGANIZATIONS = 1_000;
+
+/** `all`, or a list of organizations, which may be registered later. The rule depends on the `audiences` of the entry. */
+export const IsReadableEvents = () => {
+  const list = `a list of at most ${MAX_LISTED_ORGANIZATIONS} different organization ids`;
+  const validate = (value: unknown, context?: { object: { audiences?: unknown } }) => {
+    const audiences = context?.object.audiences;
+    const isOfCustomers = Array.isArray(audiences) && audiences.includes('customer-api');
+    return isOfCustomers && (value === 'all' || (Array.isArray(value) && areOrganizationIds(value)));
+  };
+  const defaultMessage = () => `must be all, or ${list}, and needs the audience customer-api`;
+  return ValidateBy({ name: IS_ALL_OR_IDS, validator: { validate, defaultMessage } });
+};
 
 export const ApiSecret = () => hiddenText('secret', 32, 256, EXAMPLE.clientSecret);
 
@@ -78,6 +95,14 @@ function areClientIds(values: unknown[]): boolean {
     values.length <= MAX_ADMITTED_CLIENTS &&
     new Set(values).size === values.length &&
     values.every((value) => typeof value === 'string' && IDENTIFIER.test(value))
+  );
+}
+
+function areOrganizationIds(values: unknown[]): boolean {
+  return (
+    values.length <= MAX_LISTED_ORGANIZATIONS &&
+    new Set(values).size === values.length &&
+    values.every((value) => typeof value === 'string' && UUID.test(value))
   );
 }
 

@@ -1,11 +1,11 @@
-import { IsArray, IsString } from 'class-validator';
+import { IsArray, IsOptional, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
 import { IsIdentifier } from '../../platform/validation/text-rules.js';
-import { ResourceServer } from '../resource-server.entity.js';
+import { type ReadableEvents, ResourceServer } from '../resource-server.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { ApiSecret } from './entry-rules.js';
+import { ApiSecret, IsReadableEvents } from './entry-rules.js';
 
 export class ResourceServerEntry {
   @IsIdentifier()
@@ -22,6 +22,14 @@ export class ResourceServerEntry {
   @IsString({ each: true })
   @ApiProperty('The audiences whose tokens it may introspect: `customer-api`, `agent-api`.', ['customer-api'])
   audiences!: string[];
+
+  @IsOptional()
+  @IsReadableEvents()
+  @ApiProperty(
+    'The organizations whose events of customers it reads: `all`, or a list of ids; only with the audience `customer-api`. None if omitted.',
+    'all',
+  )
+  events?: ReadableEvents;
 }
 
 export const RESOURCE_SERVERS: EntryKind<ResourceServerEntry, ResourceServer> = {
@@ -36,11 +44,11 @@ export const RESOURCE_SERVERS: EntryKind<ResourceServerEntry, ResourceServer> = 
     columnsOf: async (secret: string): Promise<Partial<ResourceServer>> => ({ secretHash: sha256(secret) }),
   },
 
-  toColumns({ id, audiences }: ResourceServerEntry): Partial<ResourceServer> {
-    return { id, audiences };
+  toColumns({ id, audiences, events }: ResourceServerEntry): Partial<ResourceServer> {
+    return { id, audiences, events: events ?? null };
   },
 
-  toEntry({ id, audiences }: ResourceServer): object {
-    return { id, audiences };
+  toEntry({ id, audiences, events }: ResourceServer): object {
+    return { id, audiences, events: events ?? undefined };
   },
 };

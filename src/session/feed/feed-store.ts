@@ -7,17 +7,19 @@ import {
   bindWrite,
   type EntityRow,
   type NotNull,
+  type SelectStatement,
   selectStatement,
   writeStatement,
   writesTogether,
 } from '../../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
 import type { Ended } from '../ended.entity.js';
+import type { CustomerEvent } from './customer-event.entity.js';
 import { RevocationFeedState } from './revocation-feed-state.entity.js';
 
 /** The column is a signed integer of 32 bits. */
 const MAX_HISTORY_IDS = 2 ** 31 - 1;
-/** The most revocations that get one position. A page of the feed contains at least two positions. */
+/** The most revocations, and the most events, that get one position. A page of either has at least two positions. */
 export const MAX_ROWS_PER_POSITION = 500;
 /** Far above one position, because a full page leaves out its last one. More rows would delay other requests. */
 export const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
@@ -27,7 +29,7 @@ export const MAX_WAITING_ENTRIES = 100_000;
 const STATE_COLUMNS = ['history', 'position', 'publisher', 'has_backlog', 'entries', 'entries_count'] as const;
 
 export interface StoredFeedState extends EntityRow<RevocationFeedState, (typeof STATE_COLUMNS)[number]> {
-  /** 1 if committed revocations wait for their positions. */
+  /** 1 if committed revocations or events wait for their positions. */
   is_waiting: number;
   /** The time of the database. */
   read_at: Date | string;
@@ -37,23 +39,44 @@ const FIND_STATE = selectStatement<[], StoredFeedState>({
   columns: [
     ...STATE_COLUMNS,
     ({ now }) => `${now} AS read_at`,
-    `${sqlFlag('EXISTS (SELECT 1 FROM ended WHERE published_until IS NULL)')} AS is_waiting`,
+    `${sqlFlag(`EXISTS (SELECT 1 FROM ended WHERE published_until IS NULL)
+      OR EXISTS (SELECT 1 FROM customer_event WHERE position IS NULL)`)} AS is_waiting`,
   ],
   from: 'revocation_feed WHERE id = 1',
   batch: true,
 });
 
 /** A row that waits for a position. A row that was published before and changed since has its earlier position. */
-export type WaitingRow = EntityRow<Ended, 'kind' | 'value' | 'position'>;
+type WaitingRevocation = EntityRow<Ended, 'kind' | 'value' | 'position'>;
+type WaitingEvent = EntityRow<CustomerEvent, 'id'>;
+
+/** What waits for a position, of each at most as many rows as one position can have. */
+export interface WaitingRows {
+  revocations: WaitingRevocation[];
+  events: WaitingEvent[];
+}
 
 const SELECT_WAITING = `SELECT kind, value, position FROM ended WHERE published_until IS NULL
   LIMIT ${MAX_ROWS_PER_POSITION}`;
+const SELECT_WAITING_EVENTS = `SELECT id FROM customer_event WHERE position IS NULL LIMIT ${MAX_ROWS_PER_POSITION}`;
+
+/** Statements that find what waits for a position. */
+interface Finders {
+  revocations: SelectStatement<[], WaitingRevocation>;
+  events: SelectStatement<[], WaitingEvent>;
+}
 
 /** Reads committed rows, also those that another transaction has locked. */
-const FIND_WAITING = selectStatement<[], WaitingRow>(SELECT_WAITING);
+const FIND_WAITING: Finders = {
+  revocations: selectStatement(SELECT_WAITING),
+  events: selectStatement(SELECT_WAITING_EVENTS),
+};
 
 /** A row that another transaction is changing is left out, and gets its position after that transaction. */
-const FIND_UNLOCKED = selectStatement<[], WaitingRow>(({ skipLocked }) => SELECT_WAITING + skipLocked);
+const FIND_UNLOCKED: Finders = {
+  revocations: selectStatement(({ skipLocked }) => SELECT_WAITING + skipLocked),
+  events: selectStatement(({ skipLocked }) => SELECT_WAITING_EVENTS + skipLocked),
+};
 
 const COUNT_WAITING = selectStatement<[], { waiting: number }>(
   `SELECT COUNT(*) AS waiting FROM
@@ -78,6 +101,12 @@ const publishRows = (values: string[]) =>
       AND (position IS NULL OR position < ?)
       AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
 
+/** The same for events. A row never changes, so that an event that has a position keeps it. */
+const publishEvents = (ids: string[]) =>
+  writeStatement(`UPDATE customer_event SET position = ?
+    WHERE id IN (${placeholdersFor(ids)}) AND position IS NULL
+      AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
+
 const PAGE_COLUMNS = ['kind', 'value', 'issued_before', 'expires_at', 'published_until', 'number', 'audience'] as const;
 
 export type PageRow = EntityRow<Ended, 'position' | (typeof PAGE_COLUMNS)[number]>;
@@ -86,6 +115,17 @@ const READ_PAGE = selectStatement<[after: number, now: Date, stillNow: Date], Pa
   columns: ['position', ...PAGE_COLUMNS],
   from: `ended WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
     ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
+  batch: true,
+});
+
+export type EventRow = EntityRow<
+  CustomerEvent,
+  'position' | 'id' | 'kind' | 'organization_id' | 'customer_id' | 'into_id' | 'created_at'
+>;
+
+const READ_EVENT_PAGE = selectStatement<[after: number, now: Date], EventRow>({
+  columns: ['position', 'id', 'kind', 'organization_id', 'customer_id', 'into_id', 'created_at'],
+  from: `customer_event WHERE position > ? AND expires_at > ? ORDER BY position, id LIMIT ${ROWS_PER_PAGE}`,
   batch: true,
 });
 
@@ -108,7 +148,7 @@ const CORRECT_COUNT = writeStatement<[surplus: number, count: number]>(
 
 /** What one transaction publishes. */
 interface Publication {
-  rows: WaitingRow[];
+  rows: WaitingRows;
   position: number;
   /** The highest position when the rows were read. */
   expectedPosition: number;
@@ -119,7 +159,7 @@ interface Publication {
   hasBacklog: boolean;
 }
 
-/** The statements about the state of the revocation feed, and about the entries that have or get positions in it. */
+/** The statements about the state of the feeds, and about the revocations and events that have or get positions. */
 @Injectable()
 export class FeedStore {
   private skipsLocked = true;
@@ -142,15 +182,15 @@ export class FeedStore {
     await this.database.manager.update(RevocationFeedState, { id: 1, ...ofKnown }, { history });
   }
 
-  findWaiting(): Promise<WaitingRow[]> {
-    return this.database.select(FIND_WAITING, []);
+  findWaiting(): Promise<WaitingRows> {
+    return this.find(FIND_WAITING);
   }
 
   /** On a server without SKIP LOCKED, a locked row delays the others. */
-  async findUnlocked(): Promise<WaitingRow[]> {
+  async findUnlocked(): Promise<WaitingRows> {
     if (!this.skipsLocked) return this.findWaiting();
     try {
-      return await this.database.select(FIND_UNLOCKED, []);
+      return await this.find(FIND_UNLOCKED);
     } catch (error) {
       if (error instanceof ServiceUnavailableException) throw error;
       const rows = await this.findWaiting();
@@ -166,18 +206,27 @@ export class FeedStore {
 
   /** @returns false if another process has published since the rows were read */
   async publish({ rows, position, expectedPosition, until, publisher, hasBacklog }: Publication): Promise<boolean> {
-    const writes = [...new Set(rows.map((row) => row.kind))].map((kind): BoundWrite => {
-      const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+    const { revocations, events } = rows;
+    const writes = [...new Set(revocations.map((row) => row.kind))].map((kind): BoundWrite => {
+      const values = valueList(revocations.filter((row) => row.kind === kind).map(({ value }) => value));
       const parameters = [position, until, until, kind, ...values, position, position, publisher];
       return { statement: publishRows(values), parameters };
     });
-    const raise = bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, rows.length, expectedPosition]);
+    if (events.length > 0) {
+      const ids = valueList(events.map(({ id }) => id));
+      writes.push({ statement: publishEvents(ids), parameters: [position, ...ids, position, publisher] });
+    }
+    const raise = bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, revocations.length, expectedPosition]);
     // not `transaction`, because slow transactions of requests must not delay a publication
     return (await this.database.execute(writesTogether(raise, ...writes), [])) === 1;
   }
 
   readPage(after: number, now: Date): Promise<PageRow[]> {
     return this.database.select(READ_PAGE, [after, now, now]);
+  }
+
+  readEventPage(after: number, now: Date): Promise<EventRow[]> {
+    return this.database.select(READ_EVENT_PAGE, [after, now]);
   }
 
   /**
@@ -196,5 +245,12 @@ export class FeedStore {
   /** @param count the number of counts before this one */
   async correctCount(surplus: number, count: number): Promise<void> {
     await this.database.execute(CORRECT_COUNT, [surplus, count]);
+  }
+
+  private async find({ revocations, events }: Finders): Promise<WaitingRows> {
+    return {
+      revocations: await this.database.select(revocations, []),
+      events: await this.database.select(events, []),
+    };
   }
 }

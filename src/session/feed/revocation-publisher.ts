@@ -8,14 +8,16 @@ import { MetricsRegistry } from '../../platform/metrics.js';
 import { ENTRY_SECONDS } from '../recorded-endings.js';
 import { FeedEntries } from './feed-entries.js';
 import { type FeedPosition, FeedState } from './feed-state.js';
-import { FeedStore, MAX_ROWS_PER_POSITION, type StoredFeedState, type WaitingRow } from './feed-store.js';
+import { FeedStore, MAX_ROWS_PER_POSITION, type StoredFeedState, type WaitingRows } from './feed-store.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;
-/** How long revocations may wait before another process publishes them. The publisher has then probably died. */
+/** How long rows may wait before another process publishes them. The publisher has then probably died. */
 const TAKEOVER_MS = 500;
-/** How long a revocation may wait before pages are incomplete, and the state may be unknown before there are none. */
+/** How long a row may wait before pages are incomplete, and the state may be unknown before there are none. */
 const MAX_LAG_MS = 3_000;
+
+const NOTHING: WaitingRows = { revocations: [], events: [] };
 
 /** The work of a poll, as the log says that it fails. */
 const WORK = {
@@ -24,7 +26,7 @@ const WORK = {
 };
 
 /**
- * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
+ * Gives committed revocations and events their positions, of one history (protocol §7.6 and §7.8). One transaction raises the highest position
  * and publishes rows, so that a reader that sees a position also sees all lower positions. The last process to publish
  * keeps publishing, and another one takes over when the position stops rising. A conflict between two publishers aborts
  * one of the transactions, even on clusters.
@@ -43,9 +45,9 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private isStopped = false;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
-  /** Since when each revocation waits, by `performance.now()`. A locked row is left out, so later ones may be first. */
+  /** Since when each row waits, by `performance.now()`. A locked row is left out, so later ones may be first. */
   private waiting = new Map<string, number>();
-  /** Since when revocations wait while the position does not move, by `performance.now()`. */
+  /** Since when rows wait while the position does not move, by `performance.now()`. */
   private waitingSince: number | undefined;
 
   constructor(
@@ -57,7 +59,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   ) {
     metrics.gauge(
       'cas_revocation_feed_lag_seconds',
-      'Seconds for which the oldest waiting revocation waits, or seconds since the last read of the state.',
+      'Seconds for which the oldest waiting revocation or event waits, or seconds since the last read of the state.',
       () => this.lagMs / 1000,
     );
     this.published = metrics.counter(
@@ -79,12 +81,12 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     clearTimeout(this.timer);
   }
 
-  /** Whether committed revocations are missing in the feed, because they wait for their positions. */
+  /** Whether committed revocations or events are missing in the feeds, because they wait for their positions. */
   get isBehind(): boolean {
     return this.state.hasBacklog || this.state.isLower || this.lagMs > MAX_LAG_MS;
   }
 
-  /** Whether it is unknown for too long which revocations wait, so that no page can be given out. */
+  /** Whether it is unknown for too long what waits, so that no page can be given out. */
   get isStale(): boolean {
     return performance.now() - this.readAt > MAX_LAG_MS;
   }
@@ -125,12 +127,13 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const stored = await this.readState();
     if (!stored) return;
     const isWaiting = stored.is_waiting !== 0;
-    const waiting = isWaiting ? await this.store.findWaiting() : [];
+    const { revocations, events } = isWaiting ? await this.store.findWaiting() : NOTHING;
     // a revocation that was published and changed since has another position, and waits since its change
-    const keys = waiting.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
+    const changes = revocations.map(({ kind, value, position }) => `${kind} ${value} ${position}`);
     const now = performance.now();
+    const keys = [...changes, ...events.map(({ id }) => id)];
     this.waiting = new Map(keys.map((key) => [key, this.waiting.get(key) ?? now]));
-    await this.entries.setWaiting(waiting.length, waiting.length >= MAX_ROWS_PER_POSITION);
+    await this.entries.setWaiting(revocations.length, revocations.length >= MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
     if (this.waitingSince !== undefined && this.isPublisher(stored, this.waitingSince))
@@ -167,16 +170,17 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     return undefined;
   }
 
-  /** @returns whether more revocations may wait */
+  /** @returns whether more rows may wait */
   private async publish(): Promise<boolean> {
     const { highest, hasBacklog } = this.state;
     const rows = await this.store.findUnlocked();
-    if (!highest || (rows.length === 0 && !hasBacklog)) return false;
-    const hasMore = rows.length >= MAX_ROWS_PER_POSITION;
+    const [revocations, events] = [rows.revocations.length, rows.events.length];
+    if (!highest || (revocations + events === 0 && !hasBacklog)) return false;
+    const hasMore = Math.max(revocations, events) >= MAX_ROWS_PER_POSITION;
     const position = await this.publishRows(rows, highest.position, hasMore);
     if (position === undefined) return false;
-    this.published.inc(rows.length);
-    this.entries.addPublished(rows.length);
+    this.published.inc(revocations);
+    this.entries.addPublished(revocations);
     this.readAt = performance.now();
     this.moveTo({ ...highest, position }, hasMore);
     return hasMore;
@@ -184,7 +188,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** @returns the position; `undefined` if another process has published since this process read the expected one */
   private async publishRows(
-    rows: WaitingRow[],
+    rows: WaitingRows,
     expectedPosition: number,
     hasBacklog: boolean,
   ): Promise<number | undefined> {

@@ -1,0 +1,127 @@
+import { Get, Req } from '@nestjs/common';
+import { IsArray, IsBoolean, IsISO8601, Matches } from 'class-validator';
+import type { Request, Response } from 'express';
+import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
+import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
+import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
+import { ManagementController } from '../../platform/http/listener.decorators.js';
+import { ApiEnum, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
+import type { ReadableEvents, ResourceServer } from '../../registry/resource-server.entity.js';
+import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
+import { EventPages, type PublishedEvent } from '../../session/feed/event-pages.js';
+import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
+import { FEED_ERRORS, FeedQuery } from './feed-query.js';
+import { FeedReader } from './feed-reader.js';
+
+const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');
+const KINDS_RULE = `must be kinds of events, separated by commas: ${EVENT_KINDS.join(', ')}`;
+const notReadable = () => OAuthError.insufficientEntry('events');
+
+class EventsQuery extends FeedQuery {
+  @Optional()
+  @Matches(new RegExp(`^(${KIND})(,(${KIND}))*$`), { message: KINDS_RULE })
+  @ApiProperty('The kinds of the events, separated by commas. All if omitted.', 'customer.linked,customer.erased')
+  kinds?: string;
+}
+
+const EXAMPLE_EVENTS = [
+  {
+    id: EXAMPLE.tokenId,
+    kind: 'customer.linked',
+    organization_id: EXAMPLE.organizationId,
+    from: EXAMPLE.linkedId,
+    into: EXAMPLE.entityId,
+    time: EXAMPLE.time,
+  },
+];
+
+/** What became of a customer. Has either `entity_id`, or `from` and `into`. */
+class EventRecord implements PublishedEvent {
+  @ApiString('The id of the event. A repeated event has the same one.', EXAMPLE.tokenId)
+  id!: string;
+
+  @ApiEnum(EVENT_KINDS, 'What happened.')
+  kind!: EventKind;
+
+  @ApiString('The organization of the customer.', EXAMPLE.organizationId)
+  organization_id!: string;
+
+  @ApiOptionalString('The customer. Absent in events of the kind `customer.linked`.', EXAMPLE.entityId)
+  entity_id?: string;
+
+  @ApiOptionalString('Only of `customer.linked`: the customer of the visitor.', EXAMPLE.linkedId)
+  from?: string;
+
+  @ApiOptionalString('Only of `customer.linked`: the customer of the user, to whom it belongs now.', EXAMPLE.entityId)
+  into?: string;
+
+  @IsISO8601()
+  @ApiProperty('When it happened.', EXAMPLE.time)
+  time!: string;
+}
+
+class EventsPage {
+  @IsArray()
+  @Nested(() => EventRecord, { each: true })
+  @ApiProperty('The events of the page: at most 5,000, possibly none.', EXAMPLE_EVENTS)
+  events!: EventRecord[];
+
+  @ApiString('The value of `after` for the next request.', EXAMPLE.cursor)
+  cursor!: string;
+
+  @IsBoolean()
+  @ApiProperty('Whether nothing further exists now.', true)
+  complete!: boolean;
+}
+
+/** The events of customers, for services that store data of customers (protocol §7.8). */
+@ManagementController('oauth2/events')
+export class EventsController {
+  constructor(
+    private readonly feeds: FeedReader,
+    private readonly pages: EventPages,
+  ) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Follow what becomes of customers',
+    description:
+      'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.',
+    response: EventsPage,
+    security: ['resource_server', 'operator'],
+    errors: () => [
+      FEED_ERRORS.unknownCursor(),
+      FEED_ERRORS.wait(),
+      OAuthError.invalidRequest(`kinds: ${KINDS_RULE}`),
+      notReadable(),
+    ],
+  })
+  async read(
+    @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
+    @ValidatedQuery(EventsQuery) { after: cursor, wait = '0', kinds }: EventsQuery,
+    @Req() request: Request,
+  ): Promise<EventsPage> {
+    const isVisible = visibilityFor(readableEvents(caller), kinds?.split(','));
+    const after = cursor === undefined ? undefined : parseEventCursor(cursor);
+    if (cursor !== undefined && !after) throw FEED_ERRORS.unknownCursor();
+    const disconnected = disconnectSignal(request.res as Response);
+    const page = await this.feeds.read(this.pages, { after, waitSeconds: Number(wait), isVisible, disconnected });
+    return { events: page.entries, cursor: eventCursorOf(page.end), complete: page.isComplete };
+  }
+}
+
+/** The organizations whose events the caller reads. @throws OAuthError `insufficient_scope` */
+function readableEvents(caller: ResourceServer | undefined): ReadableEvents {
+  if (!caller) return 'all';
+  if (caller.events === null || !caller.audiences.includes('customer-api')) throw notReadable();
+  return caller.events;
+}
+
+function visibilityFor(readable: ReadableEvents, kinds: string[] | undefined): (event: PublishedEvent) => boolean {
+  const organizations = readable === 'all' ? undefined : new Set(readable);
+  return ({ kind, organization_id }) =>
+    (organizations?.has(organization_id) ?? true) && (kinds?.includes(kind) ?? true);
+}

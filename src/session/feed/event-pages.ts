@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import { timeOf } from '../../platform/database/sql-dialect.js';
+import type { EventKind } from './customer-event.entity.js';
+import { FeedPages } from './feed-pages.js';
+import type { EventRow } from './feed-store.js';
+
+/** An event as consumers get it (protocol §7.8). */
+export interface PublishedEvent {
+  id: string;
+  kind: EventKind;
+  organization_id: string;
+  /** The customer, except of `customer.linked`. */
+  entity_id?: string;
+  /** Only of `customer.linked`: the visitor's customer, and the user's customer to which it was linked. */
+  from?: string;
+  into?: string;
+  time: string;
+}
+
+/** The pages of the events of customers. */
+@Injectable()
+export class EventPages extends FeedPages<EventRow, PublishedEvent> {
+  protected readRows(after: number, now: number): Promise<EventRow[]> {
+    return this.store.readEventPage(after, new Date(now));
+  }
+
+  protected entryOf({ id, kind, organization_id, customer_id, into_id, created_at }: EventRow): PublishedEvent {
+    const customer = into_id === null ? { entity_id: customer_id } : { from: customer_id, into: into_id };
+    return { id, kind, organization_id, ...customer, time: new Date(timeOf(created_at)).toISOString() };
+  }
+}
