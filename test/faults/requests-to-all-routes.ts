@@ -53,6 +53,7 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
       manage(service, 'POST', '/oauth2/introspect', bearer(adminToken), { token: access_token }),
     'POST /oauth2/revoke': () => manage(service, 'POST', '/oauth2/revoke', bearer(adminToken), { token: access_token }),
     'GET /oauth2/revocations': () => manage(service, 'GET', '/oauth2/revocations', bearer(adminToken)),
+    'GET /oauth2/events': () => manage(service, 'GET', '/oauth2/events', bearer(adminToken)),
     'GET /health/ready': () => manage(service, 'GET', '/health/ready'),
     'GET /health/live': () => manage(service, 'GET', '/health/live'),
     'GET /metrics': () => manage(service, 'GET', '/metrics'),

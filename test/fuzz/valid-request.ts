@@ -206,6 +206,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   redirect_uris: () => ['https://made.example/callback'],
   origins: () => ['https://made.example'],
   audiences: () => ['customer-api'],
+  events: ({ role, random }) => random.pick(['all', [role.organization_id]]),
   grant_types: () => ['cookie'],
   grants: () => ({}),
   license: () => ({ chat_between_groups: true }),

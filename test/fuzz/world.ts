@@ -55,6 +55,7 @@ export const RESOURCE_SERVER = {
   id: 'customer-chat-api',
   secret: 'fuzz-resource-server-secret-0123456789',
   audiences: ['customer-api', 'agent-api'],
+  events: 'all',
 };
 
 /** One PKCE pair for all requests. */

@@ -10,7 +10,7 @@ import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const registry = testRegistry();
-registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
+registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'], events: 'all' });
 const service = useService({ registry });
 
 /** Credentials as a caller sends them after `Authorization: `. */
@@ -39,6 +39,8 @@ const REQUESTS: [string, 'url' | 'managementUrl', keyof typeof credentials, obje
   ['POST /oauth2/revoke', 'managementUrl', 'client', TOKEN_PARAMETER],
   ['GET /oauth2/revocations', 'managementUrl', 'operator'],
   ['GET /oauth2/revocations', 'managementUrl', 'resourceServer'],
+  ['GET /oauth2/events', 'managementUrl', 'operator'],
+  ['GET /oauth2/events', 'managementUrl', 'resourceServer'],
   ['POST /v2/token', 'url', 'client', REFRESH, 400],
   ['POST /v2/customer/revoke', 'url', 'client', REVOKE],
   ['POST /v2/customer/token', 'url', 'agent', agentTokenBody()],

@@ -155,6 +155,21 @@ describe('protocol §9.1: /admin on the management port', () => {
     expect(JSON.stringify(events)).not.toContain('MARKED');
   });
 
+  it('changes whose events a resource server reads, which needs the audience of customers', async () => {
+    const server = { id: randomUUID(), secret: randomUUID(), audiences: ['customer-api'], events: [organization] };
+    const path = `resource-servers/${server.id}`;
+    expect((await admin('POST', 'resource-servers', server)).body).toMatchObject({ events: [organization] });
+    const read = async () => (await manage(service, 'GET', '/oauth2/events', basic(server.id, server.secret))).status;
+    expect(await read()).toBe(200);
+    expectInvalidRequest(await admin('PATCH', path, { audiences: ['agent-api'] }), /^events: .*customer-api/);
+    expect((await admin('PATCH', path, { events: 'all' })).body).toMatchObject({ events: 'all' });
+    expect((await admin('PATCH', path, { events: null })).body).not.toHaveProperty('events');
+    expect(await read()).toBe(403);
+    const { id: _id, ...fields } = server;
+    expect((await admin('PUT', path, fields)).body).toMatchObject({ events: [organization] });
+    expect(await read()).toBe(200);
+  });
+
   it('loses none of the parallel writes, and none of them fails because of another', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `parallel-${n}`);
     const created = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));

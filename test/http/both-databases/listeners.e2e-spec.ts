@@ -38,6 +38,7 @@ describe('protocol §1.5: two ports', () => {
 
   const MANAGEMENT = ['/health/live', '/health/ready', '/metrics', '/docs'];
   const CLOSED_TO_CALLERS = [
+    '/oauth2/events',
     '/oauth2/introspect',
     '/oauth2/revocations',
     '/oauth2/revoke',

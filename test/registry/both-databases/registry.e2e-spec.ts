@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable, Module } from '@nestjs/common';
 import { verify } from '@node-rs/argon2';
 import { IsInt, Max } from 'class-validator';
@@ -106,6 +107,14 @@ describe('protocol §8.1: the registry file', () => {
     ['agents[0].password', { agents: [agent({ password: '😀'.repeat(7) })] }],
     ['clients[0].client_secret', { clients: [client({ client_secret: SHORT_SECRET })] }],
     ['resource_servers[0].secret', { resource_servers: [server({ secret: SHORT_SECRET })] }],
+    ['resource_servers[0].events', { resource_servers: [server({ events: 'none' })] }],
+    ['resource_servers[0].events', { resource_servers: [server({ events: ['not-a-uuid'] })] }],
+    ['resource_servers[0].events', { resource_servers: [server({ events: [UNKNOWN_ID, UNKNOWN_ID] })] }],
+    [
+      'resource_servers[0].events',
+      { resource_servers: [server({ events: Array.from({ length: 1_001 }, () => randomUUID()) })] },
+    ],
+    ['resource_servers[0].events', { resource_servers: [server({ audiences: ['agent-api'], events: 'all' })] }],
     // an unknown grant or invalid settings of a grant
     ['clients[0].grant_types[1]', { clients: [client({ grant_types: ['cookie', 'nope'] })] }],
     ['clients[0].grants', { clients: [client({ grants: [] })] }],
