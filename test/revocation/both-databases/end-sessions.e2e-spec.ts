@@ -277,7 +277,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const selects = statements.filter(([sql]) => /^\s*SELECT/.test(sql));
     logged.mockRestore();
     expect(selects.length).toBeLessThan(5);
-    expect(statements.length).toBeLessThan(15);
+    expect(statements.length).toBeLessThan(17);
     expect(await sessionsIn(service).countBy({ customerId: entity_id })).toBe(0);
     expect((await manager.find(Browser)).filter(({ browserId }) => ids.includes(browserId))).toEqual([]);
   });
