@@ -25,11 +25,12 @@ export class ConversationStore {
     return updated;
   }
 
-  /** Your API calls this function with the `sub` of the token when a customer begins a conversation. */
+  /** Your API calls this function with the `sub` of the token. If it rejects, the API responds with 401. */
   async add(conversationId, customerId) {
-    await this.update((state) => {
-      state.conversations[conversationId] = { customerId };
-      assignOwners(state);
+    await this.update(({ conversations, links, erased }) => {
+      // the token was valid a moment ago: another person may hold it, and must not reach the user
+      if (links[customerId] || erased[customerId]) throw new Error('the customer was linked or erased');
+      conversations[conversationId] = { customerId };
     });
   }
 
@@ -44,7 +45,7 @@ export class ConversationStore {
   }
 }
 
-/** Gives each conversation to its owner. Events may arrive repeatedly and in any order, and the result is the same. */
+/** Gives each conversation to its owner. The result is the same for repeated events, and in any order. */
 export function assignOwners({ conversations, links, erased }) {
   for (const [id, conversation] of Object.entries(conversations)) {
     const owner = links[conversation.customerId] ?? conversation.customerId;
