@@ -42,7 +42,7 @@ clients:
 agents:
   - { email: ${AGENT.email}, name: Agent, password: ${AGENT.password}, organization_id: ${ORGANIZATION},
       scopes: ['customers:own'] }
-resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api] }]
+resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api], events: all }]
 `;
 const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;

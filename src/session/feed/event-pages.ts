@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { timeOf } from '../../platform/database/sql-dialect.js';
-import type { EventKind } from './customer-event.entity.js';
+import { type EntityRow, selectStatement } from '../../platform/database/statement.js';
+import type { CustomerEvent, EventKind } from './customer-event.entity.js';
 import { FeedPages } from './feed-pages.js';
-import type { EventRow } from './feed-store.js';
+import { ROWS_PER_PAGE } from './feed-store.js';
 
 /** An event as consumers get it (protocol §7.8). */
 export interface PublishedEvent {
@@ -17,11 +18,21 @@ export interface PublishedEvent {
   time: string;
 }
 
+const COLUMNS = ['position', 'id', 'kind', 'organization_id', 'customer_id', 'into_id', 'created_at'] as const;
+
+type EventRow = EntityRow<CustomerEvent, (typeof COLUMNS)[number]>;
+
+const READ_PAGE = selectStatement<[after: number, now: Date], EventRow>({
+  columns: COLUMNS,
+  from: `customer_event WHERE position > ? AND expires_at > ? ORDER BY position, id LIMIT ${ROWS_PER_PAGE}`,
+  batch: true,
+});
+
 /** The pages of the events of customers. */
 @Injectable()
 export class EventPages extends FeedPages<EventRow, PublishedEvent> {
   protected readRows(after: number, now: number): Promise<EventRow[]> {
-    return this.store.readEventPage(after, new Date(now));
+    return this.database.select(READ_PAGE, [after, new Date(now)]);
   }
 
   protected entryOf({ id, kind, organization_id, customer_id, into_id, created_at }: EventRow): PublishedEvent {

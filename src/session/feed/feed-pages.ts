@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { Database } from '../../platform/database/database.js';
 import type { FeedPosition } from './feed-state.js';
 import { FeedStore, ROWS_PER_PAGE } from './feed-store.js';
 import { RevocationPublisher } from './revocation-publisher.js';
@@ -20,16 +21,14 @@ export interface FeedPage<Entry> {
  * time share one statement.
  */
 @Injectable()
-export abstract class FeedPages<
-  Row extends { position: number | null } = { position: number | null },
-  Entry = unknown,
-> {
+export abstract class FeedPages<Row extends { position: number | null }, Entry> {
   private readonly reads = new Map<string, Promise<FeedPage<Entry>>>();
   /** Runs without the context of a request, whose deadline would end the read for the other callers too. */
   private readonly readAlone = AsyncResource.bind((after?: FeedPosition) => this.readFromDatabase(after));
 
   constructor(
-    protected readonly store: FeedStore,
+    protected readonly database: Database,
+    private readonly store: FeedStore,
     private readonly publisher: RevocationPublisher,
   ) {}
 

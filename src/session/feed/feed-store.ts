@@ -107,28 +107,6 @@ const publishEvents = (ids: string[]) =>
     WHERE id IN (${placeholdersFor(ids)}) AND position IS NULL
       AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
 
-const PAGE_COLUMNS = ['kind', 'value', 'issued_before', 'expires_at', 'published_until', 'number', 'audience'] as const;
-
-export type PageRow = EntityRow<Ended, 'position' | (typeof PAGE_COLUMNS)[number]>;
-
-const READ_PAGE = selectStatement<[after: number, now: Date, stillNow: Date], PageRow>({
-  columns: ['position', ...PAGE_COLUMNS],
-  from: `ended WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
-    ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
-  batch: true,
-});
-
-export type EventRow = EntityRow<
-  CustomerEvent,
-  'position' | 'id' | 'kind' | 'organization_id' | 'customer_id' | 'into_id' | 'created_at'
->;
-
-const READ_EVENT_PAGE = selectStatement<[after: number, now: Date], EventRow>({
-  columns: ['position', 'id', 'kind', 'organization_id', 'customer_id', 'into_id', 'created_at'],
-  from: `customer_event WHERE position > ? AND expires_at > ? ORDER BY position, id LIMIT ${ROWS_PER_PAGE}`,
-  batch: true,
-});
-
 const ROWS_PER_STEP = 10_000;
 const END = new Date('9999-12-31T00:00:00Z');
 
@@ -219,14 +197,6 @@ export class FeedStore {
     const raise = bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, revocations.length, expectedPosition]);
     // not `transaction`, because slow transactions of requests must not delay a publication
     return (await this.database.execute(writesTogether(raise, ...writes), [])) === 1;
-  }
-
-  readPage(after: number, now: Date): Promise<PageRow[]> {
-    return this.database.select(READ_PAGE, [after, now, now]);
-  }
-
-  readEventPage(after: number, now: Date): Promise<EventRow[]> {
-    return this.database.select(READ_EVENT_PAGE, [after, now]);
   }
 
   /**
