@@ -4,6 +4,7 @@ import type { Configuration } from './platform/configuration/configuration.js';
 import { assertDatabaseHasContent, isDatabaseLost, withoutCredentials } from './platform/configuration/database-url.js';
 import { loadServiceConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
+import { VERSION } from './platform/version.js';
 import type { Extension } from './token/extension.js';
 
 const STOP_TIMEOUT_MS = 9_500;
@@ -37,6 +38,7 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush?.());
+  log.logger.info(`customer-authorization-service ${VERSION}`);
   for (const warning of configuration.warnings) log.logger.warn(warning);
   if (isDatabaseLost(configuration)) log.logger.warn(lostDatabaseMessage(configuration));
   service = await startService({

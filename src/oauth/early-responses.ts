@@ -2,6 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import type { Request } from 'express';
 import type { MetricsRegistry } from '../platform/metrics.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import { VERSION } from '../platform/version.js';
 import { OAuthError } from './oauth-error.js';
 
 const LIVENESS_PATH = '/health/live';
@@ -15,7 +16,7 @@ export function startingResponses(metrics: MetricsRegistry): RequestListener {
     if (requestContext.required().listener !== 'management') return writeUnavailable(response);
     // log and metrics show the routes that probes and Prometheus request
     if ([LIVENESS_PATH, READINESS_PATH, METRICS_PATH].includes(path)) (request as Request).route = { path };
-    if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));
+    if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live', version: VERSION }));
     else if (path === METRICS_PATH)
       metrics.metrics().then(
         (text) => write(response, 200, text, metrics.contentType),

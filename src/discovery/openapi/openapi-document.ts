@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { type Route, routesOf } from '../../http/routes/declared-routes.js';
@@ -6,6 +5,7 @@ import { ErrorBody } from '../../oauth/error-body.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { DeclaredListener, ListenerName } from '../../platform/http/listener.decorators.js';
 import { servedListener } from '../../platform/http/service-http-adapter.js';
+import { VERSION } from '../../platform/version.js';
 import { GrantRegistry } from '../../token/grant-registry.js';
 import { ERROR_RESPONSES } from './errors.js';
 import { grantComponents } from './grant-schemas.js';
@@ -15,8 +15,6 @@ import { TAGS } from './tags.js';
 
 /** The operations of a path by their methods, and the ports that serve the path. */
 type PathItem = Schema & { servers: Schema[] };
-
-const VERSION: string = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).version;
 
 const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
 

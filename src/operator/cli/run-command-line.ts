@@ -1,4 +1,5 @@
 import { loadExtension } from '../../load-extension.js';
+import { VERSION } from '../../platform/version.js';
 import type { Extension } from '../../token/extension.js';
 import { type CommandContext, processContext, UsageError } from './command-context.js';
 
@@ -47,6 +48,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
   agent-token --email E --client-id C --scope "S …"
                        print an agent access token
   token explain        print as JSON what the token on standard input is, whether it is valid, and why not
+  --version            print the version of the service
   --help               print this text
 `;
 
@@ -58,6 +60,7 @@ export async function runCommandLine(extension?: Extension): Promise<void> {
   process.umask(0o077); // new files and folders are for the user of the process only
   const [name = '', ...parameters] = process.argv.slice(2);
   if (name === 'help' || process.argv.some((argument) => HELP_OPTIONS.has(argument))) process.stdout.write(USAGE);
+  else if (name === '--version') process.stdout.write(`${VERSION}\n`);
   else process.exitCode = await run(name, parameters, extension);
 }
 

@@ -1,8 +1,9 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
-import { IsIn } from 'class-validator';
+import { IsIn, IsString } from 'class-validator';
 import { SqlClient } from '../database/sql-client.js';
 import { ApiProperty, ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/listener.decorators.js';
+import { VERSION } from '../version.js';
 
 const MAX_WITHOUT_WRITE_SECONDS = 10;
 
@@ -10,6 +11,10 @@ class Health {
   @IsIn(['live', 'ready'])
   @ApiProperty('The result of the probe.', 'ready')
   status!: 'live' | 'ready';
+
+  @IsString()
+  @ApiProperty('The version of the service.', VERSION)
+  version!: string;
 }
 
 /** Until the application has started, the listener responds instead (docs/decisions/0028-readiness.md). */
@@ -24,11 +29,11 @@ export class HealthController {
   @ApiRoute({
     summary: 'Liveness probe',
     description: 'Succeeds while the process responds at all. Restart the process if it fails.',
-    responseExamples: { '': { status: 'live' } },
+    responseExamples: { '': { status: 'live', version: VERSION } },
     response: Health,
   })
   live(): Health {
-    return { status: 'live' };
+    return { status: 'live', version: VERSION };
   }
 
   @Get('ready')
@@ -42,7 +47,7 @@ export class HealthController {
     if (this.isStopping) throw new ServiceUnavailableException('stopping');
     if (((await this.client.secondsWithoutWrite?.()) ?? 0) >= MAX_WITHOUT_WRITE_SECONDS)
       throw new ServiceUnavailableException('no write to the database succeeds');
-    return { status: 'ready' };
+    return { status: 'ready', version: VERSION };
   }
 
   /** From now on, the process is not ready. */

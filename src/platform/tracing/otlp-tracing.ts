@@ -15,6 +15,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { type FinishedRequest, type RequestTrace, TRACEPARENT } from '../request-context/request-context.js';
+import { VERSION } from '../version.js';
 
 const STOP_TIMEOUT_MS = 1_000;
 
@@ -29,7 +30,10 @@ export class OtlpTracing {
   constructor(endpoint: string) {
     const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` });
     this.provider = new TracerProvider({
-      resource: resourceFromAttributes({ 'service.name': 'customer-authorization-service' }),
+      resource: resourceFromAttributes({
+        'service.name': 'customer-authorization-service',
+        'service.version': VERSION,
+      }),
       spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: 1_000 })],
     });
     this.tracer = this.provider.getTracer('customer-authorization-service');
