@@ -6,6 +6,7 @@ import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
+import { DatabaseClock } from './database/database-clock.js';
 import { awaitUsableDatabase, connectWithRetry, DatabaseStart } from './database/database-start.js';
 import { MissingTables } from './database/entity-checks.js';
 import { MysqlClient } from './database/mysql-client.js';
@@ -55,9 +56,10 @@ export class PlatformModule {
           },
         },
         Database,
+        DatabaseClock,
         MissingTables,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, DatabaseStart],
+      exports: [Configuration, Clock, MetricsRegistry, Database, DatabaseClock, DatabaseStart],
     };
   }
 }

@@ -28,9 +28,11 @@ export class DatabaseStart {
   async run<Result>(step: () => Promise<Result>): Promise<Result> {
     const result = await databaseAtStart(this.maxWaitMs).run(step, (error) => {
       const { message } = error as Error;
-      if (message !== this.logged)
+      // the same reason with another number, such as that of the seconds, is no news
+      const reason = message.replaceAll(/\d/g, '');
+      if (reason !== this.logged)
         logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
-      this.logged = message;
+      this.logged = reason;
     });
     if (this.logged !== '') logger.log('the database is usable now');
     this.logged = '';

@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Database } from '../../platform/database/database.js';
+import { DatabaseClock } from '../../platform/database/database-clock.js';
 import type { FeedPosition } from './feed-state.js';
 import { FeedStore, ROWS_PER_PAGE } from './feed-store.js';
 import { RevocationPublisher } from './revocation-publisher.js';
@@ -30,6 +31,7 @@ export abstract class FeedPages<Row extends { position: number | null }, Entry> 
     protected readonly database: Database,
     private readonly store: FeedStore,
     private readonly publisher: RevocationPublisher,
+    private readonly databaseClock: DatabaseClock,
   ) {}
 
   /** @param now the time of the database */
@@ -49,7 +51,8 @@ export abstract class FeedPages<Row extends { position: number | null }, Entry> 
 
   /** @throws OAuthError `temporarily_unavailable` if the state was not read for 3 s */
   private async readFromDatabase(after: FeedPosition | undefined): Promise<FeedPage<Entry>> {
-    const now = this.publisher.databaseTime;
+    // a clock that is ahead would leave out entries that are in force
+    const now = this.databaseClock.now();
     const { isBehind, isStale } = this.publisher;
     const { highest } = this.publisher.state;
     if (!highest || isStale) throw OAuthError.unavailable(new Error('the state of the revocation feed is not known'));

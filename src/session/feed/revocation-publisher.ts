@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { Counter } from 'prom-client';
-import { aheadOfDatabaseMs, Clock } from '../../platform/clock.js';
+import { DatabaseClock } from '../../platform/database/database-clock.js';
 import { DatabaseStart } from '../../platform/database/database-start.js';
-import { timeOf } from '../../platform/database/sql-dialect.js';
 import { MetricsRegistry } from '../../platform/metrics.js';
 import { ENTRY_SECONDS } from '../recorded-endings.js';
 import { FeedEntries } from './feed-entries.js';
@@ -38,8 +37,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly id = randomUUID();
   /** When the process last read the state of the feed, by `performance.now()`. */
   private readAt = performance.now();
-  /** How far this machine's clock was ahead of the database's at the last read of the state, with the time of the read. */
-  private aheadMs = 0;
   private readonly published: Counter;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -53,7 +50,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   constructor(
     private readonly store: FeedStore,
     private readonly entries: FeedEntries,
-    private readonly clock: Clock,
+    private readonly databaseClock: DatabaseClock,
     private readonly start: DatabaseStart,
     metrics: MetricsRegistry,
   ) {
@@ -89,14 +86,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** Whether it is unknown for too long what waits, so that no page can be given out. */
   get isStale(): boolean {
     return performance.now() - this.readAt > MAX_LAG_MS;
-  }
-
-  /**
-   * Milliseconds since 1970, by the clock of the database. A process whose clock is ahead would leave out entries that
-   * are in force, and one whose clock is behind would publish them for too short a time.
-   */
-  get databaseTime(): number {
-    return this.clock.now() - this.aheadMs;
   }
 
   private get lagMs(): number {
@@ -145,16 +134,17 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     return publisher === this.id || publisher === '' || performance.now() - waitingSince >= TAKEOVER_MS;
   }
 
-  /** The first read begins the history of a new database. */
+  /** The first read begins the history of a new database. Each read also compares the clocks. */
   private async readFirstState(): Promise<void> {
     if (!(await this.readState())) await this.readState();
+    this.databaseClock.assertClose();
   }
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */
   private async readState(): Promise<StoredFeedState | undefined> {
     const stored = await this.store.readState();
     const { history, position, has_backlog } = stored;
-    this.aheadMs = aheadOfDatabaseMs(timeOf(stored.read_at));
+    this.databaseClock.compare(stored.read_at);
     if (history === 0) return void (await this.store.renewHistory(0));
     this.state.compare({ history, position });
     if (!this.state.isLower) {
@@ -192,7 +182,8 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     expectedPosition: number,
     hasBacklog: boolean,
   ): Promise<number | undefined> {
-    const now = this.databaseTime;
+    // a clock that is behind would publish entries for too short a time
+    const now = this.databaseClock.now();
     const position = Math.max(expectedPosition + 1, now);
     const until = new Date(now + ENTRY_SECONDS * 1000);
     const publication = { rows, position, expectedPosition, until, publisher: this.id, hasBacklog };
