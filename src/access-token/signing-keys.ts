@@ -10,6 +10,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { generatedFile } from '../platform/files/generated-file.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics.js';
+import { exportConfigurationInfo } from './configuration-info.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
 import { newKeySet, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
@@ -46,6 +47,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     };
     this.file = new WatchedFile('SIGNING_KEYS_FILE', rules, metrics);
     registerKeyMetrics(() => this.keys, clock, metrics);
+    exportConfigurationInfo(configuration, () => this.publicKeySet().keys, metrics);
   }
 
   onApplicationBootstrap(): void {

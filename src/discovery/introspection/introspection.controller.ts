@@ -1,5 +1,6 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsBoolean, MaxLength } from 'class-validator';
+import type { Counter } from 'prom-client';
 import type { AccessTokenClaims } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason } from '../../access-token/inactive-reason.js';
 import { Actor, type Audience, USER_VERIFIED } from '../../access-token/session-claims.js';
@@ -10,6 +11,7 @@ import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
+import { MetricsRegistry } from '../../platform/metrics.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import {
   ApiEnum,
@@ -128,10 +130,17 @@ const CREDENTIAL_ERRORS = [
 /** Introspection and revocation for services inside the cluster (protocol §7.1 and §7.2). */
 @ManagementController('oauth2')
 export class IntrospectionController {
+  private readonly introspections: Counter<'active' | 'reason'>;
+
   constructor(
     private readonly tokens: TokenInspection,
     private readonly revocation: TokenRevocation,
-  ) {}
+    metrics: MetricsRegistry,
+  ) {
+    const help = 'Introspected tokens, and why they are inactive.';
+    this.introspections = metrics.counter('cas_introspections_total', help, 'active', 'reason');
+    for (const reason of ['', ...Object.keys(INACTIVE_REASONS)]) this.count(reason, 0);
+  }
 
   /** Of an inactive token, only the operator learns the reason, which the log line of the request has too. */
   @Post('introspect')
@@ -159,6 +168,7 @@ export class IntrospectionController {
   ): Promise<IntrospectionResponse> {
     const { claims, inactiveReason: reason } = await this.tokens.inspect(token, caller?.audiences);
     requestContext.set({ token: claims, reason });
+    this.count(reason);
     if (!reason) return { active: true, token_type: 'Bearer', ...claims };
     const hint = FORM_HINTS[reason];
     return {
@@ -185,5 +195,9 @@ export class IntrospectionController {
   ): Promise<object> {
     await this.revocation.revoke(token, { clientId: caller?.clientId });
     return {};
+  }
+
+  private count(reason = '', introspections = 1): void {
+    this.introspections.inc({ active: String(reason === ''), reason }, introspections);
   }
 }

@@ -34,6 +34,8 @@ describe('/metrics on the management port', () => {
     return ((await samples()).get(name) ?? 0) - before;
   }
 
+  const introspect = (token: string) => manage(service, 'POST', '/oauth2/introspect', bearer(ADMIN_TOKEN), { token });
+
   it('is valid Prometheus text, with a type and a help text for each metric', async () => {
     const response = await manage(service, 'GET', '/metrics');
     expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
@@ -72,6 +74,11 @@ describe('/metrics on the management port', () => {
       'cas_revocations_total{actor="customer"}',
       async () => service.send('DELETE', '/v2/customer/token', bearer((await newCustomer(service)).access_token)),
     ],
+    [
+      'cas_introspections_total{active="true",reason=""}',
+      async () => introspect((await newCustomer(service)).access_token),
+    ],
+    ['cas_introspections_total{active="false",reason="malformed"}', async () => introspect('no token')],
     [
       'http_requests_total{surface="public",method="POST",route="/v2/customer/token",grant="cookie",status="200"}',
       async () => newCustomer(service),
@@ -124,6 +131,7 @@ describe('/metrics on the management port', () => {
     expect(now.get('cas_signing_keys{state="signing"}')).toBe(1);
     expect(now.get('cas_file_invalid{file="SIGNING_KEYS_FILE"}')).toBe(0);
     expect(now.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
+    expect(Math.abs(now.get('cas_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(30);
   });
 
   it('has no more samples after 500 hostile requests, because label values never come from callers', async () => {
@@ -133,6 +141,7 @@ describe('/metrics on the management port', () => {
       await service.send(n % 2 ? 'PATCH' : 'REPORT', `/path-${n}`);
       await manage(service, 'GET', `/admin/customers/${n}`);
       await service.post('/v2/token', { grant_type: `grant-${n}` });
+      await introspect(`token-${n}`);
     };
     await hostile(0);
     await hostile(1);

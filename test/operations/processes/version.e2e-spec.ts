@@ -9,12 +9,13 @@ const { version } = JSON.parse(read('package.json'));
 describe('the version of package.json', () => {
   const database = useDatabase();
 
-  it('is in the first line of the log and in both probes', async () => {
+  it('is in the first line of the log, in both probes and in a metric', async () => {
     const { process, managementUrl, terminate } = await startServiceProcess(environmentOf(database));
     const [firstLine] = process.stdout.split('\n');
     expect(firstLine).toContain(`customer-authorization-service ${version}`);
     for (const status of ['live', 'ready'])
       expect((await request(`${managementUrl}/health/${status}`, {})).body).toEqual({ status, version });
+    expect((await request(`${managementUrl}/metrics`, {})).text).toContain(`version="${version}"} 1`);
     expect(await terminate()).toBe(0);
   });
 
