@@ -13,7 +13,7 @@ import { manage } from '../support/management-api.js';
 import { alertRules } from '../support/manifests.js';
 import { read, temporaryFolder } from '../support/project-files.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
-import { useService } from '../support/use-service.js';
+import { ADMIN_TOKEN, useService } from '../support/use-service.js';
 
 /** The recording rule with the job and the namespace of the alerts. */
 const WATCHED = 'customer_authorization:watched';
@@ -99,6 +99,7 @@ describe('the dashboard and the alerts', () => {
     for (const metric of CRON_JOB_METRICS) samples.set(metric, [new Map(Object.entries(CRON_JOB_LABELS))]);
     await service.send('GET', '/failing');
     await service.send('GET', '/v2/customer/info', bearer(access_token)); // ended: 401
+    await manage(service, 'POST', '/oauth2/introspect', bearer(ADMIN_TOKEN), { token: access_token });
     const { text } = await manage(service, 'GET', '/metrics');
     for (const line of text.split('\n')) {
       const [, name, inside = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? /.exec(line) ?? [];
@@ -122,9 +123,20 @@ describe('the dashboard and the alerts', () => {
   });
 
   it.each(panelQueries())('the panel %s selects the job and the namespace: %s', (_title, query) => {
-    for (const { metric } of usesOf(query).selected)
-      expect(query).toContain(`${metric}{job="${PROMETHEUS_LABELS.job}",namespace="`);
+    for (const { metric } of usesOf(query).selected) {
+      const job = CRON_JOB_METRICS.includes(metric) ? '' : `job="${PROMETHEUS_LABELS.job}",`;
+      expect(query).toContain(`${metric}{${job}namespace="`);
+    }
   });
+
+  it.each(alertRules.map(({ alert, expr }) => [alert, expr]))(
+    'a panel shows each metric of the alert %s',
+    (_, expr) => {
+      const shown = panelQueries().flatMap(([, query]) => usesOf(query).selected.map(({ metric }) => metric));
+      const alerting = usesOf(expr).selected.map(({ metric }) => metric);
+      expect(shown).toEqual(expect.arrayContaining(alerting.filter((metric) => metric !== WATCHED)));
+    },
+  );
 
   it('each legend of the dashboard uses only labels that its query returns', () => {
     for (const { title, targets } of panels) {

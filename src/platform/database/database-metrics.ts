@@ -6,6 +6,8 @@ import type { SqlClient } from './sql-client.js';
 /** Counts statements by their outcome: `done`, `repeated`, `unavailable` or `failed`. */
 export function databaseMetrics(metrics: MetricsRegistry, client: SqlClient): Counter<'outcome'> {
   const statements = metrics.counter('cas_database_statements_total', 'Statements of requests, by outcome.', 'outcome');
+  // with 0 from the start, because Prometheus sees no increase when a counter first appears with a higher value
+  for (const outcome of ['done', 'repeated', 'unavailable', 'failed']) statements.inc({ outcome }, 0);
   const usage = () => client.usage?.();
   new Gauge({
     name: 'cas_database_connections',

@@ -26,21 +26,41 @@ const steady = (metric: string, value: number, labels: Labels = {}): Series => [
 const growing = (metric: string, step: number, labels: Labels = {}): Series => [metric, labels, `0+${step}x40`];
 const requests = (surface: string, status: string, perMinute: number, route = '/route'): Series =>
   growing('http_requests_total', perMinute, { surface, status, route });
-const durations = (inHalfASecond: number): Series[] => [
-  growing('http_request_duration_seconds_bucket', inHalfASecond, { surface: 'public', le: '0.5' }),
-  growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '1' }),
-  growing('http_request_duration_seconds_bucket', 1_000, { surface: 'public', le: '+Inf' }),
+const durations = (inHalfASecond: number, labels: Labels): Series[] => [
+  growing('http_request_duration_seconds_bucket', inHalfASecond, { ...labels, le: '0.5' }),
+  growing('http_request_duration_seconds_bucket', 1_000, { ...labels, le: '1' }),
+  growing('http_request_duration_seconds_bucket', 1_000, { ...labels, le: '+Inf' }),
 ];
+const PUBLIC = { surface: 'public', route: '/v2/customer/token' };
+const INTROSPECTION = { surface: 'management', route: '/oauth2/introspect' };
 const MANY_REQUESTS = requests('public', '200', 100_000);
 
 const REGISTRY_JOB = { cronjob: 'customer-authorization-registry' };
 
-/** An alert on a value that does not change, or on the growth of a value per minute. */
+/** Labels that Prometheus adds to the samples of a pod. The alert has those of the pod at fault. */
+const ODD = { instance: '10.0.0.1:3001', pod: 'odd' };
+const OTHER = { instance: '10.0.0.2:3001', pod: 'other' };
+const THIRD = { instance: '10.0.0.3:3001', pod: 'third' };
+
+/** An alert on a value of a pod that does not change, or on the growth of a value per minute. */
 const onValue = (metric: string, { fires, quiet }: { fires: number; quiet: number }): AlertSeries => ({
-  fires: [[steady(metric, fires)]],
-  quiet: [[steady(metric, quiet)]],
+  fires: [[steady(metric, fires, ODD), steady(metric, quiet, OTHER)]],
+  quiet: [[steady(metric, quiet, OTHER)]],
+  labels: ODD,
 });
-const onGrowth = (metric: string): AlertSeries => ({ fires: [[growing(metric, 1)]], quiet: [[growing(metric, 0)]] });
+const onGrowth = (metric: string): AlertSeries => ({
+  fires: [[growing(metric, 1, ODD), growing(metric, 0, OTHER)]],
+  quiet: [[growing(metric, 0, OTHER)]],
+  labels: ODD,
+});
+
+const statements = (outcome: string, perMinute: number, pod: Labels) =>
+  growing('cas_database_statements_total', perMinute, { outcome, ...pod });
+const offset = (seconds: number, pod: Labels) => steady('cas_clock_offset_seconds', seconds, pod);
+
+const CONFIGURATION = { issuer: 'https://auth.example', region: 'eu', keys: '0123456789ab', version: '1.0.0' };
+const configured = (pod: Labels, other: Labels = {}) =>
+  steady('cas_configuration_info', 1, { ...CONFIGURATION, ...pod, ...other });
 
 /** For each alert of deploy/kubernetes: series that make it fire, and series that do not. */
 const ALERT_SERIES: Record<string, AlertSeries> = {
@@ -90,7 +110,53 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     ],
     labels: { instance: 'waiting' },
   },
-  CustomerAuthorizationSlow: { fires: [durations(980)], quiet: [durations(995)] },
+  CustomerAuthorizationPodWithoutDatabase: {
+    fires: [
+      [
+        statements('done', 70, ODD),
+        statements('unavailable', 30, ODD),
+        statements('done', 100, OTHER),
+        statements('unavailable', 0, OTHER),
+      ],
+    ],
+    quiet: [[statements('done', 90, OTHER), statements('unavailable', 10, OTHER), statements('failed', 300, OTHER)]],
+    labels: ODD,
+  },
+  CustomerAuthorizationClockDiffers: {
+    fires: [
+      [offset(-16, ODD), offset(14, OTHER)],
+      [offset(300, ODD), offset(0, OTHER), offset(-1, THIRD)],
+    ],
+    quiet: [
+      [offset(14, ODD), offset(-14, OTHER)],
+      // the clock of the database is wrong
+      [offset(300, ODD), offset(301, OTHER)],
+    ],
+    labels: ODD,
+  },
+  CustomerAuthorizationDatabaseClockDiffers: {
+    fires: [[offset(-300, ODD), offset(-301, OTHER)], [offset(16, ODD)]],
+    quiet: [[offset(300, ODD), offset(0, OTHER)]],
+  },
+  CustomerAuthorizationPodsDiffer: {
+    fires: [[configured(ODD, { keys: 'other' }), configured(OTHER), configured(THIRD)]],
+    quiet: [
+      [configured(ODD), configured(OTHER), configured(THIRD)],
+      // a roll-out
+      [configured(ODD, { version: '1.1.0' }), configured(OTHER)],
+    ],
+    labels: { ...CONFIGURATION, keys: 'other', ...ODD },
+  },
+  CustomerAuthorizationSlow: {
+    // slow introspection, next to fast public requests
+    fires: [[...durations(980, INTROSPECTION), ...durations(995, PUBLIC)]],
+    quiet: [
+      [...durations(995, INTROSPECTION), ...durations(995, PUBLIC)],
+      // consumers of the feed wait on purpose
+      [...durations(0, { ...INTROSPECTION, route: '/oauth2/revocations' }), ...durations(995, INTROSPECTION)],
+    ],
+    labels: { surface: 'management' },
+  },
   CustomerAuthorizationReplays: {
     fires: [[growing('cas_code_redemptions_total', 1, { outcome: 'replayed' })]],
     quiet: [
@@ -99,17 +165,26 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     ],
   },
   CustomerAuthorizationFileInvalid: {
-    fires: [[steady('cas_file_invalid', 1, { file: 'SIGNING_KEYS_FILE', instance: 'one' })]],
-    quiet: [[steady('cas_file_invalid', 0, { file: 'SIGNING_KEYS_FILE' })]],
-    labels: { file: 'SIGNING_KEYS_FILE' },
+    fires: [
+      [
+        steady('cas_file_invalid', 1, { file: 'SIGNING_KEYS_FILE', ...ODD }),
+        steady('cas_file_invalid', 0, { file: 'SIGNING_KEYS_FILE', ...OTHER }),
+      ],
+    ],
+    quiet: [[steady('cas_file_invalid', 0, { file: 'SIGNING_KEYS_FILE', ...OTHER })]],
+    labels: { file: 'SIGNING_KEYS_FILE', ...ODD },
   },
   CustomerAuthorizationSigningKeysExpire: {
     fires: [[steady('cas_signing_key_seconds_left', 7_100)]],
     quiet: [[steady('cas_signing_key_seconds_left', 7_300)], [MANY_REQUESTS]],
   },
   CustomerAuthorizationDatabaseOverloaded: {
-    fires: [[growing('cas_database_rejected_total', 1)], [steady('cas_database_waiting', 60)]],
-    quiet: [[growing('cas_database_rejected_total', 0), steady('cas_database_waiting', 40)]],
+    fires: [
+      [growing('cas_database_rejected_total', 1, ODD), growing('cas_database_rejected_total', 0, OTHER)],
+      [steady('cas_database_waiting', 60, ODD), steady('cas_database_waiting', 40, OTHER)],
+    ],
+    quiet: [[growing('cas_database_rejected_total', 0, OTHER), steady('cas_database_waiting', 40, OTHER)]],
+    labels: ODD,
   },
   CustomerAuthorizationRegistryStale: onValue('cas_registry_age_seconds', { fires: 61, quiet: 59 }),
   CustomerAuthorizationRegistryNotApplied: {

@@ -90,8 +90,15 @@ class RunbookFolder {
   }
 }
 
+const SECRET = 'resource-server-secret-of-the-test';
+
+function registryWithApi() {
+  const registry = testRegistry();
+  registry.resource_servers.push({ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] });
+  return registry;
+}
+
 describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refused', () => {
-  const SECRET = 'resource-server-secret-of-the-test';
   const database = useDatabase();
   let service: ServiceProcess;
   let folder: RunbookFolder;
@@ -99,14 +106,12 @@ describe.runIf(findProgram(['curl']))('the runbook: a customer’s token is refu
 
   beforeAll(async () => {
     const cwd = database.folder;
-    const registry = testRegistry();
-    registry.resource_servers.push({ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] });
     const environment = { ...environmentOf(database), ...PRODUCTION };
     service = await startServiceProcess({
       ...environment,
       MIGRATE_ON_START: 'true',
       ADMIN_TOKENS: `alice:support:${OPERATOR}`,
-      REGISTRY_FILE: writeRegistry(join(cwd, 'registry.yaml'), registry),
+      REGISTRY_FILE: writeRegistry(join(cwd, 'registry.yaml'), registryWithApi()),
     });
     const client = httpClientOf(service.url);
     ended = await newCustomer(client);
@@ -160,9 +165,16 @@ const PRINTED: Record<string, RegExp[]> = {
     /route="\/oauth2\/introspect".*status="401"/,
     /^ *\d+ "resource_server":"unknown-api"|"reason":"malformed"/m,
     /"event":"admin.authentication_failed"/,
+    /cas_introspections_total\{active="false",reason="malformed"\} 1$/m,
   ],
   'A pod waits': [/the database is not usable yet/],
   'No pod responds': [/the database is not usable yet/],
+  'A pod cannot use the database': [
+    /cas_database_statements_total\{outcome="unavailable"\} [1-9]/,
+    /"context":"Database".*connect ECONNREFUSED/,
+  ],
+  'A clock is wrong': [/cas_clock_offset_seconds -?\d/],
+  'Pods differ': [/cas_configuration_info\{issuer="https:\/\/auth\.example",region="\w+",keys="\w{12}"/],
   'Requests are slow': [/http_request_duration_seconds_sum\{surface="public"/, /cas_database_waiting \d/],
   'Codes are replayed': [/"event":"transfer_token.replayed"/],
   'A file is invalid': [/cas_file_invalid\{file="ADMIN_TOKENS_FILE"\} 1$/m, /ADMIN_TOKENS_FILE: not applied; /],
@@ -195,7 +207,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
       ...environmentOf({ ...database, url }),
       ...PRODUCTION,
       ADMIN_TOKENS_FILE: join(database.folder, 'admin-tokens'),
-      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml')),
+      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registryWithApi()),
       TRUST_PROXY: '1',
       MIGRATE_ON_START: 'true',
     };
@@ -231,6 +243,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     await client.post('/v2/customer/end_sessions', {}, bearer((await newCustomer(client)).access_token));
     await infoStatus(client, 'malformed');
     await manage(service, 'POST', '/oauth2/introspect', basic('unknown-api', 'x'.repeat(32)), { token: access_token });
+    await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SECRET), { token: 'malformed' });
     await manage(service, 'GET', '/admin/clients', bearer('wrong'));
     const entry = { client_id: CLIENT_ID, name: 'C', client_type: 'native', redirect_uris: ['app.example:/callback'] };
     expect((await manage(service, 'POST', '/admin/clients', bearer(OPERATOR), entry)).status).toBe(201);
