@@ -1,17 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { findProgram } from '../../../scripts/programs.js';
-import { alertRules, type Document, documentOfKind } from '../../support/manifests.js';
-import { temporaryFolder } from '../../support/project-files.js';
-
-/** A metric, its labels, and its values in the notation of promtool: one value per minute. */
-type Series = [metric: string, labels: Record<string, string>, values: string];
+import { alertRules, type Document } from '../../support/manifests.js';
+import { groups, inputSeries, promtool, runPromtool, type Series } from '../../support/promtool.js';
 
 interface AlertSeries {
-  /** Series that make the alert fire, one case each. */
+  /** Series with one value per minute that make the alert fire, one case each. */
   fires: Series[][];
   /** Series of normal operation, one case each. */
   quiet: Series[][];
@@ -227,18 +220,10 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
   CustomerAuthorizationEventLoopBlocked: onValue('nodejs_eventloop_lag_p99_seconds', { fires: 0.3, quiet: 0.1 }),
 };
 
-const promtool = findProgram(['promtool']);
-const { groups } = documentOfKind('PrometheusRule').spec;
 const PRODUCTION = { job: 'customer-authorization', namespace: 'customer-authorization' };
 const STAGING = { ...PRODUCTION, namespace: 'customer-authorization-staging' };
 /** Later than the longest `for` and the longest range of the rules together. */
 const EVALUATED_AT = '30m';
-
-/** A sample as Prometheus stores it, with the labels that Prometheus adds. */
-function withLabels([metric, labels, values]: Series, added: Record<string, string>) {
-  const pairs = Object.entries({ ...labels, ...added }).map(([name, value]) => `${name}="${value}"`);
-  return { series: `${metric}{${pairs.join(',')}}`, values };
-}
 
 /** A test of one alert for promtool: whether the series make it fire. */
 function testOf(alert: string, series: Series[], added: Record<string, string>, firing: AlertSeries | undefined) {
@@ -248,22 +233,12 @@ function testOf(alert: string, series: Series[], added: Record<string, string>, 
     : [];
   return {
     interval: '1m',
-    input_series: series.map((each) => withLabels(each, added)),
+    input_series: series.map(([metric, labels, values]) => inputSeries([metric, { ...labels, ...added }, values])),
     alert_rule_test: [{ eval_time: EVALUATED_AT, alertname: alert, exp_alerts }],
   };
 }
 
 describe('the alerts', () => {
-  const folder = temporaryFolder('alerts');
-  writeFileSync(join(folder, 'rules.yaml'), stringify({ groups }));
-
-  /** Runs tests with promtool. Throws its output if an alert fires that should not, or does not fire. */
-  function run(...tests: object[]): void {
-    const file = { rule_files: ['rules.yaml'], evaluation_interval: '1m', tests };
-    writeFileSync(join(folder, 'test.yaml'), stringify(file, { aliasDuplicateObjects: false }));
-    execFileSync(promtool ?? '', ['test', 'rules', 'test.yaml'], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
-  }
-
   it('name the job and the namespace in one place, which every alert uses', () => {
     const text = stringify(groups);
     expect(text.match(/namespace: |namespace[=!]/g)).toHaveLength(1);
@@ -277,17 +252,17 @@ describe('the alerts', () => {
 
   describe.skipIf(promtool === undefined)('in promtool (skipped without the program promtool)', () => {
     it.each(Object.entries(ALERT_SERIES))('%s fires for its series', (alert, cases) => {
-      run(...cases.fires.map((series) => testOf(alert, series, cases.added ?? PRODUCTION, cases)));
+      runPromtool(cases.fires.map((series) => testOf(alert, series, cases.added ?? PRODUCTION, cases)));
     });
 
     it.each(Object.entries(ALERT_SERIES))('%s does not fire for normal operation', (alert, cases) => {
-      run(...cases.quiet.map((series) => testOf(alert, series, PRODUCTION, undefined)));
+      runPromtool(cases.quiet.map((series) => testOf(alert, series, PRODUCTION, undefined)));
     });
 
     it.each(Object.entries(ALERT_SERIES).filter(([, { added }]) => added?.namespace !== STAGING.namespace))(
       '%s does not fire for the same series of staging',
       (alert, { fires, added }) =>
-        run(...fires.map((series) => testOf(alert, series, { ...added, ...STAGING }, undefined))),
+        runPromtool(fires.map((series) => testOf(alert, series, { ...added, ...STAGING }, undefined))),
     );
   });
 });
