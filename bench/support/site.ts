@@ -83,7 +83,13 @@ export function idOf(word: string, n = 'seq'): string {
 }
 
 /** Adds customers with a browser each, in the order of their ids. The service notes the first visit of a day. */
-export async function seedCustomers(database: Connection, from: number, to: number, daysAgo = 0): Promise<void> {
+export async function seedCustomers(
+  database: Connection,
+  from: number,
+  to: number,
+  daysAgo = 0,
+  organizationId = ORGANIZATION,
+): Promise<void> {
   const lastDay = Math.floor(Date.now() / DAY_MS) - daysAgo;
   const [entityId, browserId, sessionId] = [idOf('customer'), idOf('browser'), idOf('session')];
   for (let first = from; first <= to; first += ROWS_PER_INSERT) {
@@ -91,14 +97,14 @@ export async function seedCustomers(database: Connection, from: number, to: numb
     await database.query(`
       INSERT INTO customer (entity_id, organization_id, group_id, creator, generation, version, has_user, seen_day,
         created_at)
-      SELECT ${entityId}, '${ORGANIZATION}', '', 'browser', 0, 0, 0, ${lastDay}, NOW(3) FROM ${numbers}`);
+      SELECT ${entityId}, '${organizationId}', '', 'browser', 0, 0, 0, ${lastDay}, NOW(3) FROM ${numbers}`);
     await database.query(`
       INSERT INTO browser (browser_id, secret_hash, version)
       SELECT ${browserId}, SHA2(SHA2(CONCAT('secret', seq), 256), 256), 0 FROM ${numbers}`);
     await database.query(`
       INSERT INTO session (id, kind, customer_id, browser_id, organization_id, group_id, depth, epoch, seen_day,
         created_at, expires_at)
-      SELECT ${sessionId}, 'own', ${entityId}, ${browserId}, '${ORGANIZATION}', '', 0, 0, ${lastDay}, NOW(3),
+      SELECT ${sessionId}, 'own', ${entityId}, ${browserId}, '${organizationId}', '', 0, 0, ${lastDay}, NOW(3),
         NOW(3) + INTERVAL ${IDLE_DAYS} DAY FROM ${numbers}`);
   }
 }

@@ -3,6 +3,7 @@ import type { CustomerCreator } from './customer.js';
 
 /** A customer, in one organization and group. */
 @Entity('customer')
+@Index('customer_of_organization', ['organizationId', 'entityId'])
 export class CustomerEntity {
   /** A UUIDv7, by which callers identify the customer. */
   @PrimaryColumn('varchar', { name: 'entity_id', length: 36 })

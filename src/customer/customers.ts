@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, type FindOptionsWhere, IsNull, Not } from 'typeorm';
+import { type EntityManager, type FindOptionsWhere, In, IsNull, Not } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -13,12 +13,13 @@ import {
   selectStatement,
   writeStatement,
 } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { sha256 } from '../platform/secret.js';
 import { CustomerEntity } from './customer.entity.js';
 import type { CustomerCreator, CustomerSpace } from './customer.js';
 import { CustomerKey } from './customer-key.entity.js';
 
-const COLUMNS = [
+export const CUSTOMER_COLUMNS = [
   'entity_id',
   'organization_id',
   'group_id',
@@ -31,16 +32,16 @@ const COLUMNS = [
   'created_at',
 ] as const;
 
-export type CustomerRow = EntityRow<CustomerEntity, (typeof COLUMNS)[number]>;
+export type CustomerRow = EntityRow<CustomerEntity, (typeof CUSTOMER_COLUMNS)[number]>;
 
 const FIND = selectStatement<[entityId: string], CustomerRow>({
-  columns: [...COLUMNS],
+  columns: [...CUSTOMER_COLUMNS],
   from: 'customer WHERE entity_id = ?',
   batch: true,
 });
 
 const FIND_BY_KEY = selectStatement<[hash: string], CustomerRow>({
-  columns: COLUMNS.map((column) => `customer.${column}`),
+  columns: CUSTOMER_COLUMNS.map((column) => `customer.${column}`),
   from: 'customer_key JOIN customer ON customer.entity_id = customer_key.entity_id WHERE customer_key.hash = ?',
   batch: true,
 });
@@ -198,14 +199,26 @@ export class Customers {
     return this.raiseIn(manager, { entityId }, { erasedAt: new Date(this.clock.now()) });
   }
 
-  /** Deletes the row of a customer that is being erased, with its keys. */
-  async deleteErased(entityId: string): Promise<void> {
+  /** Marks some customers as being erased, whose tokens have all ended already. */
+  async eraseAllIn(manager: EntityManager, entityIds: string[]): Promise<void> {
+    const ids = valueList(entityIds);
+    const mark = writeStatement<SqlValue[]>(
+      `UPDATE customer SET version = version + 1, erased_at = COALESCE(erased_at, ?)
+        WHERE entity_id IN (${placeholdersFor(ids)})`,
+    );
+    await writeIn(manager, mark, [new Date(this.clock.now()), ...ids]);
+  }
+
+  /** Deletes the rows of some customers that are being erased, with their keys. */
+  async deleteErased(entityIds: string[]): Promise<void> {
+    if (entityIds.length === 0) return;
     const { manager } = this.database;
-    // the customers that were linked to it stay linked, and do not name it any more
-    await manager.update(CustomerEntity, { linkedTo: entityId }, { linkedTo: '' });
+    const ids = In(valueList(entityIds));
+    // the customers that were linked to one stay linked, and do not name it any more
+    await manager.update(CustomerEntity, { linkedTo: ids }, { linkedTo: '' });
     // no foreign key deletes them, because a MySQL group with several primaries refuses one with CASCADE
-    await manager.delete(CustomerKey, { entityId });
-    await manager.delete(CustomerEntity, { entityId, erasedAt: Not(IsNull()) });
+    await manager.delete(CustomerKey, { entityId: ids });
+    await manager.delete(CustomerEntity, { entityId: ids, erasedAt: Not(IsNull()) });
   }
 
   /**

@@ -42,7 +42,22 @@ export class CustomerErasure {
       return true;
     });
     if (isMarked) this.audit.success('identity.erased', actor, party('customer', entityId), { organizationId });
-    await this.finish(entityId);
+    await this.participants.onErase(entityId);
+    await this.customers.deleteErased([entityId]);
+  }
+
+  /**
+   * Erases customers of a suspended organization in the background. All their tokens have ended, so verifiers need no
+   * entries, and there is no audit event for each customer.
+   *
+   * @returns the number of customers that failed
+   */
+  async eraseOfSuspended(entityIds: string[]): Promise<number> {
+    await this.database.transaction(async (manager) => {
+      await this.customers.eraseAllIn(manager, entityIds);
+      await this.endings.deleteAllIn(manager, entityIds);
+    });
+    return this.finishInPurge(entityIds);
   }
 
   /**
@@ -52,18 +67,41 @@ export class CustomerErasure {
    * @throws ServiceUnavailableException if the database was unavailable for several customers, each for a second
    */
   async finishInPurge(entityIds: string[]): Promise<number> {
-    let [failedCount, unavailableCount] = [0, 0];
+    const finished: string[] = [];
+    let [unavailableCount, outage]: [number, Error | undefined] = [0, undefined];
     for (const id of entityIds)
-      await this.finish(id).catch((error: Error) => {
-        failedCount++;
-        if (error instanceof ServiceUnavailableException && ++unavailableCount === MAX_UNAVAILABLE_COUNT) throw error;
-        this.logger.warn(`the data of customer ${id} is not deleted; the next purge tries again: ${error.message}`);
-      });
-    return failedCount;
+      try {
+        await this.participants.onErase(id);
+        finished.push(id);
+      } catch (error) {
+        if (error instanceof ServiceUnavailableException && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
+          outage = error;
+          break;
+        }
+        this.logFailure(id, error as Error);
+      }
+    const deletedCount = await this.deleteRows(finished);
+    if (outage) throw outage;
+    return entityIds.length - deletedCount;
   }
 
-  private async finish(entityId: string): Promise<void> {
-    await this.participants.onErase(entityId);
-    await this.customers.deleteErased(entityId);
+  /** Deletes the rows together, or one by one if that fails. @returns the number of customers whose rows are deleted */
+  private async deleteRows(entityIds: string[]): Promise<number> {
+    try {
+      await this.customers.deleteErased(entityIds);
+      return entityIds.length;
+    } catch {
+      let deletedCount = 0;
+      for (const id of entityIds)
+        await this.customers.deleteErased([id]).then(
+          () => deletedCount++,
+          (error) => this.logFailure(id, error),
+        );
+      return deletedCount;
+    }
+  }
+
+  private logFailure(entityId: string, { message }: Error): void {
+    this.logger.warn(`the data of customer ${entityId} is not deleted; the service tries again: ${message}`);
   }
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsISO8601, IsObject, IsString, ValidateNested } from 'class-validator';
 import { type CustomerRow, Customers } from '../customer/customers.js';
+import { OrganizationCustomers } from '../customer/organization-customers.js';
 import { encodeCursor, Page, type PageQuery, rangeOf } from '../oauth/pages.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
@@ -54,8 +55,8 @@ export class RefreshTokenRecord {
   expires_at!: string;
 }
 
-/** The customer in responses to the operator. */
-export class CustomerRecord {
+/** A customer in the list of the customers of an organization. */
+class ListedCustomer {
   @ApiString('The id of the customer.', EXAMPLE.entityId)
   entity_id!: string;
 
@@ -72,7 +73,19 @@ export class CustomerRecord {
   @IsISO8601()
   @ApiProperty('When the customer was created.', EXAMPLE.time)
   created_at!: string;
+}
 
+/** A page of the customers of an organization. */
+export class CustomerPage extends Page {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => ListedCustomer)
+  @ApiProperty('The customers of the page, in the order of their ids.')
+  customers!: ListedCustomer[];
+}
+
+/** The customer in responses to the operator. */
+export class CustomerRecord extends ListedCustomer {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
@@ -123,6 +136,7 @@ export class CustomerRecords {
     private readonly clock: Clock,
     private readonly audit: Audit,
     private readonly customers: Customers,
+    private readonly ofOrganizations: OrganizationCustomers,
     private readonly sessions: Sessions,
     private readonly events: CustomerEvents,
     private readonly participants: CustomerDataParticipants,
@@ -137,7 +151,6 @@ export class CustomerRecords {
   async find(entityId: string): Promise<CustomerRecord | undefined> {
     const row = await this.rowOf(entityId);
     if (!row) return undefined;
-    const { organization_id, group_id, creator, created_at } = row;
     const devices = await this.sessions.devicesOf(entityId);
     const linked = [
       ...(await this.customers.linkedTo(entityId, MAX_LINKED_IDS)),
@@ -145,14 +158,22 @@ export class CustomerRecords {
     ];
     const linked_ids = linked.slice(0, MAX_LINKED_IDS);
     return {
-      ...{ entity_id: entityId, organization_id },
-      ...(group_id !== '' && { group_id }),
-      browser: creator === 'browser',
-      created_at: new Date(timeOf(created_at)).toISOString(),
+      ...listedCustomer(row),
       browsers: browsersOf(devices),
       refresh_tokens: devices.filter(({ kind }) => kind === 'refresh').map(refreshTokenOf),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
+  }
+
+  /** A page of the customers of an organization, in the order of their ids. */
+  async customerPage(organizationId: string, query: PageQuery): Promise<CustomerPage> {
+    const list = `customers/${organizationId}`;
+    const { after, limit } = rangeOf(list, query);
+    const rows = await this.ofOrganizations.page(organizationId, after);
+    const customers = rows.slice(0, limit).map(listedCustomer);
+    const last = customers.at(-1);
+    if (last === undefined || rows.length <= limit) return { customers };
+    return { customers, next_cursor: encodeCursor(list, last.entity_id) };
   }
 
   /** A page of the browsers that lead to a customer, in the order of their ids. */
@@ -201,6 +222,15 @@ export class CustomerRecords {
     const row = await this.customers.find(entityId);
     return row?.erased_at === null ? row : undefined;
   }
+}
+
+function listedCustomer({ entity_id, organization_id, group_id, creator, created_at }: CustomerRow): ListedCustomer {
+  return {
+    ...{ entity_id, organization_id },
+    ...(group_id !== '' && { group_id }),
+    browser: creator === 'browser',
+    created_at: new Date(timeOf(created_at)).toISOString(),
+  };
 }
 
 /** Those of the devices of a customer that are browsers, in the same order. */

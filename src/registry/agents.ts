@@ -6,8 +6,8 @@ import { comparableEmail } from './agent-email.js';
 import { Registry } from './registry.js';
 
 /**
- * Each use reads the database, so that a new password is valid immediately. An agent of a suspended organization is not
- * found.
+ * Each use reads the database, so that a new password is valid immediately. An agent of an organization that is
+ * suspended or deleted is not found.
  */
 @Injectable()
 export class Agents {
@@ -36,6 +36,6 @@ export class Agents {
 
   private async find(key: FindOptionsWhere<Agent>): Promise<Agent | undefined> {
     const agent = await this.database.manager.findOneBy(Agent, key);
-    return agent && !this.registry.isSuspendedOrganization(agent.organizationId) ? agent : undefined;
+    return agent && this.registry.organization(agent.organizationId) ? agent : undefined;
   }
 }

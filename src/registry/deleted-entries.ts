@@ -4,15 +4,16 @@ import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { portionsOf } from '../platform/database/value-list.js';
 import { ClientApplication } from './client-application.entity.js';
+import { Organization } from './organization.entity.js';
 import { RegistryRevision } from './registry-revision.entity.js';
-import { lockRevision } from './registry-revision.js';
+import { lockRevision, raiseRevision } from './registry-revision.js';
 import { ResourceServer } from './resource-server.entity.js';
 import type { RetainedRow } from './row-pages.js';
 
 /** No access token of a deleted client is valid for longer, and most processes have learned of the deletion. */
 const RETENTION_MS = DAY_MS;
 
-/** The rows of deleted entries. That of an organization stays, because its customers do. */
+/** The rows of deleted entries. That of an organization goes when the rest of it is gone. */
 @Injectable()
 export class DeletedEntries {
   constructor(private readonly database: Database) {}
@@ -35,6 +36,15 @@ export class DeletedEntries {
       const ids = rows.map(({ id }) => id);
       yield this.delete(ResourceServer, rows, { id: In(ids), deletedAt });
     }
+  }
+
+  /** Each process then reads all entries, because only a row that is there tells of a change. */
+  async deleteOrganization(id: string): Promise<void> {
+    await this.database.transaction(async (manager) => {
+      const completeFrom = await raiseRevision(manager);
+      await manager.update(RegistryRevision, { id: 1 }, { completeFrom });
+      await manager.delete(Organization, { id, deletedAt: Not(IsNull()) });
+    });
   }
 
   private find<Row extends RetainedRow>(entity: Type<Row>, now: Date): Promise<Row[]> {

@@ -47,6 +47,10 @@ export class Organization {
   @Column('datetime', { name: 'issued_before', precision: 3, nullable: true })
   issuedBefore!: Date | null;
 
+  /** When the erasure of the organization begins, or began; `null` if it is not being off-boarded. @internal */
+  @Column('datetime', { name: 'offboarding_at', precision: 3, nullable: true })
+  offboardingAt!: Date | null;
+
   /** The number of the last change of the entry (registry-revision.ts). @internal */
   @Column('integer', { default: 0 })
   revision!: number;

@@ -12,6 +12,9 @@ const MAX_SHARED_TEXTS = 1_000;
 /** What has ended with a suspension. */
 export type Suspension = Pick<Organization, 'suspended' | 'issuedBefore'>;
 
+/** What the process knows of a deleted entry. */
+type DeletedEntry = Suspension & Pick<Organization, 'offboardingAt'>;
+
 /** The registry in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistryMemory {
   readonly organizations = new Entries(Organization, 'id');
@@ -35,10 +38,10 @@ export class RegistryMemory {
 }
 
 /** The entries of one table that exist. */
-class Entries<Row extends RetainedRow & Partial<Suspension>> {
+class Entries<Row extends RetainedRow & Partial<DeletedEntry>> {
   private readonly rows = new Map<string, Row>();
-  /** Of deleted entries only what the checks of tokens need. Tokens do not name resource servers. */
-  private readonly deleted = new Map<string, Suspension>();
+  /** Of deleted clients and organizations only what is needed. Tokens do not name resource servers. */
+  private readonly deleted = new Map<string, DeletedEntry>();
 
   constructor(
     private readonly entity: Type<Row>,
@@ -56,6 +59,11 @@ class Entries<Row extends RetainedRow & Partial<Suspension>> {
 
   deletedEntry(key: string): Suspension | undefined {
     return this.deleted.get(key);
+  }
+
+  /** When the erasure of each entry that is being off-boarded begins, or began. */
+  offboardingTimes(): number[] {
+    return [...this.rows.values(), ...this.deleted.values()].flatMap((entry) => entry.offboardingAt?.getTime() ?? []);
   }
 
   /** Page by page, so that a second copy of the registry never exists. */
@@ -80,8 +88,9 @@ class Entries<Row extends RetainedRow & Partial<Suspension>> {
 
   private set(key: string, row: Row | undefined): void {
     const isDeleted = row !== undefined && row.deletedAt !== null;
-    const { suspended, issuedBefore = null } = row ?? {};
-    setOrDelete(this.deleted, key, isDeleted && suspended !== undefined ? { suspended, issuedBefore } : undefined);
+    const { suspended, issuedBefore = null, offboardingAt = null } = row ?? {};
+    const deleted = isDeleted && suspended !== undefined ? { suspended, issuedBefore, offboardingAt } : undefined;
+    setOrDelete(this.deleted, key, deleted);
     setOrDelete(this.rows, key, isDeleted ? undefined : row);
     this.onChange?.(key, this.rows.get(key));
   }

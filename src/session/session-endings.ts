@@ -88,6 +88,16 @@ export class SessionEndings {
     await this.browsers.deleteUnusedIn(manager, browserIds);
   }
 
+  /** Deletes all sessions of some locked customers, whose tokens have ended already. Verifiers get no entries. */
+  async deleteAllIn(manager: EntityManager, customerIds: string[]): Promise<void> {
+    const ofCustomers = { customerId: In(valueList(customerIds)) };
+    const rows = await manager.find(Session, { select: { browserId: true }, where: ofCustomers });
+    const browserIds = rows.flatMap(({ browserId }) => browserId ?? []);
+    await this.browsers.lockAllIn(manager, browserIds);
+    await manager.delete(Session, ofCustomers);
+    await this.browsers.deleteUnusedIn(manager, browserIds);
+  }
+
   /**
    * Deletes a device in favour of a new one. It ends as if it had expired: what was made with it stays, and now belongs to
    * its parent.

@@ -25,7 +25,7 @@ const LEFT_OUT: { requests: RegExp; status: number; reason: string }[] = [
   { requests: /^POST \/(consent|sign-in|sign-out) /, status: 400, reason: 'the form of a page, with its cookie' },
   { requests: /^POST \/try\//, status: 400, reason: 'the Host of a loopback' },
   { requests: /^POST \/admin\/[a-z-]+ /, status: 409, reason: 'entries that do not exist yet' },
-  { requests: /^DELETE \/admin\/organizations\//, status: 409, reason: 'an organization without clients and agents' },
+  { requests: /^DELETE \/admin\/organizations\/[^/]+$/, status: 409, reason: 'a suspended organization' },
   { requests: /^DELETE .*\/(browsers|refresh-tokens)\//, status: 404, reason: 'a linked browser or app' },
 ];
 
@@ -217,7 +217,7 @@ it('the OpenAPI document says of which entries of the registry a deletion ends t
   expect(['agents', 'clients', 'organizations', 'resource-servers'].map(deletionOf)).toEqual([
     'Deletes the agent and ends its tokens.',
     'Deletes the client and ends its tokens.',
-    'Deletes the organization.',
+    'Erases a suspended organization with its clients, agents and customers, after a delay. Until then it can be cancelled. A repeated request changes nothing.',
     'Deletes the resource server.',
   ]);
 });

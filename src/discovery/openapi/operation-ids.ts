@@ -39,6 +39,7 @@ const OPERATION_IDS: Record<string, string> = {
   'delete /admin/customers/{entity_id}/browsers/{browser_id}': 'deleteBrowser',
   'delete /admin/customers/{entity_id}/refresh-tokens/{session_id}': 'deleteRefreshToken',
   'post /admin/clients/{client_id}/secret': 'replaceClientSecret',
+  'delete /admin/organizations/{id}/offboarding': 'cancelOffboarding',
 };
 
 const ENTRY_ROUTE = /^\/admin\/([a-z-]+)(\/\{key\})?$/;

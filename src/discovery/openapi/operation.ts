@@ -152,7 +152,7 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
 function successResponses(
   {
     status,
-    description: { response, responseExamples, responseHeaders, redirects, withGrantClaims, mayCreate },
+    description: { response, otherResponse, responseExamples, responseHeaders, redirects, withGrantClaims, mayCreate },
   }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
@@ -181,7 +181,11 @@ function successResponses(
     return success(response, 'Success.', { schema: {}, ...(responseExamples && { example: responseExamples }) });
   const schema = responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
   const examples = typeof responseExamples === 'string' ? undefined : responseExamples;
-  return success(JSON_TYPE, 'Success.', { schema, ...mediaExamples(objectExamples(schema, examples, 'all')) });
+  const forms = otherResponse ? [schema, responseSchemaOf(otherResponse)] : [schema];
+  return success(JSON_TYPE, 'Success.', {
+    schema: oneOf(forms),
+    ...mediaExamples(objectExamples(schema, examples, 'all')),
+  });
 }
 
 function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]): Schema[] {

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Injectable,
   Logger,
@@ -9,27 +7,24 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { aheadOfDatabaseMs, Clock, dayOf } from '../../platform/clock.js';
+import { Clock, dayOf } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import { earlierTime } from '../../platform/database/earlier-time.js';
 import { expiringTables } from '../../platform/database/entity-checks.js';
 import { writeIn } from '../../platform/database/in-transaction.js';
-import { acquireLease, finishDay, finishedDay, type Lease, releaseLease } from '../../platform/database/lease.js';
-import { timeOf } from '../../platform/database/sql-dialect.js';
-import { selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { finishDay, finishedDay } from '../../platform/database/lease.js';
+import { LeasedSteps } from '../../platform/database/leased-steps.js';
+import { writeStatement } from '../../platform/database/statement.js';
 import { DeletedEntries } from '../../registry/deleted-entries.js';
 import { AgentSessions } from '../../session/agent/agent-sessions.js';
 import { SessionPurge } from '../../session/session-purge.js';
 import { IdleCustomers } from './idle-customers.js';
 
 const ROWS_PER_DELETE = 1_000;
-/** Pause between two deletes, during which the rows are unlocked for requests. */
-const PAUSE_BETWEEN_DELETES_MS = 10;
 /** Mean time between two purges of one process. */
 const PURGE_INTERVAL_MS = 3_600_000;
 /** Covers requests under way at midnight, and clocks that differ. */
 const MIDNIGHT_MARGIN_MS = 300_000;
-
-const FIND_TIME = selectStatement<[], { now: Date | string }>(({ now }) => `SELECT ${now} AS now`);
 
 export type Purged = Record<string, number>;
 
@@ -50,9 +45,9 @@ interface Pass {
 @Injectable()
 export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Purge.name);
-  private readonly lease: Lease = { name: 'purge', owner: randomUUID() };
+  private readonly leased: LeasedSteps;
   private timer: NodeJS.Timeout | undefined;
-  private stopping = false;
+  private isStopping = false;
   private tables: string[] = [];
 
   constructor(
@@ -63,7 +58,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly idleCustomers: IdleCustomers,
     private readonly deletedEntries: DeletedEntries,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.leased = new LeasedSteps(database, 'purge');
+  }
 
   /** @throws Error that names an entity that cannot be purged; the application then does not start */
   onModuleInit(): void {
@@ -75,7 +72,8 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   onApplicationShutdown(): void {
-    this.stopping = true;
+    this.isStopping = true;
+    this.leased.stop();
     clearTimeout(this.timer);
   }
 
@@ -85,44 +83,34 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
    * @throws Error that names the tables that failed, and counts the rows that were deleted in the others
    */
   async run(): Promise<Purged | undefined> {
-    if (!(await this.holdLease())) return undefined;
+    if (!(await this.leased.acquire())) return undefined;
     const failed: string[] = [];
     try {
-      const now = await this.now();
+      const now = await earlierTime(this.database, this.clock);
       const today = dayOf(now.getTime() - MIDNIGHT_MARGIN_MS);
-      const lastDay = await finishedDay(this.database.manager, this.lease);
+      const lastDay = await finishedDay(this.database.manager, this.leased.lease);
       const pass: Pass = { now, today, isFirstOfDay: lastDay !== today, isFinished: true };
       const purged: Purged = {};
       for (const [table, steps] of this.allSteps(pass)) {
         try {
-          const { deleted, isFinished } = await this.runSteps(steps);
-          purged[table] = (purged[table] ?? 0) + deleted;
+          const { rows, isFinished } = await this.leased.run(steps);
+          purged[table] = (purged[table] ?? 0) + rows;
           if (isFinished) continue;
           pass.isFinished = false;
           break; // the next purge continues
         } catch (error) {
           this.logger.warn(`the table ${table} cannot be purged: ${(error as Error).message}`);
           failed.push(table);
-          if (!(await this.holdLease())) break; // throws if the database is unreachable
+          if (!(await this.leased.acquire())) break; // throws if the database is unreachable
         }
       }
       if (failed.length > 0)
         throw new Error(`tables that cannot be purged: ${failed.join(', ')}; purged: ${JSON.stringify(purged)}`);
-      if (pass.isFirstOfDay && pass.isFinished) await finishDay(this.database.manager, this.lease, today);
+      if (pass.isFirstOfDay && pass.isFinished) await finishDay(this.database.manager, this.leased.lease, today);
       return purged;
     } finally {
-      await this.database.transaction((manager) => releaseLease(manager, this.lease));
+      await this.leased.release();
     }
-  }
-
-  /**
-   * The earlier one of the times of the process and of the database. A clock that is ahead would delete what other
-   * processes still need, such as the revocations of tokens that have not expired.
-   */
-  private async now(): Promise<Date> {
-    const [row] = await this.database.select(FIND_TIME, []);
-    const aheadMs = row ? aheadOfDatabaseMs(timeOf(row.now)) : 0;
-    return new Date(this.clock.now() - Math.max(aheadMs, 0));
   }
 
   /** Sessions of customers come first: agents' sessions stay while these refer to them, and customers are idle without. */
@@ -167,28 +155,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     }
   }
 
-  /**
-   * Runs steps until they end, the process stops or another process has the lease.
-   *
-   * @returns the number of deleted rows, and whether the steps have ended and the purge may continue
-   */
-  private async runSteps(steps: AsyncIterable<number>): Promise<{ deleted: number; isFinished: boolean }> {
-    let deleted = 0;
-    for await (const rows of steps) {
-      deleted += rows;
-      if (this.stopping || !(await this.holdLease())) return { deleted, isFinished: false };
-      await sleep(PAUSE_BETWEEN_DELETES_MS);
-    }
-    return { deleted, isFinished: !this.stopping };
-  }
-
-  private holdLease(): Promise<boolean> {
-    return this.database.transaction((manager) => acquireLease(manager, this.lease));
-  }
-
   /** Each purge begins about an hour after the end of the one before. */
   private scheduleNext(): void {
-    if (this.stopping) return;
+    if (this.isStopping) return;
     // The random part spreads the purges of pods that start together.
     const delayMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
     this.timer = setTimeout(() => void this.runInBackground().then(() => this.scheduleNext()), delayMs);

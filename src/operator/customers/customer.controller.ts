@@ -9,30 +9,32 @@ import {
   BrowserPage,
   CUSTOMER_PATH,
   CustomerExport,
+  CustomerPage,
   CustomerRecord,
   CustomerRecords,
 } from '../../identity/customer-records.js';
 import { EndSessionsBody, EndSessionsService } from '../../identity/end-sessions.service.js';
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
-import { parseQuery, readStrictQuery } from '../../oauth/form.js';
+import { readStrictQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { PAGE_ERRORS, PageQuery } from '../../oauth/pages.js';
-import { readParameters } from '../../oauth/parameters.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { UUID } from '../../platform/uuid.js';
 import { IsIdText, IsUuid, UUID_RULE } from '../../platform/validation/text-rules.js';
+import { Optional } from '../../platform/validation/validation.js';
 
-class UserQuery {
+class CustomerQuery extends PageQuery {
   @IsUuid()
-  @ApiProperty('The organization of the user.', EXAMPLE.organizationId)
+  @ApiProperty('The organization of the customers.', EXAMPLE.organizationId)
   organization_id!: string;
 
+  @Optional()
   @IsString()
   @IsIdText()
-  @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
-  external_id!: string;
+  @ApiProperty("The organization's own id of the user. If omitted, the response lists customers.", EXAMPLE.externalId)
+  external_id?: string;
 }
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
@@ -49,19 +51,21 @@ export class CustomerController {
 
   @Get()
   @ApiRoute({
-    summary: 'Get the customer with an external id',
+    summary: 'Get the customer with an external id, or list customers, at most 200 at a time',
     description:
-      "Finds a customer by the organization's own id of the user. The response is the stored data of the customer.",
-    query: UserQuery,
+      "Finds a customer by the organization's own id of the user. The response is the stored data of the customer. Without `external_id`, the response is a page of the customers of the organization. Follow `next_cursor` until it is absent.",
+    query: CustomerQuery,
     response: CustomerRecord,
+    otherResponse: CustomerPage,
     errors: () => [
       OAuthError.invalidRequest('organization_id: required'),
       OAuthError.invalidRequest(`organization_id: ${UUID_RULE}`),
-      OAuthError.invalidRequest('external_id: required'),
+      ...PAGE_ERRORS(),
     ],
   })
-  async findByExternalId(@Req() request: Request): Promise<CustomerRecord> {
-    const { organization_id, external_id } = readParameters(UserQuery, parseQuery(request.originalUrl));
+  async findOrList(@Req() request: Request): Promise<CustomerRecord | CustomerPage> {
+    const { organization_id, external_id, ...page } = readStrictQuery(CustomerQuery, request.originalUrl);
+    if (external_id === undefined) return this.records.customerPage(organization_id, page);
     const entityId = await this.users.find(organization_id, external_id);
     const customer = entityId === undefined ? undefined : await this.records.find(entityId);
     if (!customer) throw OAuthError.notFound();

@@ -1,28 +1,53 @@
 import { Module } from '@nestjs/common';
 import { AgentAuthModule } from '../../agent-auth/agent-auth.module.js';
+import { CustomerModule } from '../../customer/customer.module.js';
 import { CallersModule } from '../../http/callers/callers.module.js';
+import { IdentityModule } from '../../identity/identity.module.js';
 import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
+import { GrantStoresModule } from '../../token/stores/grant-stores.module.js';
 import { AgentController } from './controllers/agent.controller.js';
 import { ClientController } from './controllers/client.controller.js';
 import { ClientSecretController } from './controllers/client-secret.controller.js';
+import { OffboardingController } from './controllers/offboarding.controller.js';
 import { OrganizationController } from './controllers/organization.controller.js';
 import { ResourceServerController } from './controllers/resource-server.controller.js';
 import { EntryChecks } from './entry-checks.js';
 import { RegistryFile } from './file/registry-file.js';
+import { Offboarding } from './offboarding/offboarding.js';
+import { OffboardingRequests } from './offboarding/offboarding-requests.js';
+import { OrganizationErasure } from './offboarding/organization-erasure.js';
 import { RegistryEditor } from './registry-editor.js';
 import { RegistryLists } from './registry-lists.js';
 import { RegistryTransactions } from './registry-transactions.js';
 
 @Module({
-  imports: [RegistryModule, CallersModule, AgentAuthModule, SessionModule],
+  imports: [
+    RegistryModule,
+    CallersModule,
+    AgentAuthModule,
+    SessionModule,
+    CustomerModule,
+    IdentityModule,
+    GrantStoresModule,
+  ],
   controllers: [
     OrganizationController,
+    OffboardingController,
     ClientController,
     ResourceServerController,
     AgentController,
     ClientSecretController,
   ],
-  providers: [EntryChecks, RegistryEditor, RegistryFile, RegistryLists, RegistryTransactions],
+  providers: [
+    EntryChecks,
+    Offboarding,
+    OffboardingRequests,
+    OrganizationErasure,
+    RegistryEditor,
+    RegistryFile,
+    RegistryLists,
+    RegistryTransactions,
+  ],
 })
 export class OperatorRegistryModule {}

@@ -10,8 +10,6 @@ import { randomSecret, sha256 } from '../../platform/secret.js';
 import { UUID } from '../../platform/uuid.js';
 import { UUID_RULE } from '../../platform/validation/text-rules.js';
 import { prototypeKeyViolations, UNKNOWN_FIELD } from '../../platform/validation/violations.js';
-import { Agent } from '../../registry/agent.entity.js';
-import { ClientApplication } from '../../registry/client-application.entity.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
@@ -38,13 +36,13 @@ export function mergePatched(target: unknown, patch: unknown): unknown {
 }
 
 /** Changes run one at a time, so one may wait. Shorter than the time of the response (admin-controller.ts). */
-const OPERATOR_TIMEOUT_MS = 8_000;
+export const OPERATOR_TIMEOUT_MS = 8_000;
 
 export const EDITOR_ERRORS = {
   exists: ({ key }: EntryKind) => OAuthError.conflict(`${key.field}: already exists`),
   belongsToAnother: (kind: EntryKind) =>
     OAuthError.conflict(`${fileKeyOf(kind).field}: belongs to another ${nounOf(kind)}`),
-  organizationInUse: () => OAuthError.conflict('clients or agents still belong to this organization'),
+  offboarding: () => OAuthError.conflict('id: the organization is being off-boarded; cancel that first'),
   fixedKey: ({ key }: EntryKind) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
   changedSince: () => OAuthError.preconditionFailed(),
   noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
@@ -73,12 +71,11 @@ export class RegistryEditor {
 
   /** @throws OAuthError `not_found` */
   async read<Row extends ObjectLiteral>(
-    { entity, key: { column } }: EntryKind<object, Row>,
+    kind: EntryKind<object, Row>,
     key: string,
   ): Promise<{ row: Row; etag: string }> {
-    const where: object = { [column]: key };
-    const row = await this.database.manager.findOneBy<Row>(entity, where);
-    if (row?.[column] !== key) throw OAuthError.notFound();
+    const row = await rowOf<Row>(this.database.manager, kind, key);
+    if (!row) throw OAuthError.notFound();
     return { row, etag: etagOf(row) };
   }
 
@@ -138,11 +135,10 @@ export class RegistryEditor {
     });
   }
 
-  /** @throws OAuthError `not_found`, `conflict` for an organization in use, `precondition_failed` */
+  /** Not for an organization, which is off-boarded. @throws OAuthError `not_found`, `precondition_failed` */
   async delete(kind: EntryKind, key: string, { actor, ifMatch }: Change): Promise<void> {
     await this.transact(actor, async (manager) => {
       await existingRow(manager, kind, key, ifMatch);
-      if (kind === ORGANIZATIONS) await assertUnused(manager, key);
       return { kind, key, change: 'deleted' };
     });
   }
@@ -160,7 +156,7 @@ export class RegistryEditor {
     const secret = randomSecret('base64url');
     let isFirst = false;
     await this.transact(actor, async (manager) => {
-      const client = await existingRow<ClientApplication>(manager, CLIENTS, clientId);
+      const client = await existingRow(manager, CLIENTS, clientId);
       isFirst = client.secretHash === null;
       if (isFirst && client.clientType !== 'server') throw EDITOR_ERRORS.noServer();
       const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidForSeconds);
@@ -186,7 +182,7 @@ export class RegistryEditor {
     return { kind, key, change: 'created', columns };
   }
 
-  /** @throws OAuthError `invalid_request`, `conflict` if the entry would get the email of another one */
+  /** @throws OAuthError `invalid_request`, `conflict` for the email of another entry, or an organization that is off-boarded */
   private async replacement(
     manager: EntityManager,
     kind: EntryKind,
@@ -195,6 +191,7 @@ export class RegistryEditor {
     columns: ObjectLiteral,
   ): Promise<EntryChange | undefined> {
     const { column } = kind.key;
+    if (kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
     const other = await this.storedRow(manager, kind, newEntry, true);
     if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
     return changeOf(kind, columns, row);
@@ -223,7 +220,7 @@ export class RegistryEditor {
       return change ? [change] : [];
     };
     try {
-      await this.transactions.run(actor, changes, OPERATOR_TIMEOUT_MS);
+      await this.transactions.run(actor, changes, { timeoutMs: OPERATOR_TIMEOUT_MS });
     } catch (error) {
       throw isDuplicate(error) ? OAuthError.conflict('the entry already exists') : error;
     }
@@ -249,13 +246,6 @@ async function secretOf(kind: EntryKind, { entry, entries }: ParsedEntry, before
   return entries.violations.length > 0 ? {} : secretColumns(kind, entry, before);
 }
 
-/** @throws OAuthError `conflict` */
-async function assertUnused(manager: EntityManager, organizationId: string): Promise<void> {
-  for (const entity of [ClientApplication, Agent])
-    if (await manager.existsBy<ClientApplication | Agent>(entity, { organizationId }))
-      throw EDITOR_ERRORS.organizationInUse();
-}
-
 /** RFC 9110 §8.8.3. Each change of an entry gives its row a new revision. */
 function etagOf({ revision }: ObjectLiteral): string {
   return `"${revision}"`;
@@ -268,21 +258,29 @@ function assertMatches(ifMatch: string | undefined, row: ObjectLiteral | undefin
   if (!row || !(etags.includes('*') || etags.includes(etagOf(row)))) throw EDITOR_ERRORS.changedSince();
 }
 
-/** MySQL ignores spaces at the end of a key, so the row that was found may have another key. */
-async function rowOf(manager: EntityManager, { entity, key: { column } }: EntryKind, key: string) {
-  const [row] = await manager.findBy<ObjectLiteral>(entity, { [column]: key });
+/**
+ * An organization that is being erased has a row until the end. MySQL ignores spaces at the end of a key, so the row that
+ * was found may have another key.
+ */
+async function rowOf<Row extends ObjectLiteral = ObjectLiteral>(
+  manager: EntityManager,
+  { name, entity, key: { column } }: EntryKind<object, Row>,
+  key: string,
+): Promise<Row | undefined> {
+  const where: object = { [column]: key };
+  const [row] = await manager.find<Row>(entity, { where, withDeleted: name === ORGANIZATIONS.name });
   return row?.[column] === key ? row : undefined;
 }
 
 /** @throws OAuthError `not_found`, `precondition_failed` */
-async function existingRow<Row extends ObjectLiteral = ObjectLiteral>(
+export async function existingRow<Row extends ObjectLiteral = ObjectLiteral>(
   manager: EntityManager,
-  kind: EntryKind,
+  kind: EntryKind<object, Row>,
   key: string,
   ifMatch?: string,
 ): Promise<Row> {
   const row = await rowOf(manager, kind, key);
   if (!row) throw OAuthError.notFound();
   assertMatches(ifMatch, row);
-  return row as Row;
+  return row;
 }

@@ -30,6 +30,12 @@ interface IssuedUpTo {
   issuedBefore: Date;
 }
 
+interface TransactionOptions {
+  timeoutMs?: number;
+  /** False if all tokens of the deleted entries have ended with their organization: verifiers then get no entries. */
+  recordsEndings?: boolean;
+}
+
 /** The entries whose sessions and tokens have ended. */
 interface EndedEntries {
   /** Deleted, or with a new password, organization or scopes. */
@@ -57,22 +63,22 @@ export class RegistryTransactions {
   async run(
     actor: AuditParty,
     decide: (manager: EntityManager) => Promise<EntryChange[]>,
-    timeoutMs?: number,
+    { timeoutMs, recordsEndings = true }: TransactionOptions = {},
   ): Promise<void> {
     const changes = await this.database.transaction(async (manager) => {
       await lockRevision(manager);
       const decided = await decide(manager);
-      if (decided.length > 0) await this.write(manager, decided);
+      if (decided.length > 0) await this.write(manager, decided, recordsEndings);
       return decided;
     }, timeoutMs);
     for (const { kind, key, change, fields = [] } of changes)
       this.audit.success('registry.changed', actor, party(kind.name, key), { details: { change, fields } });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     // for what other requests have issued or stored meanwhile; no session of an agent begins after the change
-    await this.endConsentsAndClients(endedBy(changes));
+    await this.endConsentsAndClients(endedBy(changes), recordsEndings);
   }
 
-  private async write(manager: EntityManager, changes: EntryChange[]): Promise<void> {
+  private async write(manager: EntityManager, changes: EntryChange[], recordsEndings: boolean): Promise<void> {
     const revision = await raiseRevision(manager);
     const now = this.clock.now();
     const changesOf = (kind: EntryKind, type: EntryChange['change']) =>
@@ -86,14 +92,18 @@ export class RegistryTransactions {
     const ended = endedBy(changes);
     // also of a deleted agent: no session of the agent begins from now on
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
-    await this.agentSessions.endAllOf(ended.agentIds, manager);
-    await this.endConsentsAndClients(ended, manager);
+    await this.agentSessions.endAllOf(ended.agentIds, manager, recordsEndings);
+    await this.endConsentsAndClients(ended, recordsEndings, manager);
     for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, changesOf(kind, 'deleted'), { revision, now });
   }
 
-  private async endConsentsAndClients({ agentIds, clientIds }: EndedEntries, manager?: EntityManager): Promise<void> {
+  private async endConsentsAndClients(
+    { agentIds, clientIds }: EndedEntries,
+    recordsEndings: boolean,
+    manager?: EntityManager,
+  ): Promise<void> {
     await this.consents.end('agentId', agentIds, manager);
-    await this.endings.endClients(clientIds, manager);
+    if (recordsEndings) await this.endings.endClients(clientIds, manager);
     await this.consents.end('clientId', clientIds, manager);
   }
 }

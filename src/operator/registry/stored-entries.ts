@@ -60,6 +60,6 @@ export async function deletedKeys(
 
 export function whenFree(kind: EntryKind): string {
   return kind === ORGANIZATIONS
-    ? 'its id cannot be used again'
+    ? 'its id is free when everything of it is erased, a day later at the earliest'
     : 'its id is free when the purge has deleted its codes and refresh tokens, a day later at the earliest';
 }

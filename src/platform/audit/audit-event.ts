@@ -26,6 +26,7 @@ export const AUDIT_EVENT_NAMES = [
   'consent.given',
   'admin.authentication_failed',
   'registry.changed',
+  'organization.erased',
   'keys.changed',
 ] as const;
 

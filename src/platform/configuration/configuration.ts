@@ -124,6 +124,10 @@ export class Configuration {
   @IsArray({ message: 'must be a JSON array of objects' })
   TRUSTED_AGENT_ISSUERS: TrustedIssuer[] = [];
 
+  /** Hours between the request to off-board an organization and its erasure, in which it can be cancelled. */
+  @IntegerVariable(0, 720)
+  OFFBOARDING_DELAY_HOURS = 24;
+
   /** The proxies whose `X-Forwarded-For` is trusted: their number, or their IP addresses separated by commas. */
   @IsOptional()
   @IsTrustProxy()

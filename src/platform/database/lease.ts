@@ -3,7 +3,7 @@ import { dialectOf } from './sql-dialect.js';
 
 /** A row that one process holds. Each node of a Galera cluster has its own locks of `GET_LOCK`. */
 export interface Lease {
-  name: 'migration' | 'purge';
+  name: 'migration' | 'purge' | 'offboarding';
   owner: string;
 }
 

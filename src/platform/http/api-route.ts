@@ -38,6 +38,8 @@ export interface ApiRouteDescription {
   bodyFormats?: ('json' | 'form')[];
   /** The class of a JSON response, or the media type of another response; an empty object by default. */
   response?: Type<object> | string;
+  /** The other form of a JSON response, if the query decides which one it has. @internal */
+  otherResponse?: Type<object>;
   /** The examples of a JSON response, which otherwise has one with all fields, or the example of another response. */
   responseExamples?: ApiExamples | string;
   /** Whether the response also has the claims that grants declare. @internal */

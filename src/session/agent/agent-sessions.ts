@@ -11,7 +11,9 @@ import { type EntityRow, selectStatement, writeStatement } from '../../platform/
 import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
+import { pagesOf } from '../../registry/row-pages.js';
 import { RecordedEndings } from '../recorded-endings.js';
+import { Session } from '../session.entity.js';
 import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
 
 /** How long a session stays after its end: an access token of an agent may live on, and then a token obtained with it. */
@@ -181,8 +183,9 @@ export class AgentSessions {
    * Ends all sessions of agents of this service.
    *
    * @param manager the transaction that has changed the rows of the agents
+   * @param isRecorded false if all their tokens have ended already
    */
-  async endAllOf(agentIds: string[], manager: EntityManager): Promise<void> {
+  async endAllOf(agentIds: string[], manager: EntityManager, isRecorded: boolean): Promise<void> {
     for (const portion of portionsOf(agentIds)) {
       const ids = valueList(portion);
       // locked, so that no code among them is redeemed before the transaction ends
@@ -190,7 +193,7 @@ export class AgentSessions {
         ({ forUpdate }) => `SELECT id, kind FROM agent_session
           WHERE agent_id IN (${placeholdersFor(ids)}) AND issuer IS NULL${forUpdate}`,
       );
-      await this.deleteIn(manager, await selectIn(manager, lock, ids), 'agent_changed');
+      await this.deleteIn(manager, await selectIn(manager, lock, ids), isRecorded ? 'agent_changed' : undefined);
     }
   }
 
@@ -223,6 +226,23 @@ export class AgentSessions {
     }
   }
 
+  /**
+   * Deletes the sessions of an organization whose customers are gone, also those of trusted issuers' tokens, and the proofs
+   * without a customer that were made with them. It reads the table by its primary key, in steps.
+   */
+  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
+    const select = { id: true, organizationId: true };
+    for await (const rows of pagesOf(this.database.manager, AgentSession, 'id', {}, { select })) {
+      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
+      if (ids.length > 0)
+        await this.database.transaction(async (manager) => {
+          await manager.delete(Session, { agentSessionId: In(valueList(ids)) });
+          await manager.delete(AgentSession, { id: In(valueList(ids)) });
+        });
+      yield ids.length;
+    }
+  }
+
   private async deleteUnused(rows: { id: string }[]): Promise<number> {
     const ids = valueList(rows.map(({ id }) => id));
     const deleteUnused = writeStatement<string[]>(
@@ -232,9 +252,14 @@ export class AgentSessions {
     return this.database.execute(deleteUnused, ids);
   }
 
-  private async deleteIn(manager: EntityManager, rows: AgentSessionRow[], reason: InactiveReason): Promise<void> {
+  private async deleteIn(
+    manager: EntityManager,
+    rows: AgentSessionRow[],
+    reason: InactiveReason | undefined,
+  ): Promise<void> {
     for (const portion of portionsOf(rows))
       await manager.delete(AgentSession, { id: In(valueList(portion.map(({ id }) => id))) });
+    if (reason === undefined) return;
     const ended = rows.filter(({ kind }) => !WITHOUT_TOKENS.includes(kind));
     await this.endings.recordSessions(
       manager,

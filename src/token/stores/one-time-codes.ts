@@ -1,13 +1,17 @@
 import { randomInt } from 'node:crypto';
 import { Injectable, type Type } from '@nestjs/common';
+import { In } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import type { Principal } from '../../http/callers/principal.js';
 import type { CustomerDataParticipant, ExportedRows } from '../../identity/customer-data-participant.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import { valueList } from '../../platform/database/value-list.js';
 import { derivedSecret, equalInConstantTime, randomSecret, sha256 } from '../../platform/secret.js';
+import { pagesOf } from '../../registry/row-pages.js';
 import { type AnyGrantRequest, GrantDecorator, type GrantMetadata, type GrantResult } from '../grant.js';
+import { OneTimeCode } from './one-time-code.entity.js';
 import {
   COUNT_GUESS,
   DELETE_OF_CUSTOMER,
@@ -155,6 +159,17 @@ export class OneTimeCodes implements CustomerDataParticipant {
     const rows = await this.database.select(EXPORT, [entityId]);
     return rows.length === 0 ? {} : { one_time_code: rows };
   };
+
+  /** Deletes the codes of an organization. It reads the table by its primary key, in steps. @internal */
+  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
+    const { manager } = this.database;
+    const select = { id: true, organizationId: true };
+    for await (const rows of pagesOf(manager, OneTimeCode, 'id', {}, { select })) {
+      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
+      if (ids.length > 0) await manager.delete(OneTimeCode, { id: In(valueList(ids)) });
+      yield ids.length;
+    }
+  }
 
   /** The guess counts before its value is compared, so that parallel guesses are not free. */
   private async countGuess(id: string, limit: number, now: Date): Promise<void> {

@@ -351,9 +351,9 @@ describe('protocol §5.9: the purge of idle customers', () => {
     const [failing, ...others] = visits.map(({ entity_id }) => entity_id) as [string, string, string];
     service.passDays(IDLE_DAYS + 2);
     const deleteErased = customers.deleteErased.bind(customers);
-    vi.spyOn(customers, 'deleteErased').mockImplementation(async (id) => {
-      if (id === failing) throw new Error('no disk');
-      await deleteErased(id);
+    vi.spyOn(customers, 'deleteErased').mockImplementation(async (ids) => {
+      if (ids.includes(failing)) throw new Error('no disk');
+      await deleteErased(ids);
     });
     const onErase = vi.spyOn(service.application.get(CustomerDataParticipants), 'onErase');
     const warn = vi.spyOn(Logger.prototype, 'warn');

@@ -179,6 +179,7 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     quiet: [[growing('cas_database_rejected_total', 0, OTHER), steady('cas_database_waiting', 40, OTHER)]],
     labels: ODD,
   },
+  CustomerAuthorizationOffboardingNotEnded: onValue('cas_offboarding_age_seconds', { fires: 100_801, quiet: 100_799 }),
   CustomerAuthorizationRegistryStale: onValue('cas_registry_age_seconds', { fires: 61, quiet: 59 }),
   CustomerAuthorizationRegistryNotApplied: {
     fires: [

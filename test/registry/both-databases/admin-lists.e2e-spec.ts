@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { ClientApplication } from '../../../src/registry/client-application.entity.js';
 import { expectInvalidRequest } from '../../support/expect-error.js';
-import { ACME, ACME_SITE } from '../../support/test-registry.js';
+import { ACME, ACME_SITE, AT_RIVAL, RIVAL } from '../../support/test-registry.js';
 import { collectTimers } from '../../support/timers.js';
 import { useService } from '../../support/use-service.js';
 
@@ -223,4 +223,33 @@ it("an operator's change that takes longer than 10 s gets 503, and is carried ou
   expect(changes()).toEqual([]);
   respond();
   await expect.poll(changes).toMatchObject([{ outcome: 'success', subject: { kind: 'organization' } }]);
+});
+
+describe('GET /admin/customers without external_id', () => {
+  const pageOf = async (query: string) => (await service.admin('GET', `/admin/customers?${query}`)).body;
+
+  it('lists the customers of one organization, page by page in the order of their ids', async () => {
+    const visits = [await service.visit(), await service.visit(), await service.visit(undefined, AT_RIVAL)];
+    const [first, second, ofRival] = visits.map(({ body }) => body.entity_id);
+    const page = await pageOf(`organization_id=${ACME}&limit=1`);
+    expect(Object.keys(page)).toEqual(['customers', 'next_cursor']);
+    expect(page.customers).toEqual([
+      { entity_id: first, organization_id: ACME, browser: true, created_at: expect.any(String) },
+    ]);
+    const next = await pageOf(`organization_id=${ACME}&cursor=${page.next_cursor}`);
+    expect(Object.keys(next)).toEqual(['customers']);
+    expect(next.customers.map((customer: { entity_id: string }) => customer.entity_id)).toEqual([second]);
+    expect((await pageOf(`organization_id=${RIVAL}`)).customers).toMatchObject([{ entity_id: ofRival }]);
+    await service.erase(first);
+    expect((await pageOf(`organization_id=${ACME}`)).customers).toMatchObject([{ entity_id: second }]);
+  });
+
+  it('rejects an unknown parameter, and the cursor of another organization', async () => {
+    await service.visit();
+    const { next_cursor } = await pageOf(`organization_id=${ACME}&limit=1`);
+    const of = (query: string) => service.admin('GET', `/admin/customers?${query}`);
+    expectInvalidRequest(await of(`organization_id=${RIVAL}&cursor=${next_cursor}`), /^cursor: not a next_cursor/);
+    expectInvalidRequest(await of(`organization_id=${ACME}&externalid=1`), /^externalid: unknown parameter/);
+    expectInvalidRequest(await of('limit=1'), /^organization_id: required/);
+  });
 });

@@ -62,20 +62,6 @@ it('a deleted client is not in the number of clients of any process, also not of
   expect([await countOf(service), await countOf(later)]).toEqual([before, before]);
 });
 
-it('the id of a deleted organization cannot be used again', async () => {
-  const organization = { id: randomUUID(), name: 'Deleted' };
-  expect((await admin('POST', 'organizations', organization)).status).toBe(201);
-  expect((await admin('DELETE', `organizations/${organization.id}`)).status).toBe(200);
-  expect((await admin('GET', `organizations/${organization.id}`)).status).toBe(404);
-  const hint = `id: ${organization.id} was deleted, and its id cannot be used again`;
-  expectError(await admin('POST', 'organizations', organization), { status: 409, error: 'conflict', hint });
-  service.passDays(3);
-  await purge(service);
-  expect((await admin('POST', 'organizations', organization)).status).toBe(409);
-  const client = { client_id: randomUUID(), name: 'New', client_type: 'web', organization_id: organization.id };
-  expect((await admin('POST', 'clients', client)).status, 'a client of it').toBe(400);
-});
-
 it('a resource server that was created again during the purge stays', async () => {
   const server = { id: randomUUID(), audiences: ['customer-api'], secret: 's'.repeat(32) };
   expect((await admin('POST', 'resource-servers', server)).status).toBe(201);

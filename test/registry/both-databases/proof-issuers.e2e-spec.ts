@@ -10,6 +10,7 @@ import {
 } from '../../support/assertion-issuer.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../../support/expect-error.js';
 import { applyRegistry } from '../../support/registry-files.js';
+import { runOffboarding } from '../../support/tenants.js';
 import type { TestResponse } from '../../support/test-service.js';
 import { serviceOfTest, useService } from '../../support/use-service.js';
 
@@ -157,8 +158,10 @@ describe('protocol §8.2: two organizations with the same issuer of assertions',
   it('do not include an organization that was deleted', async () => {
     const issuer = newIssuer();
     const [first, second] = [organization(issuer), organization(issuer)];
-    expect((await create(first)).status).toBe(201);
+    expect((await create({ ...first, suspended: true })).status).toBe(201);
     expect((await service.admin('DELETE', `/admin/organizations/${first.id}`)).status).toBe(200);
+    service.passDays(1.01);
+    await runOffboarding(service);
     expect((await create(second)).status).toBe(201);
   });
 });

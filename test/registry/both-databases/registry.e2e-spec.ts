@@ -15,6 +15,7 @@ import { usePasswordHashCostOfProduction } from '../../support/cheap-password-ha
 import { cookieBody, TOKEN } from '../../support/cookie-grant.js';
 import { atNextTransaction } from '../../support/dying-transactions.js';
 import { applyRegistry, exportOf, writeFileOf } from '../../support/registry-files.js';
+import { runOffboarding } from '../../support/tenants.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL, testRegistry } from '../../support/test-registry.js';
 import { useService } from '../../support/use-service.js';
 
@@ -297,9 +298,11 @@ describe('protocol §8.1: the registry file', () => {
     });
 
     it('is rejected if an entry that it refers to is deleted while it is applied', async () => {
-      const { status } = await service.admin('POST', '/admin/organizations', { id: DELETED_ID, name: 'Deleted' });
-      expect(status).toBe(201);
-      atNextTransaction(service, 'before', () => service.admin('DELETE', `/admin/organizations/${DELETED_ID}`));
+      const entry = { id: DELETED_ID, name: 'Deleted', suspended: true };
+      expect((await service.admin('POST', '/admin/organizations', entry)).status).toBe(201);
+      expect((await service.admin('DELETE', `/admin/organizations/${DELETED_ID}`)).status).toBe(200);
+      service.passDays(1.01);
+      atNextTransaction(service, 'before', () => runOffboarding(service));
       const before = await service.rowsOf(ClientApplication).count();
       const applied = apply({ clients: [client({ client_id: 'of-deleted', organization_id: DELETED_ID })] });
       await expect(applied).rejects.toThrow('clients[0].organization_id: ');

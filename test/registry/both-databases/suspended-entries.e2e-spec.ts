@@ -10,7 +10,8 @@ import { manage } from '../../support/management-api.js';
 import { issueAgentToken } from '../../support/operator-commands.js';
 import { moveOf } from '../../support/remember.js';
 import { FeedConsumer } from '../../support/revocation-feed.js';
-import { ADMIN_TOKEN, serviceOfTest, type UsedService, useService } from '../../support/use-service.js';
+import { runOffboarding } from '../../support/tenants.js';
+import { ADMIN_TOKEN, DAY_SECONDS, serviceOfTest, type UsedService, useService } from '../../support/use-service.js';
 
 const service = useService();
 /** Another process, with a clock of its own. */
@@ -128,9 +129,11 @@ describe('the reason of a token from before a suspension', () => {
     await admin('PATCH', pathOf('organization'), { public_clients: [client_id] });
     const token = (await service.visit(undefined, { ...ofClient, client_id })).body.access_token;
     await set(pathOf('organization'), true);
-    const { agents } = (await admin('GET', `agents?organization_id=${ofClient.organization_id}`)).body;
-    for (const path of [`agents/${agents[0].id}`, pathOf('client'), pathOf('organization')])
-      expect((await admin('DELETE', path)).status).toBe(200);
+    expect((await admin('DELETE', pathOf('organization'))).status).toBe(200);
+    for (const each of services()) each.clock.advance({ seconds: DAY_SECONDS + 1 });
+    await runOffboarding(service);
+    for (const each of services()) each.clock.reset();
+    expect((await admin('GET', pathOf('client'))).status).toBe(404);
     const later = await serviceOfTest({ database: service.database });
     for (const at of [service, later]) expect(await reasonOf(at, token)).toBe('organization_suspended');
   });

@@ -24,12 +24,11 @@ interface EntryTexts {
   exampleChange: string;
   /** What a deletion does besides. */
   deletion?: string;
-  deletionErrors?: ApiRouteDescription['errors'];
 }
 
 /** The descriptions of the routes of a list (protocol §9.1). */
 export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
-  const { query, page, response, exampleFields, exampleChange, deletion = '', deletionErrors = () => [] } = texts;
+  const { query, page, response, exampleFields, exampleChange, deletion = '' } = texts;
   const { entry: body } = kind;
   const [noun, list] = [nounOf(kind), listOf(kind)];
   const pathParameters = { key: apiPropertyOf(response, kind.key.field) };
@@ -91,7 +90,7 @@ export function entryRoutes(kind: EntryKind, texts: EntryTexts) {
       description: `Deletes the ${noun}${deletion}.`,
       pathParameters,
       requestHeaders,
-      errors: () => [EDITOR_ERRORS.changedSince(), ...deletionErrors()],
+      errors: () => [EDITOR_ERRORS.changedSince()],
     },
   } satisfies Record<string, ApiRouteDescription>;
 }

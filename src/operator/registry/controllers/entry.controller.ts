@@ -65,7 +65,11 @@ export abstract class EntryController<Row extends ObjectLiteral> {
   }
 
   @Delete(':key')
-  async delete(@Param('key') key: string, @Headers('if-match') ifMatch?: string): Promise<object> {
+  async delete(
+    @Res({ passthrough: true }) _http: Response,
+    @Param('key') key: string,
+    @Headers('if-match') ifMatch?: string,
+  ): Promise<object> {
     await this.editor.delete(this.kind, key, { actor: operatorActor(), ifMatch });
     return {};
   }

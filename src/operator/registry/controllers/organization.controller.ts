@@ -1,9 +1,16 @@
-import { Delete, Headers, Param } from '@nestjs/common';
+import { Delete, Get, Headers, Param, Res } from '@nestjs/common';
+import { IsISO8601 } from 'class-validator';
+import type { Response } from 'express';
+import { OrganizationCustomers } from '../../../customer/organization-customers.js';
 import { RequiredRole } from '../../../http/callers/operator.guard.js';
+import { operatorActor } from '../../../http/callers/operator-credentials.js';
 import { Page } from '../../../oauth/pages.js';
-import { ApiInheritedRoutes } from '../../../platform/http/api-route.js';
+import { EXAMPLE } from '../../../platform/http/api-examples.js';
+import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
+import { ApiInteger, Nested, Optional } from '../../../platform/validation/validation.js';
 import { ORGANIZATIONS, OrganizationEntry } from '../../../registry/entries/organization.entry.js';
 import type { Organization } from '../../../registry/organization.entity.js';
+import { OFFBOARDING_ERRORS, OffboardingRequests } from '../offboarding/offboarding-requests.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry-editor.js';
 import { NamedListQuery, RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
@@ -11,9 +18,24 @@ import { EntryController } from './entry.controller.js';
 import { ApiEntries, ApiFromFile } from './entry-fields.js';
 import { entryRoutes } from './entry-routes.js';
 
+class OffboardingState {
+  @IsISO8601()
+  @ApiProperty('When the erasure begins, or began. Until then it can be cancelled.', EXAMPLE.time)
+  begins_at!: string;
+
+  @Optional()
+  @ApiInteger('The number of customers that are not erased yet, at most 1,000,000. Absent in lists.', 1_500)
+  customers_left?: number;
+}
+
 class OrganizationResponse extends OrganizationEntry {
   @ApiFromFile()
   from_file!: boolean;
+
+  @Optional()
+  @Nested(() => OffboardingState)
+  @ApiProperty('Present if the organization is being off-boarded.')
+  offboarding?: OffboardingState;
 }
 
 class OrganizationPage extends Page {
@@ -21,29 +43,64 @@ class OrganizationPage extends Page {
   organizations!: OrganizationResponse[];
 }
 
+const TEXTS = entryRoutes(ORGANIZATIONS, {
+  query: NamedListQuery,
+  page: OrganizationPage,
+  response: OrganizationResponse,
+  exampleFields: ['license', 'public_clients'],
+  exampleChange: 'name',
+});
+
 @AdminController('organizations')
-@ApiInheritedRoutes(
-  entryRoutes(ORGANIZATIONS, {
-    query: NamedListQuery,
-    page: OrganizationPage,
+@ApiInheritedRoutes({
+  ...TEXTS,
+  put: { ...TEXTS.put, errors: () => [...TEXTS.put.errors(), EDITOR_ERRORS.offboarding()] },
+  change: { ...TEXTS.change, errors: () => [...TEXTS.change.errors(), EDITOR_ERRORS.offboarding()] },
+  delete: {
+    ...TEXTS.delete,
+    summary: 'Off-board one of the organizations',
+    description:
+      'Erases a suspended organization with its clients, agents and customers, after a delay. Until then it can be cancelled. A repeated request changes nothing.',
     response: OrganizationResponse,
-    exampleFields: ['license', 'public_clients'],
-    exampleChange: 'name',
-    deletionErrors: () => [EDITOR_ERRORS.organizationInUse()],
-  }),
-)
+    responseHeaders: TEXTS.read.responseHeaders,
+    errors: () => [...TEXTS.delete.errors(), OFFBOARDING_ERRORS.notSuspended()],
+  },
+})
 export class OrganizationController extends EntryController<Organization> {
-  constructor(lists: RegistryLists, editor: RegistryEditor) {
+  constructor(
+    lists: RegistryLists,
+    editor: RegistryEditor,
+    private readonly offboarding: OffboardingRequests,
+    private readonly customers: OrganizationCustomers,
+  ) {
     super(ORGANIZATIONS, NamedListQuery, lists, editor);
+  }
+
+  @Get(':key')
+  @RequiredRole('read')
+  override async read(@Res({ passthrough: true }) http: Response, @Param('key') key: string): Promise<object> {
+    const response = (await super.read(http, key)) as OrganizationResponse;
+    if (response.offboarding) response.offboarding.customers_left = await this.customers.count(key);
+    return response;
   }
 
   @Delete(':key')
   @RequiredRole('all')
-  override delete(@Param('key') key: string, @Headers('if-match') ifMatch?: string): Promise<object> {
-    return super.delete(key, ifMatch);
+  override async delete(
+    @Res({ passthrough: true }) http: Response,
+    @Param('key') key: string,
+    @Headers('if-match') ifMatch?: string,
+  ): Promise<object> {
+    await this.offboarding.request(key, { actor: operatorActor(), ifMatch });
+    return this.read(http, key);
   }
 
   protected toResponse(row: Organization): object {
-    return { ...ORGANIZATIONS.toEntry(row), from_file: row.fromFile };
+    const { fromFile, offboardingAt } = row;
+    return {
+      ...ORGANIZATIONS.toEntry(row),
+      from_file: fromFile,
+      ...(offboardingAt && { offboarding: { begins_at: offboardingAt.toISOString() } }),
+    };
   }
 }

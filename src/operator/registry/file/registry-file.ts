@@ -137,6 +137,7 @@ export class RegistryFile {
     const violations = [
       ...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`),
       ...(await deletedViolations(manager, entries)),
+      ...offboardingViolations(entries, stored),
       ...(await this.checks.violations(manager, entries, stored, isStored)),
     ];
     if (violations.length > 0) throw new RegistryFileError(violations);
@@ -166,6 +167,13 @@ async function deletedViolations(manager: EntityManager, entries: ListedEntries)
       if (deleted.has(entry[field])) violations.push(`${fieldPath(path, field)}: was deleted, and ${whenFree(kind)}`);
   }
   return violations;
+}
+
+function offboardingViolations(entries: ListedEntries, stored: StoredEntries): string[] {
+  return entries
+    .of(ORGANIZATIONS)
+    .filter(({ entry }) => stored.rowOf(ORGANIZATIONS, entry)?.offboardingAt)
+    .map(({ path }) => `${fieldPath(path, 'id')}: is being off-boarded; remove the entry, or cancel the off-boarding`);
 }
 
 /** The rows that an earlier file brought and this one does not have, except suspended organizations. */

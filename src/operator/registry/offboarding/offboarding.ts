@@ -1,0 +1,103 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { LessThanOrEqual } from 'typeorm';
+import { Audit, party } from '../../../platform/audit/audit.js';
+import { Clock } from '../../../platform/clock.js';
+import { Database } from '../../../platform/database/database.js';
+import { earlierTime } from '../../../platform/database/earlier-time.js';
+import { LeasedSteps } from '../../../platform/database/leased-steps.js';
+import { ClientApplication } from '../../../registry/client-application.entity.js';
+import { DeletedEntries } from '../../../registry/deleted-entries.js';
+import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
+import { Organization } from '../../../registry/organization.entity.js';
+import { Registry } from '../../../registry/registry.js';
+import { ENTRY_SECONDS } from '../../../session/recorded-endings.js';
+import { RegistryTransactions } from '../registry-transactions.js';
+import { OrganizationErasure } from './organization-erasure.js';
+
+const INTERVAL_MS = 15_000;
+/** Neither a token nor an entry for verifiers from before the erasure exists then. */
+const RETENTION_MS = ENTRY_SECONDS * 1000;
+
+/**
+ * Carries out off-boardings that are due (protocol §9.1). The organization is deleted first, which nobody can cancel. Its
+ * row stays until the end, so that its id stays taken, and a process that stopped continues.
+ */
+@Injectable()
+export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(Offboarding.name);
+  private readonly leased: LeasedSteps;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopping = false;
+
+  constructor(
+    private readonly database: Database,
+    private readonly registry: Registry,
+    private readonly transactions: RegistryTransactions,
+    private readonly erasure: OrganizationErasure,
+    private readonly deletedEntries: DeletedEntries,
+    private readonly audit: Audit,
+    private readonly clock: Clock,
+  ) {
+    this.leased = new LeasedSteps(database, 'offboarding');
+  }
+
+  onApplicationBootstrap(): void {
+    this.scheduleNext();
+  }
+
+  onApplicationShutdown(): void {
+    this.isStopping = true;
+    this.leased.stop();
+    clearTimeout(this.timer);
+  }
+
+  /** Does nothing if no erasure is due, which the registry in memory knows, or while another process does it. */
+  async run(): Promise<void> {
+    if (this.registry.offboardingDueAt === undefined || !(await this.leased.acquire())) return;
+    try {
+      const now = await earlierTime(this.database, this.clock);
+      const where = { offboardingAt: LessThanOrEqual(now) };
+      for (const row of await this.database.manager.find(Organization, { where, withDeleted: true }))
+        await this.advance(row, now).catch((error: Error) =>
+          this.logger.warn(`the organization ${row.id} is not erased; the service tries again: ${error.message}`),
+        );
+    } finally {
+      await this.leased.release();
+    }
+  }
+
+  private async advance({ id, ...row }: Organization, now: Date): Promise<void> {
+    const deletedAt = row.deletedAt ?? (await this.delete(id, now));
+    if (!deletedAt) return; // cancelled meanwhile
+    const isLast = deletedAt.getTime() + RETENTION_MS <= now.getTime() && !(await this.hasClients(id));
+    const { isFinished } = await this.leased.run(this.erasure.inSteps(id, isLast));
+    if (!isFinished || !isLast) return;
+    await this.deletedEntries.deleteOrganization(id);
+    await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
+    this.audit.success('organization.erased', party('service'), party('organization', id), { organizationId: id });
+  }
+
+  /** The registry admits one writer at a time, so an off-boarding is cancelled before this or not at all. */
+  private async delete(id: string, now: Date): Promise<Date | null | undefined> {
+    await this.transactions.run(party('service'), async (manager) => {
+      const isDue = await manager.existsBy(Organization, { id, offboardingAt: LessThanOrEqual(now) });
+      return isDue ? [{ kind: ORGANIZATIONS, key: id, change: 'deleted' }] : [];
+    });
+    return (await this.database.manager.findOne(Organization, { where: { id }, withDeleted: true }))?.deletedAt;
+  }
+
+  /** The purge deletes the rows of deleted clients, when nothing is left that a new client with the id could use. */
+  private hasClients(organizationId: string): Promise<boolean> {
+    return this.database.manager.exists(ClientApplication, { where: { organizationId }, withDeleted: true });
+  }
+
+  private scheduleNext(): void {
+    if (this.isStopping) return;
+    this.timer = setTimeout(() => void this.runInBackground().then(() => this.scheduleNext()), INTERVAL_MS);
+    this.timer.unref();
+  }
+
+  private async runInBackground(): Promise<void> {
+    await this.run().catch((error: Error) => this.logger.warn(`the off-boarding failed: ${error.message}`));
+  }
+}

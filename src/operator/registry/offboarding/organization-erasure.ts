@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import type { FindOptionsWhere, ObjectLiteral } from 'typeorm';
+import { OrganizationCustomers } from '../../../customer/organization-customers.js';
+import { CustomerErasure } from '../../../identity/customer-erasure.js';
+import { party } from '../../../platform/audit/audit.js';
+import { Database } from '../../../platform/database/database.js';
+import { AGENTS } from '../../../registry/entries/agent.entry.js';
+import { CLIENTS } from '../../../registry/entries/client.entry.js';
+import type { EntryKind } from '../../../registry/entries/entry-kind.js';
+import { AgentSessions } from '../../../session/agent/agent-sessions.js';
+import { OneTimeCodes } from '../../../token/stores/one-time-codes.js';
+import { RegistryTransactions } from '../registry-transactions.js';
+
+/** The number of customers, or of entries, of one step. Their rows are locked together. */
+const ROWS_PER_STEP_COUNT = 64;
+
+/**
+ * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is left.
+ * Its tokens ended with its suspension, so verifiers get no further entries.
+ */
+@Injectable()
+export class OrganizationErasure {
+  constructor(
+    private readonly database: Database,
+    private readonly customers: OrganizationCustomers,
+    private readonly erasure: CustomerErasure,
+    private readonly transactions: RegistryTransactions,
+    private readonly agentSessions: AgentSessions,
+    private readonly codes: OneTimeCodes,
+  ) {}
+
+  /**
+   * The agents come after the customers, so that an email stays taken while there are customers of its agent.
+   *
+   * @param isLast reads whole tables, even if nothing was left in those with an index on the organization
+   * @throws Error if customers cannot be erased; the rest stays then
+   */
+  async *inSteps(organizationId: string, isLast: boolean): AsyncGenerator<number, void> {
+    let erasedCount = 0;
+    for (const steps of [
+      this.eraseCustomers(organizationId),
+      this.deleteEntries(AGENTS, organizationId),
+      this.deleteEntries(CLIENTS, organizationId),
+    ])
+      for await (const count of steps) {
+        erasedCount += count;
+        yield count;
+      }
+    if (erasedCount === 0 && !isLast) return;
+    yield* this.agentSessions.deleteOfOrganization(organizationId);
+    yield* this.codes.deleteOfOrganization(organizationId);
+  }
+
+  /** One customer that fails does not stop the others. A step in which all fail does: an extension is out of order. */
+  private async *eraseCustomers(organizationId: string): AsyncGenerator<number, void> {
+    let failedCount = 0;
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const ids: string[] = await this.customers.ids(organizationId, after, ROWS_PER_STEP_COUNT);
+      const failed = ids.length === 0 ? 0 : await this.erasure.eraseOfSuspended(ids);
+      failedCount += failed;
+      if (failed > 0 && failed === ids.length) break;
+      yield ids.length - failed;
+      after = ids.at(-1);
+    }
+    if (failedCount > 0) throw new Error(`${failedCount} customers cannot be erased`);
+  }
+
+  private async *deleteEntries(kind: EntryKind, organizationId: string): AsyncGenerator<number, void> {
+    const ofOrganization: FindOptionsWhere<ObjectLiteral> = { organizationId };
+    const page = { where: ofOrganization, take: ROWS_PER_STEP_COUNT };
+    while (await this.database.manager.existsBy(kind.entity, ofOrganization)) {
+      let count = 0;
+      await this.transactions.run(
+        party('service'),
+        async (manager) => {
+          const rows = await manager.find(kind.entity, page);
+          count = rows.length;
+          return rows.map((row) => ({ kind, key: String(row[kind.key.column]), change: 'deleted' as const }));
+        },
+        { recordsEndings: false },
+      );
+      yield count;
+    }
+  }
+}
