@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { Clock, DAY_MS } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { Database } from '../../platform/database/database.js';
-import { portionsOf } from '../../platform/database/value-list.js';
+import { portionsOf, valueList } from '../../platform/database/value-list.js';
 import { uuidv7 } from '../../platform/uuid.js';
+import { pagesOf } from '../../registry/row-pages.js';
 import { CustomerEvent, type EventKind } from './customer-event.entity.js';
 
 /** The number of events that an export has. Only a user with as many linked customers in EVENT_DAYS has more. */
@@ -70,6 +71,17 @@ export class CustomerEvents {
       created_at: createdAt.toISOString(),
       expires_at: expiresAt.toISOString(),
     }));
+  }
+
+  /** Deletes the events of an organization. It reads the table by its primary key, in steps. */
+  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
+    const { manager } = this.database;
+    const select = { id: true, organizationId: true };
+    for await (const rows of pagesOf(manager, CustomerEvent, 'id', {}, { select })) {
+      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
+      if (ids.length > 0) await manager.delete(CustomerEvent, { id: In(valueList(ids)) });
+      yield ids.length;
+    }
   }
 
   private async insertIn(

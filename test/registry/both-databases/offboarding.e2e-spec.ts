@@ -120,6 +120,8 @@ describe('the off-boarding of an organization', () => {
     await transferToken(service, token, ofVisitor);
     const ids = [...(await customersOf(service, tenant, 70)), visitor.body.entity_id];
     for (const customer of ids) stored.add(customer);
+    const [signedOut] = await customersOf(service, tenant, 1);
+    expect((await admin('POST', `customers/${signedOut}/end_sessions`, {})).status, 'an event').toBe(200);
     await new AgentBrowser(service).signIn(
       { email, password: 'a password of the agent' },
       { ...FOR_TOKEN, client_id: clientId, redirect_uri: ofClient.redirect_uri },
@@ -145,6 +147,7 @@ describe('the off-boarding of an organization', () => {
       'browser',
       'client_application',
       'customer',
+      'customer_event',
       'customer_key',
       'one_time_code',
       'organization',

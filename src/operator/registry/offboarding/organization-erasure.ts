@@ -8,6 +8,7 @@ import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
 import { AgentSessions } from '../../../session/agent/agent-sessions.js';
+import { CustomerEvents } from '../../../session/feed/customer-events.js';
 import { OneTimeCodes } from '../../../token/stores/one-time-codes.js';
 import { RegistryTransactions } from '../registry-transactions.js';
 
@@ -26,6 +27,7 @@ export class OrganizationErasure {
     private readonly erasure: CustomerErasure,
     private readonly transactions: RegistryTransactions,
     private readonly agentSessions: AgentSessions,
+    private readonly events: CustomerEvents,
     private readonly codes: OneTimeCodes,
   ) {}
 
@@ -48,6 +50,7 @@ export class OrganizationErasure {
       }
     if (erasedCount === 0 && !isLast) return;
     yield* this.agentSessions.deleteOfOrganization(organizationId);
+    yield* this.events.deleteOfOrganization(organizationId);
     yield* this.codes.deleteOfOrganization(organizationId);
   }
 
