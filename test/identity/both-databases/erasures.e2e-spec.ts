@@ -71,7 +71,7 @@ const erasureEvents = (id: string) =>
   service.audit.filter(({ event, subject }) => event === 'identity.erased' && subject?.id === id);
 
 describe('protocol §5.8: after the erasure of a customer', () => {
-  it('no table has its sessions or its external_id, and only what has ended has its id, until its last token would have expired', async () => {
+  it('no table has its sessions or its external_id, and only what has ended and its event have its id, as long as they are kept', async () => {
     const named = { external_id: 'user-who-is-erased' };
     const { entity_id, access_token } = await tokenOf(named);
     await remember(service, await moveOf(service, access_token));
@@ -86,7 +86,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect(await tablesWith(service, ids)).toEqual(['browser', 'session']);
 
     expect((await service.erase(entity_id)).status).toBe(200);
-    expect(await tablesWith(service, [entity_id])).toEqual(['ended']);
+    expect(await tablesWith(service, [entity_id])).toEqual(['customer_event', 'ended']);
     expect(await tablesWith(service, ids)).toEqual([]);
     await expectNoOrphans(service);
     expectInvalidGrant(await refreshCustomer(service, refresh_token));
@@ -98,7 +98,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect(again.entity_id).not.toBe(entity_id);
     service.passDays(ENDINGS_DAYS);
     await purge(service);
-    expect(await tablesWith(service, [entity_id])).toEqual([]);
+    expect(await tablesWith(service, [entity_id])).toEqual(['customer_event']);
   });
 
   it('a browser that leads to no other customer has no secret any more, and another one keeps its own', async () => {
@@ -126,7 +126,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const { linked_ids } = (await service.admin('GET', `/admin/customers/${entity_id}`)).body;
     expect(linked_ids).toEqual([visitor.body.entity_id]);
     expect((await service.erase(entity_id)).status).toBe(200);
-    expect(await tablesWith(service, [entity_id])).toEqual(['ended']);
+    expect(await tablesWith(service, [entity_id])).toEqual(['customer_event', 'ended']);
     expectInvalidRequest(await requestFor({ entity_id: visitor.body.entity_id }), 'entity_id: unknown');
     expect((await erase({ customer_id: visitor.body.entity_id })).status).toBe(200);
     expect(await isStored(visitor.body.entity_id)).toBe(false);
@@ -146,7 +146,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect((await requestFor(named)).status, 'the user has no other customer yet').toBe(503);
     deletions.behaviors = [working, working];
     expect((await service.erase(entity_id)).status).toBe(200);
-    expect(await tablesWith(service, [entity_id])).toEqual(['ended']);
+    expect(await tablesWith(service, [entity_id])).toEqual(['customer_event', 'ended']);
     expect((await tokenOf(named)).created).toBe(true);
   });
 

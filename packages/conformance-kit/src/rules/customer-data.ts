@@ -5,8 +5,8 @@ import { containsSecret } from '../secret-search.js';
 import { columnsWith, hashesOf } from '../stored-cells.js';
 import type { Subject } from '../subject.js';
 
-/** Says for verifiers what has ended, until the last token of the customer would have expired. */
-const TABLE_WITH_ERASED_IDS = 'ended';
+/** They tell verifiers what has ended, and other services that the customer was erased, for some days. */
+const TABLES_WITH_ERASED_IDS = ['ended', 'customer_event'];
 
 /** What the extension has stored of customers. */
 export const customerDataRules: Rule<Subject>[] = [
@@ -33,7 +33,7 @@ export const customerDataRules: Rule<Subject>[] = [
       await erase(subject, customers);
       const hasId = (cell: string) => customers.some((id) => cell.includes(id));
       const columns = await columnsWith(subject.service, hasId);
-      const left = columns.filter((column) => column.split('.')[0] !== TABLE_WITH_ERASED_IDS);
+      const left = columns.filter((column) => !TABLES_WITH_ERASED_IDS.includes(column.split('.')[0] ?? ''));
       if (left.length === 0) return;
       const solution = 'delete the rows in `onErase` of a participant in `participants`';
       throw new Error(`${left.join(', ')}: has the id of an erased customer; ${solution}`);
