@@ -11,8 +11,8 @@ import { bearer } from '../../support/authorization-headers.js';
 import { AgentBrowser, FOR_TOKEN } from '../../support/authorization-page.js';
 import { CODES, codeExtension } from '../../support/code-extension.js';
 import { cookieHeader, TestBrowser, TOKEN } from '../../support/cookie-grant.js';
-import { stay, WITH_REFRESH } from '../../support/customer-refresh.js';
-import { expectError } from '../../support/expect-error.js';
+import { refreshCustomer, stay, WITH_REFRESH } from '../../support/customer-refresh.js';
+import { expectError, expectInvalidGrant } from '../../support/expect-error.js';
 import { expectNoOrphans, sessionsOfBrowser } from '../../support/identities.js';
 import { manage, metricOf } from '../../support/management-api.js';
 import { issueAgentToken, purge } from '../../support/operator-commands.js';
@@ -116,7 +116,7 @@ describe('the off-boarding of an organization', () => {
     const visitor = await service.visit(undefined, ofClient);
     const ofVisitor = { client_id: clientId };
     const token = visitor.body.access_token;
-    await stay(service, await moveOf(service, token, ofVisitor), ofVisitor);
+    const device = (await stay(service, await moveOf(service, token, ofVisitor), ofVisitor)).body;
     await transferToken(service, token, ofVisitor);
     const ids = [...(await customersOf(service, tenant, 70)), visitor.body.entity_id];
     for (const customer of ids) stored.add(customer);
@@ -169,7 +169,8 @@ describe('the off-boarding of an organization', () => {
     expect((await feed.catchUp()).length, 'entries').toBe(entryCount);
 
     const entry = { id, name: 'Again' };
-    const client = { client_id: clientId, name: 'Again', client_type: 'web', redirect_uris: [ofClient.redirect_uri] };
+    const redirect_uris = [ofClient.redirect_uri];
+    const client = { client_id: clientId, name: 'Again', client_type: 'web', redirect_uris, ...remember };
     const areTaken = async () => {
       await expectConflict(admin('POST', 'organizations', entry), /was deleted, and its id is free when everything/);
       await expectConflict(admin('PUT', `organizations/${id}`, entry), /is being off-boarded/);
@@ -193,6 +194,7 @@ describe('the off-boarding of an organization', () => {
     expect(again.status).toBe(200);
     expect(ids).not.toContain(again.body.entity_id);
     expect([await infoStatus(service, token), await infoStatus(service, again.body.access_token)]).toEqual([401, 200]);
+    expectInvalidGrant(await refreshCustomer(service, device.refresh_token, ofVisitor));
     expect(await stateOf(tenant)).toBeUndefined();
   });
 
@@ -245,16 +247,20 @@ describe('the off-boarding of an organization', () => {
 
   it('leaves the customers of other organizations, also in a browser that it shares with them', async () => {
     const tenant = await newTenant(service);
-    const [shared, alone] = [new TestBrowser(service), new TestBrowser(service)];
     const ofAcme = { client_id: PUBLIC_SITE, organization_id: ACME };
-    const acme = (await shared.visit(ofAcme)).body;
-    const ofTenant = (await shared.visit(tenant.ofClient)).body;
-    const first = await alone.visit(tenant.ofClient);
+    const visits: { shared: TestBrowser; acme: string; ofTenant: string }[] = [];
+    while (visits.length < 5) {
+      const shared = new TestBrowser(service);
+      const acme = (await shared.visit(ofAcme)).body.entity_id;
+      visits.push({ shared, acme, ofTenant: (await shared.visit(tenant.ofClient)).body.entity_id });
+    }
+    const alone = await service.visit(undefined, tenant.ofClient);
     await beginOffboarding(tenant);
     await run();
-    expect((await shared.visit(ofAcme)).body.entity_id).toBe(acme.entity_id);
-    expect(await sessionsOfBrowser(service, first)).toEqual([]);
-    expect(await tablesWith(service, [ofTenant.entity_id, tenant.agentId])).toEqual([]);
+    for (const { shared, acme } of visits) expect((await shared.visit(ofAcme)).body.entity_id).toBe(acme);
+    expect(await sessionsOfBrowser(service, alone)).toEqual([]);
+    const gone = [alone.body.entity_id, ...visits.map(({ ofTenant }) => ofTenant), tenant.agentId];
+    expect(await tablesWith(service, gone)).toEqual([]);
     const publicClient = (await admin('GET', `clients/${PUBLIC_SITE}`)).status;
     expect(publicClient, 'a client that belongs to no organization').toBe(200);
   });
