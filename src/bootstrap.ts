@@ -117,7 +117,8 @@ export function rootModule(options: ApplicationOptions): DynamicModule {
   const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...more } = options;
   const { participants = [], beforeNewCustomer, customerKeyFile, ...platform } = more;
   const hooks = { participants: [OneTimeCodes, ...participants], beforeNewCustomer, customerKeyFile };
-  const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry), ...(auditSink ? [auditSink] : [])];
+  const { AUDIT_TOKEN_ISSUED_ONE_OF: tokensPerEntry } = options.configuration;
+  const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry, tokensPerEntry), ...(auditSink ? [auditSink] : [])];
   const imports = [
     PlatformModule.forRoot(platform),
     RateLimitModule.forRoot(options),

@@ -48,14 +48,16 @@ export class Telemetry {
   }
 
   /** Without OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry is not even loaded. */
-  static async start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Configuration, log: Log): Promise<Telemetry> {
+  static async start(configuration: Configuration, log: Log): Promise<Telemetry> {
+    const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: share } = configuration;
     if (endpoint === undefined) return new Telemetry(log, undefined);
     const { OtlpTracing } = await import('./tracing/otlp-tracing.js');
-    return new Telemetry(log, new OtlpTracing(endpoint));
+    return new Telemetry(log, new OtlpTracing(endpoint, share));
   }
 
   requestReceived(context: RequestContext, request: IncomingMessage): void {
-    if (this.tracing) context.trace = this.tracing.begin(request);
+    const isProbe = context.listener === 'management' && PROBE.test(request.url ?? '');
+    if (this.tracing && !isProbe) context.trace = this.tracing.begin(request);
   }
 
   requestFinished(request: FinishedRequest): void {
@@ -71,7 +73,7 @@ export class Telemetry {
   }
 }
 
-/** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */
+/** Routes that the cluster requests every few seconds. They are not traced, and successful requests are logged at level debug. */
 const PROBE = /^\/(health\/|metrics$)/;
 
 /** The line has only what the service knows, never what the caller sent: no path, query, header, body or cookie. */

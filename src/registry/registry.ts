@@ -39,6 +39,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private renewedAt = performance.now();
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
+  /** So that an outage is logged once. */
+  private isFailing = false;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
   /** Without the context of the request, whose deadline would end the renewal for all who wait for it. */
@@ -186,11 +188,15 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** At most one renewal waits, so that renewals do not accumulate while the database is slow. */
   private async renewQuietly(): Promise<void> {
-    await this.renew().catch((error) => {
-      if (this.isStopped) return; // the connections are closed
-      this.logger.warn(
-        `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
-      );
-    });
+    try {
+      await this.renew();
+      if (this.isFailing) this.logger.log('the registry can be read again');
+      this.isFailing = false;
+    } catch (error) {
+      if (this.isStopped || this.isFailing) return; // the connections of a stopped process are closed
+      this.isFailing = true;
+      const { message } = error as Error;
+      this.logger.warn(`the registry could not be read; the process uses the last registry that it read: ${message}`);
+    }
   }
 }

@@ -144,6 +144,8 @@ describe('protocol §9.4: configuration', () => {
       ...['http://collector:4318?MARKED', 'http://collector:4318#MARKED', 'http://collector:4318/v1/traces'],
       'http://one:4318,http://two:4318',
     ],
+    OTEL_TRACES_SAMPLER_ARG: ['1.1', '2', '-0.1', '.5', '50%', 'MARKED'],
+    AUDIT_TOKEN_ISSUED_ONE_OF: ['-1', '1.5', '1000001', 'MARKED'],
     COOKIE_PREFIX: ['with space', 'semi;colon', '__Host-', '__host-x', '__HOST-', '__Host-Http-', '__HostHttp-'],
     COOKIE_DOMAIN: ['localhost; HttpOnly', 'localhost/path', 'other.example', '.localhost', 'LOCALHOST', 'Host-Only'],
     COOKIE_PARTITIONED: ['MARKED'],

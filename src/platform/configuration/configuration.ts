@@ -1,7 +1,13 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
 import { IsHost, IsHttpOrigin, IsOtlpEndpoint } from '../validation/url-rules.js';
-import { BooleanVariable, IntegerVariable, IsTrustProxy, PortVariable } from '../validation/variable-rules.js';
+import {
+  BooleanVariable,
+  IntegerVariable,
+  IsTrustProxy,
+  PortVariable,
+  ShareVariable,
+} from '../validation/variable-rules.js';
 import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { type AdminIssuer, parseAdminIssuer, parseTrustedIssuers, type TrustedIssuer } from './issuers.js';
@@ -160,10 +166,18 @@ export class Configuration {
   @IsIn(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
   LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' = 'info';
 
+  /** The log has one of so many audit events `token.issued` of customers; 0 is none. Metrics count each. */
+  @IntegerVariable(0, 1_000_000)
+  AUDIT_TOKEN_ISSUED_ONE_OF = 1;
+
   /** The receiver of traces, by OTLP over HTTP. Without it, the service does not trace. */
   @IsOptional()
   @IsOtlpEndpoint()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
+
+  /** The share of the requests without a `traceparent` that are traced. The flag of a `traceparent` decides otherwise. */
+  @ShareVariable()
+  OTEL_TRACES_SAMPLER_ARG = 1;
 
   /** The variables that this process does not use. They were not read. @internal */
   unused: string[] = [];

@@ -12,31 +12,44 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { type FinishedRequest, type RequestTrace, TRACEPARENT } from '../request-context/request-context.js';
 import { VERSION } from '../version.js';
 
+const NAME = 'customer-authorization-service';
 const STOP_TIMEOUT_MS = 1_000;
 
 const contexts = new AsyncLocalStorage<Context>();
 
-/** Sends traces by OTLP over HTTP, in the background. Spans that the receiver does not take in time are discarded. */
+/**
+ * Sends traces by OTLP over HTTP, in the background. Spans that the receiver does not take in time are discarded. The
+ * exporter reads its headers, timeout, compression and certificates from OTEL_EXPORTER_OTLP_… itself.
+ */
 export class OtlpTracing {
   private readonly provider: TracerProvider;
   private readonly tracer: Tracer;
 
-  /** @param endpoint the base URL of the receiver, to which `/v1/traces` is added */
-  constructor(endpoint: string) {
+  /**
+   * @param endpoint the base URL of the receiver, to which `/v1/traces` is added
+   * @param share of the traces that begin here
+   */
+  constructor(endpoint: string, share: number) {
     const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` });
     this.provider = new TracerProvider({
-      resource: resourceFromAttributes({
-        'service.name': 'customer-authorization-service',
-        'service.version': VERSION,
-      }),
+      // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
+      resource: resourceFromAttributes({ 'service.name': NAME, 'service.version': VERSION }).merge(
+        detectResources({ detectors: [envDetector] }),
+      ),
+      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
       spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: 1_000 })],
     });
-    this.tracer = this.provider.getTracer('customer-authorization-service');
+    this.tracer = this.provider.getTracer(NAME, VERSION);
   }
 
   /** Begins the span of a request, in the trace of its `traceparent` (W3C Trace Context) or in a new trace. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform } from 'class-transformer';
-import { IsBoolean, IsInt, Max, Min } from 'class-validator';
+import { IsBoolean, IsInt, IsNumber, Max, Min } from 'class-validator';
 import { rule } from './validation.js';
 
 /** Only decimal digits: `Number` would also accept 0x50 and 1e3. */
@@ -11,6 +11,15 @@ export const IntegerVariable = (min: number, max: number) =>
     IsInt(),
     Min(min),
     Max(max),
+  );
+
+/** From 0 to 1, with a decimal point. */
+export const ShareVariable = () =>
+  applyDecorators(
+    Transform(({ value }) => (/^[01](\.\d{1,9})?$/.test(value) ? Number(value) : value)),
+    IsNumber(),
+    Min(0),
+    Max(1),
   );
 
 /** 0 lets the kernel choose a port. */

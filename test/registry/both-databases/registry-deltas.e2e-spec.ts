@@ -238,3 +238,17 @@ it('a renewal of the registry that ends after the process has stopped writes no 
   vi.restoreAllMocks();
   expect(warnings).toEqual([]);
 });
+
+it('an outage is logged when the registry cannot be read, and when it can be read again', async () => {
+  const { application } = await serviceOfTest({ database: writer.database });
+  const registry = application.get(Registry, { strict: false });
+  const texts = () => [...warn.mock.calls, ...log.mock.calls].map(([text]) => String(text));
+  const warn = vi.spyOn(Logger.prototype, 'warn');
+  const log = vi.spyOn(Logger.prototype, 'log');
+  const renew = vi.spyOn(registry, 'renew').mockRejectedValue(new Error('connect ECONNREFUSED'));
+  await expect.poll(() => renew.mock.calls.length, { timeout: 20_000 }).toBeGreaterThan(2);
+  renew.mockRestore();
+  await expect.poll(texts, { timeout: 20_000 }).toContain('the registry can be read again');
+  expect(texts().filter((text) => text.startsWith('the registry could not be read'))).toHaveLength(1);
+  vi.restoreAllMocks();
+});

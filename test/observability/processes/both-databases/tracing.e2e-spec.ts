@@ -5,7 +5,9 @@ import { OtlpTracing } from '../../../../src/platform/tracing/otlp-tracing.js';
 import { cookieBody, TOKEN } from '../../../support/cookie-grant.js';
 import { useDatabase } from '../../../support/databases.js';
 import { listen } from '../../../support/listen.js';
+import { manage } from '../../../support/management-api.js';
 import { environmentOf, startServiceProcess } from '../../../support/processes.js';
+import { read } from '../../../support/project-files.js';
 import { startTestService, type TestService } from '../../../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../../../support/transfers.js';
 import { serviceOfTest } from '../../../support/use-service.js';
@@ -34,7 +36,7 @@ class Receiver {
     const server = createServer(async (request, response) => {
       let text = '';
       for await (const chunk of request.setEncoding('utf8')) text += chunk;
-      receiver.text += text;
+      receiver.text += `${text}\n`;
       if (request.url === '/v1/traces') {
         for (const { scopeSpans } of JSON.parse(text).resourceSpans)
           for (const { spans } of scopeSpans) receiver.spans.push(...spans);
@@ -93,6 +95,41 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       /UPDATE session SET kind = 'moved'/,
     );
     expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(3);
+  });
+
+  it('names the service and its version, and further attributes of OTEL_RESOURCE_ATTRIBUTES', async () => {
+    vi.stubEnv('OTEL_SERVICE_NAME', 'auth-eu');
+    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=staging');
+    await start();
+    vi.unstubAllEnvs();
+    await newCustomer(service);
+    await service.stop();
+    const { version } = JSON.parse(read('package.json'));
+    const { attributes } = JSON.parse(receiver.text.split('\n')[0] as string).resourceSpans[0].resource;
+    const values = attributes.map(({ key, value }: Span['attributes'][number]) => [key, value.stringValue]);
+    expect(Object.fromEntries(values)).toMatchObject({
+      'service.name': 'auth-eu',
+      'service.version': version,
+      'deployment.environment.name': 'staging',
+    });
+  });
+
+  it('contains no probe and no scrape', async () => {
+    await start();
+    for (const path of ['/health/live', '/health/ready', '/metrics']) await manage(service, 'GET', path);
+    await newCustomer(service);
+    await service.stop();
+    const roots = receiver.spans.filter(({ kind }) => kind === 2);
+    expect(roots.map(({ name }) => name)).toEqual(['POST /v2/customer/token']);
+  });
+
+  it('has only the traces that a caller begins with OTEL_TRACES_SAMPLER_ARG=0', async () => {
+    await start({ OTEL_TRACES_SAMPLER_ARG: '0' });
+    const trace = 'ab'.repeat(16);
+    await newCustomer(service);
+    await service.post(TOKEN, cookieBody(), { traceparent: `00-${trace}-${'cd'.repeat(8)}-01` });
+    await service.stop();
+    expect(new Set(receiver.spans.map(({ traceId }) => traceId))).toEqual(new Set([trace]));
   });
 
   it('continues the trace of the caller, and contains no secret', async () => {
