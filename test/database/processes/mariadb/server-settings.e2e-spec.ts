@@ -1,13 +1,16 @@
 import { join } from 'node:path';
-import mysql from 'mysql2/promise';
+import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { expect, it, onTestFinished } from 'vitest';
 import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-file.js';
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../../scripts/mariadb.js';
 import { findMariadb } from '../../../../scripts/programs.js';
-import { runCli } from '../../../support/processes.js';
+import { cookieBody, cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
+import { runCli, startServiceProcess } from '../../../support/processes.js';
 import { temporaryFolder } from '../../../support/project-files.js';
 import { testRegistry, writeRegistry } from '../../../support/test-registry.js';
+import { httpClientOf } from '../../../support/test-service.js';
+import { infoStatus } from '../../../support/transfers.js';
 
 const itOnMariadb = it.skipIf(!onMariadb || !findMariadb());
 const folder = temporaryFolder('server-settings');
@@ -45,6 +48,39 @@ itOnMariadb('a server with binlog_format=STATEMENT is refused with the setting t
   const { code, stderr } = await runCli(['migrate'], environment);
   expect(code).toBe(1);
   expect(stderr).toContain('the database server has binlog_format=STATEMENT; the service needs ROW or MIXED');
+});
+
+itOnMariadb('a server whose default row format is COMPACT is refused with the message of the server', async () => {
+  const { environment } = await startServer('--innodb-default-row-format=compact');
+  const { code, stderr } = await runCli(['migrate'], environment);
+  expect(code).toBe(1);
+  expect(stderr).toContain('Index column size too large. The maximum column size is 767 bytes');
+});
+
+itOnMariadb('the isolation, time zone, SQL mode and idle limit of the server do not matter', async () => {
+  const { administrator, environment } = await startServer(
+    ...['--transaction-isolation=SERIALIZABLE', '--default-time-zone=+05:30', '--autocommit=0', '--wait-timeout=1'],
+    ...['--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES', '--innodb-force-primary-key=ON', '--lower-case-table-names=1'],
+  );
+  await administrator.query('SET SESSION wait_timeout = 600');
+  const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
+  const service = await startServiceProcess({ ...environment, REGISTRY_FILE, MIGRATE_ON_START: 'true' });
+  onTestFinished(() => service.process.signal('SIGKILL'));
+  const client = httpClientOf(service.url);
+  const first = await client.post(TOKEN, cookieBody());
+  const connections = async () =>
+    (
+      await administrator.query<RowDataPacket[]>("SELECT id FROM information_schema.processlist WHERE db = 'service'")
+    )[0];
+  const ids = (await connections()).map(({ id }) => id);
+  // the server has closed one of the idle connections
+  await expect
+    .poll(async () => (await connections()).filter(({ id }) => ids.includes(id)).length)
+    .toBeLessThan(ids.length);
+  const again = await client.post(TOKEN, cookieBody(), { cookie: cookieHeader(first) });
+  expect([again.status, again.body.entity_id]).toEqual([200, first.body.entity_id]);
+  expect(await infoStatus(client, first.body.access_token)).toBe(200);
+  expect(await service.terminate()).toBe(0);
 });
 
 itOnMariadb(
