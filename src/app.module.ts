@@ -4,6 +4,7 @@ import { IntrospectionModule } from './discovery/introspection/introspection.mod
 import { OpenApiModule } from './discovery/openapi/openapi.module.js';
 import { WellKnownModule } from './discovery/well-known/well-known.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token.grant.js';
+import { AnonymousGrantModule } from './grants/anonymous/anonymous.grant.js';
 import { CookieGrantModule } from './grants/cookie/cookie.grant.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token.grant.js';
 import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer.grant.js';
@@ -28,6 +29,7 @@ import { TransferModule } from './transfer/transfer.module.js';
     OperatorRegistryModule,
     OpenApiModule,
     CookieGrantModule,
+    AnonymousGrantModule,
     AgentTokenGrantModule,
     IdentityTokenGrantModule,
     JwtBearerGrantModule,

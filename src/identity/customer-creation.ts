@@ -29,6 +29,13 @@ export class CustomerCreation {
     if (request) this.limits.takeKeys('identities', keysOfIp(request.ip)).giveBack();
   }
 
+  /** Lets the extension refuse a new customer, unless the network is beyond the limit. Nothing is written before. */
+  async askExtension(before: (() => Promise<void>) | undefined): Promise<void> {
+    if (!before) return;
+    this.assertWithinLimit();
+    await before();
+  }
+
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */
   limitOnce(): () => void {
     let isTaken = false;

@@ -67,7 +67,10 @@ class ListedCustomer {
   group_id?: string;
 
   @IsBoolean()
-  @ApiProperty('Whether a browser created the customer; otherwise an agent or another grant did.', true)
+  @ApiProperty(
+    'Whether a browser or the anonymous grant created the customer; otherwise an agent or another grant did.',
+    true,
+  )
   browser!: boolean;
 
   @IsISO8601()
@@ -160,7 +163,7 @@ export class CustomerRecords {
     return {
       ...listedCustomer(row),
       browsers: browsersOf(devices),
-      refresh_tokens: devices.filter(({ kind }) => kind === 'refresh').map(refreshTokenOf),
+      refresh_tokens: devices.filter(({ browser_id }) => browser_id === null).map(refreshTokenOf),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }

@@ -46,10 +46,7 @@ export class CustomerService {
     let recognized = await this.recognize(candidates, space);
     // a parallel request has noted the visit, or the session has ended
     if (recognized?.browser.session && !recognized.customer) recognized = await this.recognize(candidates, space);
-    if (before && !recognized?.customer) {
-      this.creation.assertWithinLimit();
-      await before();
-    }
+    if (!recognized?.customer) await this.creation.askExtension(before);
     if (!recognized) return this.createWithBrowser(space);
     const { browser } = recognized;
     const known = recognized.customer ?? (await this.createFor(browser, space));

@@ -64,15 +64,16 @@ export class EndSessionsService {
   }
 
   /**
-   * Whether a request may end all sessions of browsers of a customer. It may if one of its own browsers leads to the
-   * customer without a transfer, or if no browser does.
+   * Whether a request may end all sessions of a customer. It may if one of its own browsers leads to the customer without a
+   * transfer, or if no device does. A refresh token of the anonymous grant leads there without cookies, so that the request
+   * may not: the client revokes the refresh token.
    */
   async mayEndBrowsers(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
     const devices = await this.sessions.devicesOf(entityId);
-    if (!devices.some(({ kind, browser_id }) => browser_id !== null && kind !== 'transferred')) return true;
+    if (!devices.some(isWithoutTransfer)) return true;
     const browsers = await this.recognition.leadingOf(candidates?.pairs ?? []);
     const leading = browsers.flatMap((browser) => browser.leading);
-    return leading.some(({ kind, customer_id }) => customer_id === entityId && kind !== 'transferred');
+    return leading.some((session) => session.customer_id === entityId && isWithoutTransfer(session));
   }
 
   /**
@@ -91,9 +92,13 @@ export class EndSessionsService {
   /** Ends a refresh token in the same way. @returns whether it led to the customer */
   async endRefreshToken(entityId: string, sessionId: string): Promise<boolean> {
     const devices = await this.sessions.devicesOf(entityId);
-    if (!devices.some(({ id, kind }) => id === sessionId && kind === 'refresh')) return false;
+    if (!devices.some(({ id, browser_id }) => id === sessionId && browser_id === null)) return false;
     if ((await this.endings.end(entityId, sessionId, 'refresh_token_revoked')) === undefined) return false;
     this.audit.success('token.revoked', operatorActor(), party('token', sessionId));
     return true;
   }
+}
+
+function isWithoutTransfer({ kind }: { kind: string }): boolean {
+  return kind === 'own' || kind === 'sign_in';
 }

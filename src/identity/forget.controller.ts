@@ -1,5 +1,5 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { Matches } from 'class-validator';
+import { Matches, MaxLength } from 'class-validator';
 import { GROUP_ID, GROUP_ID_RULE } from '../customer/customer.js';
 import type { Browser } from '../http/routes/client-request.js';
 import { CallingBrowser, ClientRequest } from '../http/routes/parameter.decorators.js';
@@ -11,7 +11,8 @@ import { PublicController } from '../platform/http/listener.decorators.js';
 import { keysOfSite } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { IsUuid } from '../platform/validation/text-rules.js';
-import { ApiString, Optional } from '../platform/validation/validation.js';
+import { ApiOptionalString, ApiString, Optional } from '../platform/validation/validation.js';
+import { CustomerRefreshTokens } from '../session/customer-refresh-tokens.js';
 import { BrowserService } from './browser.service.js';
 import { IdentityCookies } from './identity-cookies.js';
 
@@ -28,6 +29,13 @@ class ForgetBody {
   @Matches(GROUP_ID, { message: GROUP_ID_RULE })
   @ApiProperty('Only this group forgets the browser. If omitted, the whole organization does.', EXAMPLE.groupId)
   group_id?: string;
+
+  @ApiOptionalString(
+    'A refresh token of the client, in place of cookies: it gives no token any more. Other tokens and devices stay.',
+    EXAMPLE.refreshToken,
+  )
+  @MaxLength(1024)
+  refresh_token?: string;
 }
 
 /** Lets a browser be forgotten by an organization (protocol §4.13). */
@@ -36,6 +44,7 @@ export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
     private readonly browsers: BrowserService,
+    private readonly refreshTokens: CustomerRefreshTokens,
     private readonly limits: Limits,
   ) {}
 
@@ -44,17 +53,22 @@ export class ForgetController {
     summary: 'Forget this browser in an organization',
     description:
       'The next request by the grant `cookie` from this browser creates a new customer. Send the request with credentials. Access tokens stay valid. The response is the same without cookies.',
-    bodyExamples: { 'in the whole organization': [], 'in one group': ['group_id'] },
+    bodyExamples: {
+      'in the whole organization': [],
+      'in one group': ['group_id'],
+      'in a browser without cookies': ['refresh_token'],
+    },
     errors: () => [REQUEST_ERRORS.organizationUnknown(), REQUEST_ERRORS.clientOutsideOrganization()],
   })
   @HttpCode(200)
   async forget(
-    @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
+    @ClientRequest(ForgetBody) { body, client, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
     this.limits.takeKeys('forgets', keysOfSite(requestContext.required().ip));
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const space = { organizationId: organization.id, groupId: body.group_id };
+    if (body.refresh_token !== undefined) await this.refreshTokens.forget(body.refresh_token, client.clientId, space);
     const leadsNowhere = await this.browsers.forget(candidates, space);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};

@@ -34,6 +34,8 @@ const NEW_SESSION = insertStatement({
 });
 const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_BROWSER, NEW_SESSION);
 
+const NO_REFRESH_TOKEN = { refreshIdHash: null, currentHash: null, previousHash: null, successorNonce: null };
+
 /** A browser to be created. */
 export interface NewBrowser {
   browserId: string;
@@ -108,18 +110,18 @@ export class Browsers {
    * Lets a browser no longer lead to customers. Their tokens and devices stay: the sessions remain without the browser, and
    * may begin what their last access tokens allow, unless they end before.
    *
-   * @param sessions those of the browser, or some of them
+   * @param sessions those of the browser, or some of them; or the session of a refresh token
    */
   async detachIn(
     manager: EntityManager,
-    sessions: FindOptionsWhere<Session> & Required<Pick<FindOptionsWhere<Session>, 'browserId'>>,
+    sessions: FindOptionsWhere<Session> & ({ browserId: FindOptionsWhere<Session>['browserId'] & {} } | { id: string }),
   ): Promise<void> {
     const end = new Date(this.clock.now() + DAY_MS);
     const expiresAt = () => 'CASE WHEN expires_at > :end THEN :end ELSE expires_at END';
     await manager
       .createQueryBuilder()
       .update(Session)
-      .set({ browserId: null, organizationId: null, groupId: null, expiresAt })
+      .set({ browserId: null, organizationId: null, groupId: null, ...NO_REFRESH_TOKEN, expiresAt })
       .where(sessions)
       .setParameter('end', end)
       .execute();

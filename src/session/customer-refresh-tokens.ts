@@ -1,18 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { Customer } from '../customer/customer.js';
-import { Customers } from '../customer/customers.js';
+import type { Customer, CustomerSpace } from '../customer/customer.js';
+import { Customers, NEW_CUSTOMER, newCustomerRow } from '../customer/customers.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import { type NotNull, writeStatement } from '../platform/database/statement.js';
+import { insertStatement, insertsTogether, type NotNull, writeStatement } from '../platform/database/statement.js';
+import { uuidv7 } from '../platform/uuid.js';
 import { actOf, agentHasEnded } from './agent/agent-columns.js';
+import { Browsers } from './browsers.js';
 import { RefreshTokens, type Rotation } from './refresh-tokens.js';
 import { Session } from './session.entity.js';
 import { SessionBounds } from './session-bounds.js';
 import { SessionEndings } from './session-endings.js';
+import { SessionLifetime } from './session-lifetime.js';
 import { type RedeemableRow, Sessions } from './sessions.js';
 import { LostCodeError, type RedeemableCode, TransferCodes } from './transfer-codes.js';
 
@@ -38,6 +41,27 @@ const ROTATE = writeStatement<
       expires_at = ?
     WHERE id = ? AND current_hash = ?`);
 
+const NEW_SESSION = insertStatement({
+  into: Session,
+  columns: [
+    'id',
+    'kind',
+    'customer_id',
+    'organization_id',
+    'group_id',
+    'client_id',
+    'depth',
+    'epoch',
+    'refresh_id_hash',
+    'current_hash',
+    'used_at',
+    'seen_day',
+    'created_at',
+    'expires_at',
+  ],
+});
+const INSERT_VISITOR = insertsTogether(NEW_CUSTOMER, NEW_SESSION);
+
 /** Refresh tokens of customers (protocol §4.8). */
 @Injectable()
 export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
@@ -50,6 +74,8 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     private readonly endings: SessionEndings,
     private readonly bounds: SessionBounds,
     private readonly codes: TransferCodes,
+    private readonly browsers: Browsers,
+    private readonly lifetime: SessionLifetime,
     audit: Audit,
   ) {
     super(clock, configuration, audit);
@@ -77,6 +103,43 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return refreshToken;
   }
 
+  /** Creates a customer together with its first session, which has a refresh token (protocol §4.17). */
+  async beginVisitor(clientId: string, space: CustomerSpace): Promise<{ customer: Customer; refreshToken: string }> {
+    const { organizationId, groupId } = space;
+    const now = this.clock.now();
+    const [entityId, sid] = [uuidv7(now), uuidv7(now)];
+    const { seenDay, expiresAt } = this.lifetime.beginningToday(organizationId, false);
+    const { refreshToken, columns } = this.first(expiresAt);
+    await this.database.insert(INSERT_VISITOR, [
+      ...newCustomerRow(entityId, space, 'browser', now),
+      ...([sid, 'own', entityId, organizationId, groupId, clientId, 0, 0] as const),
+      ...([columns.refreshIdHash, columns.currentHash, new Date(now), seenDay, new Date(now), expiresAt] as const),
+    ]);
+    this.auditUse('issued', { subject: party('customer', entityId), clientId, organizationId, session: sid });
+    return {
+      customer: { entityId, ...space, generation: now, hasUser: false, session: { gen: now, sid, ep: 0 } },
+      refreshToken,
+    };
+  }
+
+  /**
+   * Lets the session of a refresh token no longer lead to its customer, as a browser is forgotten (protocol §4.13). What was
+   * made with its tokens stays.
+   *
+   * @param space only a customer of this organization, or of this group of it, is forgotten
+   */
+  async forget(
+    refreshToken: string,
+    clientId: string,
+    { organizationId, groupId }: { organizationId: string; groupId: string | undefined },
+  ): Promise<void> {
+    const row = await this.sessionOf(refreshToken, clientId);
+    if (row?.organization_id !== organizationId || (groupId ?? row.group_id) !== row.group_id) return;
+    const { id, customer_id: entityId } = row;
+    await this.customers.withLock({ entityId }, (manager) => this.browsers.detachIn(manager, { id }));
+    this.audit.success('token.revoked', party('client', clientId), party('token', id));
+  }
+
   /** The customer with the claims of the token that a refresh gives. */
   customerOf(row: CustomerRefreshRow): Customer {
     const { customer_id: entityId, organization_id: organizationId, group_id: groupId, generation, id: sid } = row;
@@ -92,6 +155,12 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
     return agentHasEnded(row) ? 'ancestor_revoked' : undefined;
   }
 
+  /** The customer's own session lives as that of a browser does. */
+  protected override expiryOf(row: CustomerRefreshRow): Date {
+    if (row.kind !== 'own') return super.expiryOf(row);
+    return this.lifetime.beginningToday(row.organization_id, false).expiresAt;
+  }
+
   protected override async rotate(
     { id }: CustomerRefreshRow,
     { nextHash, usedHash, nonce, expiresAt }: Rotation,
@@ -102,13 +171,15 @@ export class CustomerRefreshTokens extends RefreshTokens<CustomerRefreshRow> {
   }
 
   /** A retry is a use, too. Only the first one of a day notes the day, as each first visit of a browser does. */
-  protected override async noteRetry({ id, seen_day }: CustomerRefreshRow, usedHash: string): Promise<boolean> {
+  protected override async noteRetry(row: CustomerRefreshRow, usedHash: string): Promise<boolean> {
+    const { id, seen_day } = row;
     const now = this.clock.now();
     if (seen_day >= dayOf(now)) return true;
     const predecessor = { id, previousHash: usedHash };
     const { affected } = await this.database.manager.update(Session, predecessor, {
       usedAt: new Date(now),
       seenDay: dayOf(now),
+      ...(row.kind === 'own' && { expiresAt: this.expiryOf(row) }),
     });
     return affected === 1;
   }

@@ -55,7 +55,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   constructor(
     protected readonly clock: Clock,
     private readonly configuration: Configuration,
-    private readonly audit: Audit,
+    protected readonly audit: Audit,
   ) {}
 
   protected abstract find(refreshIdHash: string): Promise<Row | undefined>;
@@ -74,6 +74,11 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     return undefined;
   }
 
+  /** When the session ends, if it is not used again. */
+  protected expiryOf(_row: Row): Date {
+    return this.expiry();
+  }
+
   /** Notes a retry. @returns false if the session has ended, or the successor was used */
   protected noteRetry(_row: Row, _usedHash: string): Promise<boolean> {
     return Promise.resolve(true);
@@ -83,9 +88,9 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
     auditRedeemable(this.audit, 'refresh_token', action, parties);
   }
 
-  protected first(): FirstRefreshToken {
+  protected first(expiresAt = this.expiry()): FirstRefreshToken {
     const [id, secret] = [randomSecret('base64url', REFRESH_ID_BYTES), randomSecret('base64url')];
-    const columns = { refreshIdHash: sha256(id), currentHash: sha256(secret), expiresAt: this.expiry() };
+    const columns = { refreshIdHash: sha256(id), currentHash: sha256(secret), expiresAt };
     return { refreshToken: this.tokenOf(id, secret), columns };
   }
 
@@ -167,7 +172,7 @@ export abstract class RefreshTokens<Row extends RefreshRow> {
   private async successor(row: Row, token: TokenParts): Promise<string> {
     const [usedHash, nonce] = [sha256(token.secret), randomSecret('base64url')];
     const next = derivedSecret(token.secret, nonce);
-    const rotation = { nextHash: sha256(next), usedHash, nonce, expiresAt: this.expiry() };
+    const rotation = { nextHash: sha256(next), usedHash, nonce, expiresAt: this.expiryOf(row) };
     if (await this.rotate(row, rotation)) return next;
     const current = await this.storedRow(token, row.client_id);
     return current.previous_hash === usedHash ? successorOf(current, token) : this.rejectReuse(current);

@@ -108,9 +108,11 @@ export class SessionBounds {
     return inForce.length < max ? [] : inForce;
   }
 
-  /** Without the sessions that their browsers forgot, which are no devices any more. */
+  /** Without the sessions that their browsers or clients forgot, which are no devices any more. */
   private devicesOf(all: StoredSession[], kinds: SessionKind[]): StoredSession[] {
-    return this.ofKinds(all, kinds).filter(({ kind, browser_id }) => browser_id !== null || kind === 'refresh');
+    return this.ofKinds(all, kinds).filter(
+      ({ browser_id, refresh_id_hash }) => (browser_id ?? refresh_id_hash) !== null,
+    );
   }
 
   private ofKinds(all: StoredSession[], kinds: SessionKind[]): StoredSession[] {

@@ -22,8 +22,11 @@ const SESSIONS_PER_STEP_COUNT = 100;
 type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>> &
   EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
 
-/** What a client may still redeem. Sessions of other kinds have access tokens only, or belong to a browser. */
-const REDEEMABLE_KINDS: readonly string[] = ['code', 'refresh', 'proof'] satisfies SessionKind[];
+/**
+ * What a client may still redeem: an `own` session with a client has a refresh token. Sessions of other kinds have access
+ * tokens only, or belong to a browser.
+ */
+const REDEEMABLE_KINDS: readonly string[] = ['own', 'code', 'refresh', 'proof'] satisfies SessionKind[];
 /** So long ago that the purge deletes the session at once, if nothing refers to it. */
 const LONG_AGO_MS = 3 * DAY_MS;
 
@@ -31,7 +34,7 @@ type Redeemable = Session | AgentSession;
 
 type ExpiredSession = Pick<Session, 'id' | 'customerId' | 'browserId'>;
 
-/** A session of a browser, of which neither the organization nor the day is missing. */
+/** A session that lives `idle_days` from its last use, of which neither the organization nor the day is missing. */
 type VisitedSession = Session & { organizationId: string; seenDay: number };
 
 /** Purges sessions a day after they have expired, and browsers that lead nowhere (protocol §5.9). */
@@ -77,14 +80,14 @@ export class SessionPurge {
     const page = { select, order: { id: 'ASC' }, take: size } as const;
     let after: string | undefined = '';
     while (after !== undefined) {
-      const where = { id: MoreThan(after), browserId: Not(IsNull()) };
+      const where = { id: MoreThan(after), organizationId: Not(IsNull()) };
       const rows = (await manager.find(Session, { ...page, where })) as VisitedSession[];
       for (const { id, organizationId, seenDay, signedInDay, expiresAt } of rows) {
         if (!this.registry.organizationSettings(organizationId)) continue;
         const shorter = this.lifetime.expiryOf(organizationId, { seenDay, signedInDay });
         // not in the past: its access tokens stay valid until they expire
         const end = new Date(Math.max(shorter.getTime(), now.getTime()));
-        // matches no row if the browser has visited meanwhile
+        // matches no row if the session was used meanwhile
         if (end < expiresAt) await manager.update(Session, { id, seenDay }, { expiresAt: end });
       }
       yield 0;

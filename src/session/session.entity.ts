@@ -7,7 +7,7 @@ import { RedeemableSession } from './redeemable-session.js';
 /**
  * What a session is:
  *
- * - `own`: a browser created its customer.
+ * - `own`: a browser created its customer, or a client did by the anonymous grant, which gave it a refresh token.
  * - `sign_in`: a user signed in in a browser.
  * - `code`: an unredeemed transfer token. Its redemption changes the kind of the row to one of the next three.
  * - `moved`: a redeemed transfer token that left no device. It has one access token.
@@ -50,11 +50,11 @@ export class Session extends RedeemableSession {
   @JoinColumn({ name: 'browser_id' })
   readonly browser?: never;
 
-  /** Of the customer, in a session of a browser; otherwise `null`. */
+  /** Of the customer, in a session that lives as long as a setting of the organization says; otherwise `null`. */
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
   organizationId!: string | null;
 
-  /** Empty if the customer belongs to no group; `null` outside of a browser. */
+  /** Empty if the customer belongs to no group; `null` if `organization_id` is. */
   @Column('varchar', { name: 'group_id', length: 64, nullable: true })
   groupId!: string | null;
 
@@ -74,7 +74,7 @@ export class Session extends RedeemableSession {
   @Column('integer')
   epoch!: number;
 
-  /** The client that may redeem the code, or that has redeemed it; of a proof, the client of the token that made it. */
+  /** The client of the code or the refresh token; of a proof, the client of the token that made it. */
   @Column('varchar', { name: 'client_id', length: 128, nullable: true })
   clientId!: string | null;
 

@@ -30,6 +30,7 @@ const COLUMNS = [
   'epoch',
   'client_id',
   'redeemed_at',
+  'refresh_id_hash',
   'used_at',
   'seen_day',
   'signed_in_day',
@@ -94,7 +95,7 @@ const SELECT_DEVICES = `SELECT ${[...DEVICE_COLUMNS, ...AGENT_COLUMNS].join(', '
 
 const FIND_DEVICES = selectStatement<[customerId: string, now: Date], DeviceRow>(
   `${SELECT_DEVICES}
-    WHERE session.customer_id = ? AND (session.browser_id IS NOT NULL OR session.kind = 'refresh')
+    WHERE session.customer_id = ? AND (session.browser_id IS NOT NULL OR session.refresh_id_hash IS NOT NULL)
       AND session.expires_at > ?
     ORDER BY session.seen_day DESC, session.id`,
 );

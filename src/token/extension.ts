@@ -24,7 +24,7 @@ export interface Extension {
    */
   customerKeyFile?: string;
   /**
-   * Runs before the grant `cookie` creates a customer for a browser, and refuses it by throwing an `OAuthError`, for example
+   * Runs before the grant `cookie` or `anonymous` creates a customer, and refuses it by throwing an `OAuthError`, for example
    * because a captcha is missing. Its work delays the response.
    */
   beforeNewCustomer?: NewCustomerCheck;

@@ -68,7 +68,7 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   readonly declared: ProofRules & { name: string };
   /** What the stores have counted and redeemed. @internal */
   readonly counted: CountedProof[];
-  /** Lets the extension refuse a new customer of a browser. @internal */
+  /** Lets the extension refuse a new customer. @internal */
   beforeNewCustomer?: (() => Promise<void>) | undefined;
 }
 

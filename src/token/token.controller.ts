@@ -79,7 +79,7 @@ export class TokenController {
   @ApiRoute({
     summary: 'Get a customer token for a group of an organization',
     description:
-      'The grant `cookie` for one group of an organization. The same browser has a customer of its own in each group.',
+      'The grant `cookie` or `anonymous` for one group of an organization. A browser has a customer of its own in each group.',
     pathParameters: {
       organization_id: apiPropertyOf(GrantBody, 'organization_id'),
       group_id: {

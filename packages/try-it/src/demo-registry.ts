@@ -85,7 +85,10 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         redirect_uri_match: 'prefix',
         origins: PAGE_ORIGINS,
         scopes: ['customers:own'],
-        grant_types: ['cookie', 'agent_token', 'identity_token', 'refresh_token', JWT_BEARER, ...grantTypes],
+        grant_types: [
+          ...['cookie', 'anonymous', 'agent_token', 'identity_token', 'refresh_token'],
+          ...[JWT_BEARER, ...grantTypes],
+        ],
         grants: {
           identity_token: { remember: ['browser', 'refresh_token'] },
           [JWT_BEARER]: { remember: ['browser'] },
@@ -107,7 +110,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         organization_id: DEMO.organizationId,
         redirect_uris: ['example.acme:/callback'],
         origins: [...pageOrigins],
-        grant_types: ['cookie', 'identity_token', 'refresh_token'],
+        grant_types: ['cookie', 'anonymous', 'identity_token', 'refresh_token'],
         grants: { identity_token: { remember: ['refresh_token'] } },
       },
     ],

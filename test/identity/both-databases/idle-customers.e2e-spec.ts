@@ -385,7 +385,7 @@ describe('protocol §5.9: the purge of idle customers', () => {
 
   it.each([
     ['customers', /AS is_idle/],
-    ['sessions', /NOT\(\WSession\W\.\Wbrowser_id\W IS NULL\)/],
+    ['sessions', /NOT\(\WSession\W\.\Worganization_id\W IS NULL\)/],
   ])('reads the table of %s once a day', async (_, text) => {
     await purgeAgain();
     const database = service.application.get(Database);
