@@ -2,10 +2,12 @@ import type { TokenSource } from './move.js';
 import { request } from './request.js';
 import { RequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
+import { leaveStored, revokeStored, storedOf } from './without-cookies.js';
 
 /** Leaves on this browser only. Its next token is that of a new customer. Covers all groups of the organization. */
 export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
   await request(`${tokens.url}/v2/customer/forget`, { body: tokens.client, withCookies: true });
+  await leaveStored(tokens.place);
   tokens.discardInAllTabs();
 }
 
@@ -15,7 +17,11 @@ export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
  */
 export async function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
   for (const tokens of clients) {
-    await endSessions(tokens, { browsers: true }, tokens.validToken);
+    const { refreshToken, isMoved } = storedOf(tokens.place) ?? {};
+    // the stored session of the first device stays, because it has no cookies, and ends by its refresh token
+    const isFirst = refreshToken !== undefined && !isMoved;
+    await endSessions(tokens, isFirst ? {} : { browsers: true }, tokens.validToken);
+    if (isFirst) await revokeStored(tokens.place);
     tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
   }
   clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload

@@ -1,9 +1,12 @@
 import { RequestError, withRequestErrors } from './request-error.js';
+import type { TokenResponse } from './token-client.js';
 
 const TIMEOUT_MS = 5_000;
 const MAX_ATTEMPTS = 4;
 const DEFAULT_DELAY_SECONDS = 2;
 export const MAX_DELAY_SECONDS = 5;
+/** The lock of the requests that use or change the customer of this browser. */
+export const TOKEN_LOCK = 'customer-token';
 
 interface RequestOptions {
   method?: string;
@@ -15,8 +18,8 @@ interface RequestOptions {
   bearer?: string;
   /** Sends and stores the identity cookies, one request of all tabs at a time. */
   withCookies?: boolean;
-  isRepeatable?: boolean;
-  maxAttempts?: number;
+  isRepeatable?: boolean | undefined;
+  maxAttempts?: number | undefined;
 }
 
 interface ErrorBody {
@@ -30,13 +33,22 @@ interface ErrorBody {
  * With `isRepeatable: false`, only if the error has `Retry-After`: then the service did not carry out the request.
  */
 export function request<Result = Record<string, unknown>>(url: string, options: RequestOptions): Promise<Result> {
-  const { isRepeatable = true, maxAttempts = MAX_ATTEMPTS, withCookies, ...init } = options;
+  const { isRepeatable, maxAttempts, withCookies, ...init } = options;
   const attemptOnce = () => send<Result>(url, withCookies ? { ...init, credentials: 'include' } : init);
+  const work = withCookies ? () => oneTabAtATime(TOKEN_LOCK, attemptOnce) : attemptOnce;
+  return repeat(work, { isRepeatable, maxAttempts });
+}
+
+/** Repeats work after temporary errors. */
+export function repeat<Result>(
+  attemptOnce: () => Promise<Result>,
+  { isRepeatable = true, maxAttempts = MAX_ATTEMPTS }: Pick<RequestOptions, 'isRepeatable' | 'maxAttempts'> = {},
+): Promise<Result> {
   return withRequestErrors(async () => {
     let mayHaveSucceeded = false;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await (withCookies ? oneTabAtATime('customer-token', attemptOnce) : attemptOnce());
+        return await attemptOnce();
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
         mayHaveSucceeded ||= error.mayHaveSucceeded;
@@ -47,7 +59,8 @@ export function request<Result = Record<string, unknown>>(url: string, options: 
   });
 }
 
-async function send<Result>(url: string, { bearer, body, headers, ...init }: RequestOptions): Promise<Result> {
+/** Sends a request once. */
+export async function send<Result>(url: string, { bearer, body, headers, ...init }: RequestOptions): Promise<Result> {
   const authorization = bearer ? { Authorization: `Bearer ${bearer}` } : undefined;
   let status = 0;
   let retryAfterSeconds: number | undefined;
@@ -69,6 +82,12 @@ async function send<Result>(url: string, { bearer, body, headers, ...init }: Req
     if (cause instanceof RequestError) throw cause;
     throw new RequestError({ status, error: 'no_response', retryAfterSeconds, cause });
   }
+}
+
+/** The response of a token request. */
+export function tokenOf<Response extends TokenResponse>(response: Response): Response {
+  if (typeof response?.access_token === 'string') return response;
+  throw new RequestError({ error: 'no_response' }); // the JSON is of a network's sign-in page
 }
 
 /** Waits before the next attempt. Throws the error if a further attempt is not possible, or would not help soon. */

@@ -2,16 +2,21 @@ import { leaveThisBrowser } from './leave.js';
 import { oneTabAtATime, request, waitAfter } from './request.js';
 import { asRequestError, type RequestError, withRequestErrors } from './request-error.js';
 import type { TokenClient } from './token-client.js';
+import { checkCookies, isWithoutCookies, signInWithoutCookies, storedOf } from './without-cookies.js';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const MAX_ATTEMPTS = 3;
 
 interface SignInResponse {
+  entity_id: string;
   linked_entity_id?: string;
 }
 
 export interface SignInOptions {
-  /** Whether the customer of a visitor becomes that of a new user. The organization needs `link_browsers: true`. */
+  /**
+   * Whether the customer of a visitor becomes that of a new user. The organization needs `link_browsers: true`, and the
+   * browser must keep the cookies.
+   */
   link?: boolean;
 }
 
@@ -73,6 +78,13 @@ async function sendAssertion(
   backendUrl: string,
   { link = true }: SignInOptions,
 ): Promise<SignInResult> {
+  const place = { ...tokens.place, groupId: undefined };
+  const stored = storedOf(place);
+  if (isWithoutCookies(stored)) {
+    await signInWithoutCookies(place, backendUrl);
+    tokens.discardInAllTabs();
+    return {};
+  }
   for (let attempt = 1; ; attempt++) {
     try {
       const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
@@ -86,8 +98,10 @@ async function sendAssertion(
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
       const url = `${tokens.url}/v2/customer/token`;
       const response = await request<SignInResponse>(url, { body, withCookies: true, maxAttempts: 1 });
+      const { entity_id: entityId, linked_entity_id: linkedEntityId } = response;
+      if (stored && stored.entityId !== entityId && !(await checkCookies(place, entityId)))
+        await signInWithoutCookies(place, backendUrl);
       tokens.discardInAllTabs();
-      const { linked_entity_id: linkedEntityId } = response;
       return linkedEntityId ? { linkedEntityId } : {};
     } catch (cause) {
       await waitAfter(asRequestError(cause), attempt < MAX_ATTEMPTS);

@@ -1,5 +1,6 @@
-import { MAX_DELAY_SECONDS, request, wait } from './request.js';
+import { MAX_DELAY_SECONDS, oneTabAtATime, repeat, request, TOKEN_LOCK, tokenOf, wait } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
+import { cookieBodyOf, type Place, requestTokenInTurn, tokenUrlOf } from './without-cookies.js';
 
 const MAX_ATTEMPTS = 3;
 const RENEWAL_PAUSE_SECONDS = 2;
@@ -14,6 +15,12 @@ export interface TokenClientOptions {
   groupId?: string | undefined;
   /** Is called when a token belongs to another customer than the token before it. */
   onCustomerChange?: ((entityId: string) => void) | undefined;
+  /**
+   * How the customer stays in a browser that does not keep the cookies of the service. If omitted, it does not stay.
+   * `refresh_token`: the page stores a refresh token in `localStorage`, which each script of the page can read. The client
+   * needs the grants `anonymous` and `refresh_token`.
+   */
+  withoutCookies?: 'refresh_token' | undefined;
 }
 
 /** The response to a token request. */
@@ -34,18 +41,20 @@ export class TokenClient {
   readonly url: string;
   /** @internal */
   readonly client: { client_id: string; organization_id: string };
-  readonly #tokenUrl: string;
+  /** @internal */
+  readonly place: Place;
   readonly #onCustomerChange: (entityId: string) => void;
   #last: { token: string; entityId: string } | undefined;
   #renewAtMs = 0;
   #expiresAtMs = 0;
   #pending: Promise<{ token: string; entityId: string }> | undefined;
 
-  constructor({ url, clientId, organizationId, groupId, onCustomerChange = () => undefined }: TokenClientOptions) {
+  constructor(options: TokenClientOptions) {
+    const { url, clientId, organizationId, groupId, withoutCookies, onCustomerChange = () => undefined } = options;
     this.clientId = clientId;
     this.url = url;
     this.client = { client_id: clientId, organization_id: organizationId };
-    this.#tokenUrl = `${url}/v2/customer/${groupId ? `${organizationId}/${groupId}/` : ''}token`;
+    this.place = { url, client: this.client, groupId, withoutCookies };
     this.#onCustomerChange = onCustomerChange;
     clientsOfThisTab.add(this);
     otherTabs ??= openChannel();
@@ -100,10 +109,9 @@ export class TokenClient {
 
   /** Resolves to the response with a further token, which `get` never returns. For `approveMove`. */
   async requestToken(options: { maxAttempts?: number } = {}): Promise<TokenResponse> {
-    const body = { grant_type: 'cookie', response_type: 'token', ...this.client };
-    const result = await request<TokenResponse>(this.#tokenUrl, { body, withCookies: true, ...options });
-    if (typeof result?.access_token === 'string') return result;
-    throw new RequestError({ error: 'no_response' }); // the JSON is of a network's sign-in page
+    const { place } = this;
+    if (place.withoutCookies) return repeat(() => oneTabAtATime(TOKEN_LOCK, () => requestTokenInTurn(place)), options);
+    return tokenOf(await request(tokenUrlOf(place), { body: cookieBodyOf(place), withCookies: true, ...options }));
   }
 
   /** @internal Drops the token. The next one may belong to another customer, and does not cause `onCustomerChange`. */

@@ -1,19 +1,11 @@
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { JWT_BEARER } from '../../../../test/support/assertion-issuer.js';
 import { deferred } from '../../../../test/support/deferred.js';
 import { customerOf, GuideSite, runInPage } from '../../../../test/support/guide-site.js';
-import { loadExample } from '../../../../test/support/load-example.js';
-import { ACME, ACME_ORIGIN, ACME_SITE, changed, testRegistry } from '../../../../test/support/test-registry.js';
-
-const ISSUER = 'https://login.acme.example';
-const AUTH_URL = 'https://auth.example';
-const KEY_ID = 'key-1';
-const ASSERTION = `${ACME_ORIGIN}/assertion`;
-
-const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const settings = { issuer: ISSUER, jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: KEY_ID }] } };
+import { ASSERTION, routeBackend, signInRegistry } from '../../../../test/support/sign-in-backend.js';
+import { ACME_ORIGIN, testRegistry } from '../../../../test/support/test-registry.js';
 
 let site: GuideSite;
 /** The user of a test. */
@@ -22,45 +14,16 @@ beforeEach(() => {
   userId = randomUUID();
 });
 beforeAll(async () => {
-  const registry = testRegistry();
-  const ofAcme = { grants: { [JWT_BEARER]: { ...settings, link_browsers: true } } };
-  registry.organizations = changed(registry.organizations, [ACME], ofAcme);
-  const ofSite = { grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } };
-  registry.clients = changed(registry.clients, [ACME_SITE], ofSite);
-  site = await GuideSite.start(registry);
+  const grants = { grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } };
+  site = await GuideSite.start(signInRegistry(testRegistry(), grants));
 });
 afterEach(() => site.clear());
 afterAll(() => site?.stop());
 
-/**
- * Opens a page, with the backend of the guide at its origin. `session` is the user's session at this backend. Assertions
- * reach the page after `isReleased`.
- */
+/** Opens a page, with the backend of the guide at its origin. */
 async function openPage(session: { userId?: string }, isReleased?: Promise<void>): Promise<Page> {
-  const { assertion } = await loadExample('backend/assertion.js');
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-  const ids = { clientId: ACME_SITE, organizationId: ACME };
-  const handle = assertion({ issuer: ISSUER, audience: AUTH_URL, ...ids, keyId: KEY_ID, privateKey: pem });
   const tab = await site.openPage();
-  await tab.route(`${ACME_ORIGIN}/sign-out`, (route) => {
-    delete session.userId;
-    return route.fulfill({ json: {} });
-  });
-  await tab.route(ASSERTION, (route) => {
-    const response = {
-      statusCode: 200,
-      set: () => undefined,
-      status(code: number) {
-        this.statusCode = code;
-        return this;
-      },
-      async json(body: object) {
-        await isReleased;
-        return route.fulfill({ status: this.statusCode, json: body });
-      },
-    };
-    return handle({ session }, response);
-  });
+  await routeBackend(tab, session, isReleased);
   return tab;
 }
 const signIn = (tab: Page) => runInPage<{ linkedEntityId?: string }>(tab, `return signIn(tokens, '${ACME_ORIGIN}');`);
