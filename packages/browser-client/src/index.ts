@@ -9,9 +9,9 @@ export {
   type NewDevice,
   type TokenSource,
 } from './move.js';
-export { request } from './request.js';
+export { request, type TokenResponse } from './request.js';
 export { RequestError } from './request-error.js';
 export { closeRoom, openRoom, type ReceiveOptions, type Room, receiveMove, sendMove } from './room.js';
 export { resumeSignIn, type SignInOptions, type SignInResult, signIn, signOut } from './sign-in.js';
-export { TokenClient, type TokenClientOptions, type TokenResponse } from './token-client.js';
+export { TokenClient, type TokenClientOptions } from './token-client.js';
 export { challengeOf, codeOf, createVerifier, VERIFIER_TTL_MS } from './verifier.js';

@@ -1,6 +1,6 @@
-import { oneTabAtATime, request, TOKEN_LOCK } from './request.js';
+import { oneTabAtATime, request, TOKEN_LOCK, type TokenResponse } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
-import type { TokenClient, TokenResponse } from './token-client.js';
+import type { TokenClient } from './token-client.js';
 import { challengeOf, createVerifier, VERIFIER_TTL_MS } from './verifier.js';
 import { checkCookies, isWithoutCookies, storedOf, storeToken } from './without-cookies.js';
 

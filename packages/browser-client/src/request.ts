@@ -1,5 +1,4 @@
 import { RequestError, withRequestErrors } from './request-error.js';
-import type { TokenResponse } from './token-client.js';
 
 const TIMEOUT_MS = 5_000;
 const MAX_ATTEMPTS = 4;
@@ -20,6 +19,14 @@ interface RequestOptions {
   withCookies?: boolean;
   isRepeatable?: boolean | undefined;
   maxAttempts?: number | undefined;
+}
+
+/** The response to a token request. */
+export interface TokenResponse {
+  access_token: string;
+  entity_id: string;
+  expires_in: number;
+  token_type: string;
 }
 
 interface ErrorBody {

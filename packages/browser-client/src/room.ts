@@ -1,7 +1,6 @@
 import { approveMove, type FinishOptions, type Move, type NewDevice, type TokenSource } from './move.js';
-import { request } from './request.js';
+import { request, type TokenResponse } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
-import type { TokenResponse } from './token-client.js';
 import { codeOf } from './verifier.js';
 
 const POLL_INTERVAL_MS = 2_000;

@@ -1,4 +1,13 @@
-import { MAX_DELAY_SECONDS, oneTabAtATime, repeat, request, TOKEN_LOCK, tokenOf, wait } from './request.js';
+import {
+  MAX_DELAY_SECONDS,
+  oneTabAtATime,
+  repeat,
+  request,
+  TOKEN_LOCK,
+  type TokenResponse,
+  tokenOf,
+  wait,
+} from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
 import { cookieBodyOf, type Place, requestTokenInTurn, tokenUrlOf } from './without-cookies.js';
 
@@ -21,14 +30,6 @@ export interface TokenClientOptions {
    * needs the grants `anonymous` and `refresh_token`.
    */
   withoutCookies?: 'refresh_token' | undefined;
-}
-
-/** The response to a token request. */
-export interface TokenResponse {
-  access_token: string;
-  entity_id: string;
-  expires_in: number;
-  token_type: string;
 }
 
 const clientsOfThisTab = new Set<TokenClient>();

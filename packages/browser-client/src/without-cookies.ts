@@ -1,6 +1,5 @@
-import { oneTabAtATime, repeat, send, TOKEN_LOCK, tokenOf } from './request.js';
+import { oneTabAtATime, repeat, send, TOKEN_LOCK, type TokenResponse, tokenOf } from './request.js';
 import type { RequestError } from './request-error.js';
-import type { TokenResponse } from './token-client.js';
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
