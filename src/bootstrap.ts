@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { DiscoveryService, HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
-import { FeedReader } from './discovery/introspection/feed-reader.js';
+import { EventReader, RevocationReader } from './discovery/introspection/feed-reader.js';
 import { customerCors } from './http/routes/customer-cors.js';
 import { RoutePatterns } from './http/routes/route-patterns.js';
 import { ExtensionHooksModule } from './identity/extension-hooks.js';
@@ -133,7 +133,8 @@ async function stopService(application: INestApplication, listeners: Listeners, 
   application.get(HealthController).stop();
   listeners.announceClose();
   await sleep(lingerMs);
-  application.get(FeedReader, { strict: false }).stop(); // callers of the feeds would wait for 25 s
+  // callers of the feeds would wait for 25 s
+  for (const reader of [EventReader, RevocationReader]) application.get(reader, { strict: false }).stop();
   await listeners.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);

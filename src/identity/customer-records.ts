@@ -125,10 +125,7 @@ export class CustomerExport {
 
   @Optional()
   @IsBoolean()
-  @ApiProperty(
-    'Present and `true` if a table of an extension has more than 1,000 rows, of which the export has 1,000.',
-    true,
-  )
+  @ApiProperty('Present and `true` if a table has more than 1,000 rows, of which the export has 1,000.', true)
   truncated?: boolean;
 }
 
@@ -214,10 +211,10 @@ export class CustomerRecords {
       tables: {
         ...{ customer, session },
         ...(keys.length > 0 && { customer_key: keys }),
-        ...(events.length > 0 && { customer_event: events }),
+        ...(events.rows.length > 0 && { customer_event: events.rows }),
         ...tables,
       },
-      ...(truncated && { truncated }),
+      ...((truncated || events.truncated) && { truncated: true }),
     };
   }
 

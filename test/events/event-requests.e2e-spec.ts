@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FeedReader } from '../../src/discovery/introspection/feed-reader.js';
+import {
+  EventReader,
+  MAX_WAITING_EVENT_REQUESTS,
+  RevocationReader,
+} from '../../src/discovery/introspection/feed-reader.js';
 import { CustomerEvent } from '../../src/session/feed/customer-event.entity.js';
 import { FeedStore } from '../../src/session/feed/feed-store.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -20,8 +24,8 @@ const registry = { ...testRegistry(), resource_servers: EVENT_SERVERS };
 const service = useService({ registry });
 
 const cursorOf = (text: string) => Buffer.from(text).toString('base64url');
-const untilWaiting = (count: number) =>
-  expect.poll(() => Reflect.get(service.application.get(FeedReader, { strict: false }), 'ends').size).toBe(count);
+const untilWaiting = (count: number, reader: typeof EventReader | typeof RevocationReader = EventReader) =>
+  expect.poll(() => Reflect.get(service.application.get(reader, { strict: false }), 'ends').size).toBe(count);
 
 /** Erases a new customer, and returns its id. */
 async function erasedCustomer(visit: object = {}): Promise<string> {
@@ -153,6 +157,24 @@ describe('protocol §7.8: a request for events', () => {
     const entityId = await erasedCustomer();
     expect((await reading).body.events).toMatchObject([{ kind: 'customer.erased', entity_id: entityId }]);
     expect((await other).body.events).toEqual([]);
+  });
+
+  it(`is one of at most ${MAX_WAITING_EVENT_REQUESTS} that wait; one more ends the longest of these, and no wait of a verifier`, async () => {
+    const verifier = new FeedConsumer([service], bearer(ADMIN_TOKEN));
+    await verifier.catchUp();
+    const verifying = verifier.read(25);
+    await untilWaiting(1, RevocationReader);
+    const { cursor } = await current();
+    const wait = () => readEvents(service, `?after=${cursor}&wait=25`);
+    const longest = wait();
+    await untilWaiting(1);
+    const others = Array.from({ length: MAX_WAITING_EVENT_REQUESTS }, wait);
+    expect((await longest).body).toMatchObject({ events: [], complete: true });
+    await untilWaiting(MAX_WAITING_EVENT_REQUESTS);
+    await untilWaiting(1, RevocationReader);
+    const entityId = await erasedCustomer();
+    for (const { body } of await Promise.all(others)) expect(body.events).toMatchObject([{ entity_id: entityId }]);
+    expect((await verifying).revocations).toMatchObject([{ value: entityId }]);
   });
 
   it('gets events in pages that each have at most 5,000, and each event arrives once', async () => {

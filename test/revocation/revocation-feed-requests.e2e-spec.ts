@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FeedReader, MAX_WAITING_REQUESTS } from '../../src/discovery/introspection/feed-reader.js';
+import { MAX_WAITING_REQUESTS, RevocationReader } from '../../src/discovery/introspection/feed-reader.js';
 import { Database } from '../../src/platform/database/database.js';
 import { Ended } from '../../src/session/ended.entity.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -24,7 +24,7 @@ const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
 const service = useService({ registry });
 
-const feed = () => service.application.get(FeedReader, { strict: false });
+const feed = () => service.application.get(RevocationReader, { strict: false });
 const untilWaiting = (count: number) => expect.poll(() => Reflect.get(feed(), 'ends').size).toBe(count);
 const cursorOf = (text: string) => Buffer.from(text).toString('base64url');
 /** A consumer that has read everything so far. */
@@ -177,7 +177,9 @@ describe('a request for the revocation feed', () => {
     const consumer = new FeedConsumer([other]);
     await consumer.catchUp();
     const reading = consumer.read(25);
-    await expect.poll(() => Reflect.get(other.application.get(FeedReader, { strict: false }), 'ends').size).toBe(1);
+    await expect
+      .poll(() => Reflect.get(other.application.get(RevocationReader, { strict: false }), 'ends').size)
+      .toBe(1);
     const stopped = other.stop();
     expect(await reading).toMatchObject({ revocations: [], complete: false });
     await stopped;

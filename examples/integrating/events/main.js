@@ -1,7 +1,13 @@
 import { ConversationStore } from './conversation-store.js';
 import { EventConsumer } from './event-consumer.js';
 
-const { EVENTS_URL, RESOURCE_SERVER_ID, RESOURCE_SERVER_SECRET, STORE = 'conversations.json' } = process.env;
+const {
+  EVENTS_URL,
+  RESOURCE_SERVER_ID,
+  RESOURCE_SERVER_SECRET,
+  STORE = 'conversations.json',
+  EVENT_DAYS = '7',
+} = process.env;
 
 const store = new ConversationStore(STORE);
 const consumer = new EventConsumer({
@@ -9,6 +15,7 @@ const consumer = new EventConsumer({
   id: RESOURCE_SERVER_ID ?? 'chat-api',
   secret: RESOURCE_SERVER_SECRET ?? '',
   store,
+  eventDays: Number(EVENT_DAYS),
 });
 
 const stopping = new AbortController();

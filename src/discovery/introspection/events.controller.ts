@@ -11,10 +11,10 @@ import { ManagementController } from '../../platform/http/listener.decorators.js
 import { ApiEnum, ApiOptionalString, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ReadableEvents, ResourceServer } from '../../registry/resource-server.entity.js';
 import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
-import { EventPages, type PublishedEvent } from '../../session/feed/event-pages.js';
+import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
 import { FEED_ERRORS, FeedQuery } from './feed-query.js';
-import { FeedReader } from './feed-reader.js';
+import { EventReader } from './feed-reader.js';
 
 const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');
 const KINDS_RULE = `must be kinds of events, separated by commas: ${EVENT_KINDS.join(', ')}`;
@@ -80,10 +80,7 @@ class EventsPage {
 /** The events of customers, for services that store data of customers (protocol §7.8). */
 @ManagementController('oauth2/events')
 export class EventsController {
-  constructor(
-    private readonly feeds: FeedReader,
-    private readonly pages: EventPages,
-  ) {}
+  constructor(private readonly reader: EventReader) {}
 
   @Get()
   @ApiRoute({
@@ -108,7 +105,7 @@ export class EventsController {
     const after = cursor === undefined ? undefined : parseEventCursor(cursor);
     if (cursor !== undefined && !after) throw FEED_ERRORS.unknownCursor();
     const disconnected = disconnectSignal(request.res as Response);
-    const page = await this.feeds.read(this.pages, { after, waitSeconds: Number(wait), isVisible, disconnected });
+    const page = await this.reader.read({ after, waitSeconds: Number(wait), isVisible, disconnected });
     return { events: page.entries, cursor: eventCursorOf(page.end), complete: page.isComplete };
   }
 }

@@ -1,13 +1,21 @@
 import { Injectable } from '@nestjs/common';
-import type { FeedPage, FeedPages } from '../../session/feed/feed-pages.js';
+import { EventPages, type PublishedEvent } from '../../session/feed/event-pages.js';
+import type { FeedPage } from '../../session/feed/feed-pages.js';
 import { type FeedPosition, isSamePosition } from '../../session/feed/feed-state.js';
+import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../session/feed/revocation-publisher.js';
 
-/** Below half of the connections of the management port, so that waiting requests leave room for probes. */
+/** With those of the events below half of the connections of the management port, so that they leave room for probes. */
 export const MAX_WAITING_REQUESTS = 100;
+/** Fewer, because each store of conversations has one consumer. Consumers of events end no wait of a verifier. */
+export const MAX_WAITING_EVENT_REQUESTS = 20;
 
 /** What ended a wait: new positions, or something after which the request gets its response. */
 export type WaitResult = 'changed' | 'ended';
+
+interface Pages<Entry> {
+  read(after: FeedPosition | undefined): Promise<FeedPage<Entry>>;
+}
 
 interface FeedRequest<Entry> {
   /** The end of the response before; `undefined` for everything in force. */
@@ -17,25 +25,25 @@ interface FeedRequest<Entry> {
   disconnected: AbortSignal;
 }
 
-/** Reads the feeds of the management port for requests that may wait. Waiting requests hold no connection to the database. */
-@Injectable()
-export class FeedReader {
+/** Reads a feed of the management port for requests that may wait. Waiting requests hold no connection to the database. */
+export abstract class FeedReader<Entry> {
+  protected abstract readonly maxWaiting: number;
   private isStopped = false;
   /** Ends of the waits, the longest wait first. */
   private readonly ends = new Set<(result: WaitResult) => void>();
 
-  constructor(private readonly publisher: RevocationPublisher) {
+  constructor(
+    private readonly pages: Pages<Entry>,
+    private readonly publisher: RevocationPublisher,
+  ) {
     publisher.state.on('change', () => this.endAll('changed'));
   }
 
   /** After a wait the page is read again: the caller takes an empty page for the state at the time of the response. */
-  async read<Row extends { position: number | null }, Entry>(
-    pages: FeedPages<Row, Entry>,
-    { after, waitSeconds, isVisible, disconnected }: FeedRequest<Entry>,
-  ): Promise<FeedPage<Entry>> {
+  async read({ after, waitSeconds, isVisible, disconnected }: FeedRequest<Entry>): Promise<FeedPage<Entry>> {
     const waitUntil = performance.now() + waitSeconds * 1000;
     for (let start = after, isLast = false; ; ) {
-      const page = await pages.read(start);
+      const page = await this.pages.read(start);
       const entries = page.entries.filter(isVisible);
       const remainingMs = waitUntil - performance.now();
       isLast ||= remainingMs <= 0 || this.isStopped || disconnected.aborted;
@@ -58,7 +66,7 @@ export class FeedReader {
   wait(milliseconds: number, disconnected: AbortSignal): Promise<WaitResult> {
     if (disconnected.aborted) return Promise.resolve('ended');
     const [longest] = this.ends;
-    if (this.ends.size >= MAX_WAITING_REQUESTS) longest?.('ended');
+    if (this.ends.size >= this.maxWaiting) longest?.('ended');
     return new Promise((resolve) => {
       const end = (result: WaitResult) => {
         this.ends.delete(end);
@@ -75,5 +83,23 @@ export class FeedReader {
 
   private endAll(result: WaitResult): void {
     for (const end of [...this.ends]) end(result);
+  }
+}
+
+@Injectable()
+export class RevocationReader extends FeedReader<PublishedRevocation> {
+  protected readonly maxWaiting = MAX_WAITING_REQUESTS;
+
+  constructor(pages: RevocationPages, publisher: RevocationPublisher) {
+    super(pages, publisher);
+  }
+}
+
+@Injectable()
+export class EventReader extends FeedReader<PublishedEvent> {
+  protected readonly maxWaiting = MAX_WAITING_EVENT_REQUESTS;
+
+  constructor(pages: EventPages, publisher: RevocationPublisher) {
+    super(pages, publisher);
   }
 }

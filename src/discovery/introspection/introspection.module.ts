@@ -3,7 +3,7 @@ import { CallersModule } from '../../http/callers/callers.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { TokenModule } from '../../token/token.module.js';
 import { EventsController } from './events.controller.js';
-import { FeedReader } from './feed-reader.js';
+import { EventReader, RevocationReader } from './feed-reader.js';
 import { IntrospectionController } from './introspection.controller.js';
 import { RevocationFeedController } from './revocation-feed.controller.js';
 import { TokenExplanation } from './token-explanation.js';
@@ -12,6 +12,6 @@ import { TokenExplanation } from './token-explanation.js';
 @Module({
   imports: [CallersModule, SessionModule, TokenModule],
   controllers: [EventsController, IntrospectionController, RevocationFeedController],
-  providers: [FeedReader, TokenExplanation],
+  providers: [EventReader, RevocationReader, TokenExplanation],
 })
 export class IntrospectionModule {}

@@ -9,10 +9,10 @@ import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
 import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../platform/validation/validation.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
-import { type PublishedRevocation, RevocationPages } from '../../session/feed/revocation-pages.js';
+import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
 import { FEED_ERRORS, FeedQuery } from './feed-query.js';
-import { FeedReader } from './feed-reader.js';
+import { RevocationReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [
   { kind: 'session', value: EXAMPLE.sessionId, epoch: 2, expires_at: EXAMPLE.laterTime },
@@ -65,10 +65,7 @@ class FeedPage {
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
 @ManagementController('oauth2/revocations')
 export class RevocationFeedController {
-  constructor(
-    private readonly feeds: FeedReader,
-    private readonly pages: RevocationPages,
-  ) {}
+  constructor(private readonly reader: RevocationReader) {}
 
   @Get()
   @ApiRoute({
@@ -91,7 +88,7 @@ export class RevocationFeedController {
     const start = cursor?.view === view ? cursor : undefined;
     const disconnected = disconnectSignal(request.res as Response);
     const isVisible = (entry: PublishedRevocation) => isVisibleIn(view, entry);
-    const page = await this.feeds.read(this.pages, {
+    const page = await this.reader.read({
       after: start,
       waitSeconds: Number(wait),
       isVisible,

@@ -59,18 +59,21 @@ export class CustomerEvents {
     await this.insertIn(manager, 'customer.erased', [customer, ...visitors]);
   }
 
-  /** The events that name a customer, for an export. */
-  async exportRows(entityId: string): Promise<object[]> {
+  /** The last events that name a customer, for an export, and whether there are more. */
+  async exportRows(entityId: string): Promise<{ rows: object[]; truncated: boolean }> {
     const rows = await this.database.manager.find(CustomerEvent, {
       where: [{ customerId: entityId }, { intoId: entityId }],
       order: { id: 'DESC' },
-      take: MAX_EXPORTED_ROWS,
+      take: MAX_EXPORTED_ROWS + 1,
     });
-    return rows.map(({ id, kind, organizationId, customerId, intoId, createdAt, expiresAt }) => ({
-      ...{ id, kind, organization_id: organizationId, customer_id: customerId, into_id: intoId },
-      created_at: createdAt.toISOString(),
-      expires_at: expiresAt.toISOString(),
-    }));
+    const exported = rows
+      .slice(0, MAX_EXPORTED_ROWS)
+      .map(({ id, kind, organizationId, customerId, intoId, ...row }) => ({
+        ...{ id, kind, organization_id: organizationId, customer_id: customerId, into_id: intoId },
+        created_at: row.createdAt.toISOString(),
+        expires_at: row.expiresAt.toISOString(),
+      }));
+    return { rows: exported, truncated: rows.length > MAX_EXPORTED_ROWS };
   }
 
   /** Deletes the events of an organization. It reads the table by its primary key, in steps. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CustomerEvent } from '../../../src/session/feed/customer-event.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
@@ -23,7 +24,7 @@ import { ACME, ACME_SITE } from '../../support/test-registry.js';
 import type { TestResponse } from '../../support/test-service.js';
 import { shortenPauses } from '../../support/timers.js';
 import { newCustomer, redeem, transferToken } from '../../support/transfers.js';
-import { ADMIN_TOKEN } from '../../support/use-service.js';
+import { ADMIN_TOKEN, DAY_SECONDS } from '../../support/use-service.js';
 
 startSignInServices({ resource_servers: EVENT_SERVERS });
 beforeEach(() => shortenPauses(POLL_PAUSE_MS));
@@ -206,5 +207,22 @@ describe('protocol §7.8: the events that are kept', () => {
     const { entity_id } = await newCustomer(service);
     const { tables } = (await service.admin('GET', `/admin/customers/${entity_id}/export`)).body;
     expect(tables).not.toHaveProperty('customer_event');
+  });
+
+  it('are in the export of a user with many linked customers up to 1,000, and then it says that there are more', async () => {
+    const { entity_id } = await newCustomer(service);
+    const createdAt = new Date(service.clock.now());
+    const expiresAt = new Date(service.clock.now() + DAY_SECONDS * 1000);
+    const rows = Array.from({ length: 1_001 }, () => ({
+      ...{ id: randomUUID(), kind: 'customer.linked' as const, organizationId: ACME, customerId: randomUUID() },
+      ...{ intoId: entity_id, createdAt, expiresAt, position: null },
+    }));
+    const exported = async () => (await service.admin('GET', `/admin/customers/${entity_id}/export`)).body;
+    for (let first = 0; first < 1_000; first += 100)
+      await service.rowsOf(CustomerEvent).insert(rows.slice(first, first + 100));
+    expect(await exported()).not.toHaveProperty('truncated');
+    await service.rowsOf(CustomerEvent).insert(rows.slice(1_000));
+    const { tables, truncated } = await exported();
+    expect({ rows: tables.customer_event.length, truncated }).toEqual({ rows: 1_000, truncated: true });
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { FeedReader } from '../../../src/discovery/introspection/feed-reader.js';
+import { RevocationReader } from '../../../src/discovery/introspection/feed-reader.js';
 import type { Statement } from '../../../src/platform/database/statement.js';
 import { FeedStore } from '../../../src/session/feed/feed-store.js';
 import { RevocationPages } from '../../../src/session/feed/revocation-pages.js';
@@ -321,7 +321,7 @@ describe('a page of the feed', () => {
     const before = highest();
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
     await expect.poll(highest).toBeGreaterThan(before);
-    const wait = vi.spyOn(service.application.get(FeedReader, { strict: false }), 'wait');
+    const wait = vi.spyOn(service.application.get(RevocationReader, { strict: false }), 'wait');
     const second = readFeed(service, `?after=${cursor}&wait=25`);
     await expect.poll(() => requests.mock.calls).toHaveLength(2);
     released.resolve();
@@ -333,7 +333,7 @@ describe('a page of the feed', () => {
   it('is read again when a wait ends without an entry', async () => {
     const consumer = new FeedConsumer([service]);
     await consumer.catchUp();
-    const feed = service.application.get(FeedReader, { strict: false });
+    const feed = service.application.get(RevocationReader, { strict: false });
     const reading = readFeed(service, `?after=${consumer.cursor}&wait=25`);
     await expect.poll(() => Reflect.get(feed, 'ends').size).toBe(1);
     const publisher = service.application.get(RevocationPublisher, { strict: false });
