@@ -1,6 +1,8 @@
-import { oneTabAtATime, repeat, send, TOKEN_LOCK, type TokenResponse, tokenOf } from './request.js';
+import { oneTabAtATime, repeat, send, TOKEN_LOCK, type TokenResponse, tokenOf, wait } from './request.js';
 import type { RequestError } from './request-error.js';
 
+/** Otherwise, another process of a browser may get the lock before it sees a change of the storage, as in Firefox. */
+const STORE_DELAY_SECONDS = 0.05;
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 /** The customer of a browser in an organization, or in a group of it. */
@@ -33,9 +35,9 @@ interface Stored {
 export function storedOf(place: Place): Stored | undefined {
   if (!place.withoutCookies || !navigator.locks) return undefined;
   try {
-    const text = localStorage.getItem(itemOf(place)) ?? '{}';
-    localStorage.setItem(itemOf(place), text); // a browser may refuse to write only
-    return JSON.parse(text);
+    const text = localStorage.getItem(itemOf(place));
+    if (text === null) localStorage.setItem(itemOf(place), '{}'); // a browser may refuse to write only
+    return JSON.parse(text ?? '{}');
   } catch {
     return undefined;
   }
@@ -58,12 +60,16 @@ export const cookieBodyOf = ({ client }: Place) => ({ grant_type: 'cookie', resp
 export async function requestTokenInTurn(place: Place): Promise<TokenResponse> {
   const stored = storedOf(place);
   if (stored && isWithoutCookies(stored)) {
+    const item = itemOf(place);
+    const text = localStorage.getItem(item);
     try {
       return await (isUser(stored) ? requestUserToken(place, stored.backendUrl) : refresh(place, stored));
     } catch (error) {
       const hasEnded = (error as RequestError).error === (isUser(stored) ? 'signed_out' : 'invalid_grant');
       if (!hasEnded) throw error;
-      localStorage.removeItem(itemOf(place));
+      // what has ended may be older than what another tab has stored
+      if (localStorage.getItem(item) !== text) return requestTokenInTurn(place);
+      localStorage.removeItem(item);
     }
   }
   const first = await requestByCookies(place);
@@ -73,7 +79,7 @@ export async function requestTokenInTurn(place: Place): Promise<TokenResponse> {
     const body = { ...cookieBodyOf(place), grant_type: 'anonymous' };
     return storeToken(place, tokenOf(await send(tokenUrlOf(place), { body })));
   }
-  store(place, { entityId: second.entity_id });
+  await store(place, { entityId: second.entity_id });
   return second;
 }
 
@@ -85,7 +91,7 @@ export async function requestTokenInTurn(place: Place): Promise<TokenResponse> {
 export function checkCookies(place: Place, entityId: string): Promise<boolean> {
   const check = inTurn(async () => {
     const isKept = (await requestByCookies(place)).entity_id === entityId;
-    if (isKept) store(place, { entityId });
+    if (isKept) await store(place, { entityId });
     return isKept;
   });
   return check.catch(() => true);
@@ -96,17 +102,17 @@ export function signInWithoutCookies(place: Place, backendUrl: string): Promise<
   return inTurn(async () => {
     await requestUserToken(place, backendUrl); // so that a failure leaves the visitor
     await forgetStored(place);
-    store(place, { backendUrl });
+    await store(place, { backendUrl });
   });
 }
 
 /** Stores the refresh token of a response, in the turn that has requested it. */
-export function storeToken(
+export async function storeToken(
   place: Place,
   { refresh_token: refreshToken, ...response }: TokenResponse & { refresh_token?: string },
   isMoved = false,
-): TokenResponse {
-  store(place, { refreshToken, clientId: place.client.client_id, isMoved });
+): Promise<TokenResponse> {
+  await store(place, { refreshToken, clientId: place.client.client_id, isMoved });
   return response;
 }
 
@@ -153,8 +159,9 @@ function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   return repeat(() => oneTabAtATime(TOKEN_LOCK, work));
 }
 
-function store(place: Place, stored: Stored): void {
+async function store(place: Place, stored: Stored): Promise<void> {
   localStorage.setItem(itemOf(place), JSON.stringify(stored));
+  await wait(STORE_DELAY_SECONDS);
 }
 
 function itemOf({ client, groupId = '' }: Place): string {
