@@ -30,11 +30,10 @@ export class DatabaseStart {
       const { message } = error as Error;
       // the same reason with another number, such as that of the seconds, is no news
       const reason = message.replaceAll(/\d/g, '');
-      if (reason !== this.logged)
-        logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
+      if (reason !== this.logged) logger.warn(`the process cannot serve yet; it tries again each second: ${message}`);
       this.logged = reason;
     });
-    if (this.logged !== '') logger.log('the database is usable now');
+    if (this.logged !== '') logger.log('the start goes on');
     this.logged = '';
     return result;
   }

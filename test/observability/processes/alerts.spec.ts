@@ -52,6 +52,12 @@ const statements = (outcome: string, perMinute: number, pod: Labels) =>
 const offset = (seconds: number, pod: Labels) => steady('cas_clock_offset_seconds', seconds, pod);
 
 const CONFIGURATION = { issuer: 'https://auth.example', region: 'eu', keys: '0123456789ab', version: '1.0.0' };
+/** A pod that has read a rotated key file at this minute. */
+const upcoming = (minute: number, pod: Labels): Series => [
+  'cas_signing_keys',
+  { state: 'upcoming', ...pod },
+  `0x${minute - 1} 1x${40 - minute}`,
+];
 const configured = (pod: Labels, other: Labels = {}) =>
   steady('cas_configuration_info', 1, { ...CONFIGURATION, ...pod, ...other });
 
@@ -132,11 +138,25 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     quiet: [[offset(300, ODD), offset(0, OTHER)]],
   },
   CustomerAuthorizationPodsDiffer: {
-    fires: [[configured(ODD, { keys: 'other' }), configured(OTHER), configured(THIRD)]],
+    fires: [
+      [configured(ODD, { keys: 'other' }), configured(OTHER), configured(THIRD)],
+      // the other pods have had the rotated key file for 10 minutes
+      [
+        ...[configured(ODD, { keys: 'other' }), configured(OTHER), configured(THIRD)],
+        ...[upcoming(20, OTHER), upcoming(20, THIRD)],
+      ],
+    ],
     quiet: [
       [configured(ODD), configured(OTHER), configured(THIRD)],
       // a roll-out
       [configured(ODD, { version: '1.1.0' }), configured(OTHER)],
+      // a rotated key file reached two pods 2 minutes ago
+      [
+        configured(ODD),
+        ['cas_configuration_info', { ...CONFIGURATION, ...OTHER, keys: 'rotated' }, '_x27 1x12'],
+        ['cas_configuration_info', { ...CONFIGURATION, ...THIRD, keys: 'rotated' }, '_x27 1x12'],
+        ...[upcoming(28, OTHER), upcoming(28, THIRD)],
+      ],
     ],
     labels: { ...CONFIGURATION, keys: 'other', ...ODD },
   },
@@ -145,8 +165,11 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     fires: [[...durations(980, INTROSPECTION), ...durations(995, PUBLIC)]],
     quiet: [
       [...durations(995, INTROSPECTION), ...durations(995, PUBLIC)],
-      // consumers of the feed wait on purpose
-      [...durations(0, { ...INTROSPECTION, route: '/oauth2/revocations' }), ...durations(995, INTROSPECTION)],
+      // consumers of the feeds wait on purpose
+      ...['/oauth2/revocations', '/oauth2/events'].map((route) => [
+        ...durations(0, { ...INTROSPECTION, route }),
+        ...durations(995, INTROSPECTION),
+      ]),
     ],
     labels: { surface: 'management' },
   },
@@ -179,7 +202,10 @@ const ALERT_SERIES: Record<string, AlertSeries> = {
     quiet: [[growing('cas_database_rejected_total', 0, OTHER), steady('cas_database_waiting', 40, OTHER)]],
     labels: ODD,
   },
-  CustomerAuthorizationOffboardingNotEnded: onValue('cas_offboarding_age_seconds', { fires: 100_801, quiet: 100_799 }),
+  CustomerAuthorizationOffboardingNotEnded: {
+    ...onValue('cas_offboarding_age_seconds', { fires: 100_801, quiet: 100_799 }),
+    labels: {}, // all pods report the same
+  },
   CustomerAuthorizationRegistryStale: onValue('cas_registry_age_seconds', { fires: 61, quiet: 59 }),
   CustomerAuthorizationRegistryNotApplied: {
     fires: [

@@ -167,8 +167,8 @@ const PRINTED: Record<string, RegExp[]> = {
     /"event":"admin.authentication_failed"/,
     /cas_introspections_total\{active="false",reason="malformed"\} 1$/m,
   ],
-  'A pod waits': [/the database is not usable yet/],
-  'No pod responds': [/the database is not usable yet/],
+  'A pod waits': [/the process cannot serve yet/],
+  'No pod responds': [/the process cannot serve yet/],
   'A pod cannot use the database': [
     /cas_database_statements_total\{outcome="unavailable"\} [1-9]/,
     /"context":"Database".*connect ECONNREFUSED/,
@@ -223,7 +223,7 @@ describe.runIf(MARIADB.find())('the runbook after faults', () => {
     // a start with the invalid file would end
     const { ADMIN_TOKENS_FILE: _, ...valid } = environment;
     waiting = TestProcess.start('main.js', [], { ...PORTS, ...valid });
-    await waiting.says(/the database is not usable yet/);
+    await waiting.says(/the process cannot serve yet/);
     folder = new RunbookFolder(database.folder, { ...environment, CLIENT_ID });
   });
   afterAll(async () => {

@@ -124,7 +124,7 @@ describe.skipIf(!onMariadb || !findMariadb())('DATABASE_URL_FILE of a process th
     writeUrl(withParts({ password: 'password-of-the-test-wrong' }));
     const starting = TestProcess.start('main.js', [], { ...PORTS, ...environment });
     onTestFinished(() => starting.signal('SIGKILL'));
-    await starting.says(/the database is not usable yet; the process tries again each second: Access denied/);
+    await starting.says(/the process cannot serve yet; it tries again each second: Access denied/);
     writeUrl(url);
     const [, port] = await starting.says(/port (\d+) for callers/);
     expect(await newCustomer({ url: `http://127.0.0.1:${port}` })).toBe(200);

@@ -88,9 +88,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', () => {
     const environment = { ...PORTS, ...environmentFor(server, 'localhost', `ssl_ca=${SELF_ISSUED}`) };
     const service = TestProcess.start('main.js', [], environment);
     onTestFinished(() => service.signal('SIGKILL'));
-    await service.says(
-      /the database is not usable yet; the process tries again each second: .*does not match certificate/,
-    );
+    await service.says(/the process cannot serve yet; it tries again each second: .*does not match certificate/);
     expect(service.stdout).not.toMatch(/for callers/);
   });
 

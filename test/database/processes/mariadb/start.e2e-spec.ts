@@ -89,7 +89,7 @@ describe.skipIf(!onMariadb || !findMariadb())(
       onTestFinished(() => service.signal('SIGKILL'));
       const health = `http://127.0.0.1:${MANAGEMENT_PORT}/health`;
       try {
-        await service.says(/the database is not usable yet; the process tries again each second/);
+        await service.says(/the process cannot serve yet; it tries again each second/);
         expect([await statusOf(`${health}/live`), await statusOf(`${health}/ready`)]).toEqual([200, 503]);
       } finally {
         other?.destroy();
