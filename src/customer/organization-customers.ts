@@ -7,7 +7,7 @@ import { CustomerEntity } from './customer.entity.js';
 import { CUSTOMER_COLUMNS, type CustomerRow } from './customers.js';
 
 /** More are not counted, because the count has the time of one statement. */
-const MAX_COUNTED_CUSTOMERS = 1_000_000;
+const MAX_COUNTED_CUSTOMERS = 100_000;
 
 /** One more than a page can have, so that a full page knows whether a customer follows. */
 const FIND_PAGE = selectStatement<[organizationId: string, after: string], CustomerRow>(
@@ -39,7 +39,7 @@ export class OrganizationCustomers {
     return rows.map(({ entityId }) => entityId);
   }
 
-  /** The number of the customers, at most 1,000,000, also of those that are being erased. */
+  /** The number of the customers, at most 100,000, also of those that are being erased. */
   async count(organizationId: string): Promise<number> {
     return Number((await this.database.select(COUNT, [organizationId]))[0]?.count);
   }

@@ -1,4 +1,5 @@
 import { Injectable, Logger, ServiceUnavailableException } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Customers } from '../customer/customers.js';
 import { Audit, party } from '../platform/audit/audit.js';
 import type { AuditParty } from '../platform/audit/audit-event.js';
@@ -50,23 +51,25 @@ export class CustomerErasure {
    * Erases customers of a suspended organization in the background. All their tokens have ended, so verifiers need no
    * entries, and there is no audit event for each customer.
    *
+   * @param lock what the transaction locks first
    * @returns the number of customers that failed
    */
-  async eraseOfSuspended(entityIds: string[]): Promise<number> {
+  async eraseOfSuspended(entityIds: string[], lock: (manager: EntityManager) => Promise<void>): Promise<number> {
     await this.database.transaction(async (manager) => {
+      await lock(manager);
       await this.customers.eraseAllIn(manager, entityIds);
       await this.endings.deleteAllIn(manager, entityIds);
     });
-    return this.finishInPurge(entityIds);
+    return this.finishErasures(entityIds);
   }
 
   /**
    * Finishes the erasure of customers in a purge. An error of one customer is logged only, and the next purge tries again.
    *
    * @returns the number of customers that failed
-   * @throws ServiceUnavailableException if the database was unavailable for several customers, each for a second
+   * @throws Error if the database was unavailable for several customers, each for a second
    */
-  async finishInPurge(entityIds: string[]): Promise<number> {
+  async finishErasures(entityIds: string[]): Promise<number> {
     const finished: string[] = [];
     let [unavailableCount, outage]: [number, Error | undefined] = [0, undefined];
     for (const id of entityIds)
@@ -74,8 +77,8 @@ export class CustomerErasure {
         await this.participants.onErase(id);
         finished.push(id);
       } catch (error) {
-        if (error instanceof ServiceUnavailableException && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
-          outage = error;
+        if (isOutage((error as Error).cause) && ++unavailableCount === MAX_UNAVAILABLE_COUNT) {
+          outage = error as Error;
           break;
         }
         this.logFailure(id, error as Error);
@@ -90,7 +93,8 @@ export class CustomerErasure {
     try {
       await this.customers.deleteErased(entityIds);
       return entityIds.length;
-    } catch {
+    } catch (error) {
+      if (isOutage(error)) throw error;
       let deletedCount = 0;
       for (const id of entityIds)
         await this.customers.deleteErased([id]).then(
@@ -104,4 +108,8 @@ export class CustomerErasure {
   private logFailure(entityId: string, { message }: Error): void {
     this.logger.warn(`the data of customer ${entityId} is not deleted; the service tries again: ${message}`);
   }
+}
+
+function isOutage(error: unknown): boolean {
+  return error instanceof ServiceUnavailableException;
 }

@@ -1,7 +1,9 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { In, IsNull, LessThan, Not } from 'typeorm';
+import { type EntityManager, In, IsNull, LessThan, Not } from 'typeorm';
 import { DAY_MS } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import { selectStatement } from '../platform/database/statement.js';
 import { portionsOf } from '../platform/database/value-list.js';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
@@ -12,6 +14,10 @@ import type { RetainedRow } from './row-pages.js';
 
 /** No access token of a deleted client is valid for longer, and most processes have learned of the deletion. */
 const RETENTION_MS = DAY_MS;
+
+const LOCK_ORGANIZATION = selectStatement<[id: string, deletedAt: Date], { id: string }>(
+  ({ forUpdate }) => `SELECT id FROM organization WHERE id = ? AND deleted_at = ?${forUpdate}`,
+);
 
 /** The rows of deleted entries. That of an organization goes when the rest of it is gone. */
 @Injectable()
@@ -38,12 +44,28 @@ export class DeletedEntries {
     }
   }
 
-  /** Each process then reads all entries, because only a row that is there tells of a change. */
-  async deleteOrganization(id: string): Promise<void> {
+  /**
+   * Locks the row of a deleted organization in a transaction that erases something of it. A process that was stopped for
+   * long could otherwise erase a new organization with the id.
+   *
+   * @throws Error if the row is gone
+   */
+  async lockOrganizationIn(manager: EntityManager, id: string, deletedAt: Date): Promise<void> {
+    if ((await selectIn(manager, LOCK_ORGANIZATION, [id, deletedAt])).length === 0)
+      throw new Error('the erasure has ended in another process');
+  }
+
+  /**
+   * Each process then reads all entries, because no row says what has changed.
+   *
+   * @param onDeleted runs before the commit, so that a process that stops then does not forget it
+   */
+  async deleteOrganization(id: string, deletedAt: Date, onDeleted: () => void): Promise<void> {
     await this.database.transaction(async (manager) => {
       const completeFrom = await raiseRevision(manager);
       await manager.update(RegistryRevision, { id: 1 }, { completeFrom });
-      await manager.delete(Organization, { id, deletedAt: Not(IsNull()) });
+      const { affected } = await manager.delete(Organization, { id, deletedAt });
+      if (affected === 1) onDeleted();
     });
   }
 

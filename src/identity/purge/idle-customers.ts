@@ -36,12 +36,12 @@ export class IdleCustomers {
       const page: CustomersToPurge = await this.customers.find(after, size, today);
       yield 0;
       for (const portion of portionsOf(page.erased, MAX_CUSTOMERS_PER_STEP)) {
-        failed += await this.erasure.finishInPurge(portion);
+        failed += await this.erasure.finishErasures(portion);
         yield 0;
       }
       for (const portion of portionsOf(page.idle, MAX_CUSTOMERS_PER_STEP)) {
         const marked = await this.mark(portion, now, today);
-        failed += await this.erasure.finishInPurge(marked);
+        failed += await this.erasure.finishErasures(marked);
         yield marked.length;
       }
       after = page.next;

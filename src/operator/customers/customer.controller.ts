@@ -15,7 +15,7 @@ import {
 } from '../../identity/customer-records.js';
 import { EndSessionsBody, EndSessionsService } from '../../identity/end-sessions.service.js';
 import { OrganizationUsers } from '../../identity/users/organization-users.js';
-import { readStrictQuery } from '../../oauth/form.js';
+import { queryOf, readStrictQuery } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { PAGE_ERRORS, PageQuery } from '../../oauth/pages.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
@@ -65,6 +65,9 @@ export class CustomerController {
   })
   async findOrList(@Req() request: Request): Promise<CustomerRecord | CustomerPage> {
     const { organization_id, external_id, ...page } = readStrictQuery(CustomerQuery, request.originalUrl);
+    // an empty value must not list all customers
+    const isEmpty = new URLSearchParams(queryOf(request.originalUrl)).get('external_id') === '';
+    if (isEmpty) throw OAuthError.invalidRequest('external_id: must not be empty');
     if (external_id === undefined) return this.records.customerPage(organization_id, page);
     const entityId = await this.users.find(organization_id, external_id);
     const customer = entityId === undefined ? undefined : await this.records.find(entityId);

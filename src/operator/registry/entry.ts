@@ -7,6 +7,7 @@ import { violationsOf } from '../../platform/validation/violations.js';
 import { comparableEmail } from '../../registry/agent-email.js';
 import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
+import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
 
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;
@@ -18,6 +19,20 @@ export class ListedEntries {
 
   of(kind: EntryKind): ListedEntry[] {
     return this.lists.get(kind) ?? [];
+  }
+
+  /** Leaves out some organizations, and the entries that belong to them. */
+  without(organizationIds: ReadonlySet<unknown>): ListedEntries {
+    const remaining = new ListedEntries();
+    remaining.violations.push(...this.violations);
+    for (const [kind, list] of this.lists) {
+      const idOf = ({ entry }: ListedEntry) => (kind === ORGANIZATIONS ? entry.id : entry.organization_id);
+      remaining.lists.set(
+        kind,
+        list.filter((listed) => !organizationIds.has(idOf(listed))),
+      );
+    }
+    return remaining;
   }
 
   /** @param path in messages: `clients[0]`, or an empty string for the entry of a request */

@@ -191,10 +191,11 @@ export class RegistryEditor {
     columns: ObjectLiteral,
   ): Promise<EntryChange | undefined> {
     const { column } = kind.key;
-    if (kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
     const other = await this.storedRow(manager, kind, newEntry, true);
     if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
-    return changeOf(kind, columns, row);
+    const change = changeOf(kind, columns, row);
+    if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
+    return change;
   }
 
   /** The row with the key or email of the entry. @throws OAuthError `invalid_request` if the entry is not valid */

@@ -5,6 +5,7 @@ import { Audit, party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import { DatabaseClock } from '../../platform/database/database-clock.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { AGENTS, COLUMNS_OF_SESSIONS } from '../../registry/entries/agent.entry.js';
@@ -32,8 +33,8 @@ interface IssuedUpTo {
 
 interface TransactionOptions {
   timeoutMs?: number;
-  /** False if all tokens of the deleted entries have ended with their organization: verifiers then get no entries. */
-  recordsEndings?: boolean;
+  /** False if all tokens of the agents have ended with their organization: verifiers then get no entries. */
+  recordsAgentSessions?: boolean;
 }
 
 /** The entries whose sessions and tokens have ended. */
@@ -55,6 +56,7 @@ export class RegistryTransactions {
     private readonly registry: Registry,
     private readonly audit: Audit,
     private readonly clock: Clock,
+    private readonly databaseClock: DatabaseClock,
     private readonly agentSessions: AgentSessions,
     private readonly endings: RecordedEndings,
     private readonly consents: Consents,
@@ -63,24 +65,25 @@ export class RegistryTransactions {
   async run(
     actor: AuditParty,
     decide: (manager: EntityManager) => Promise<EntryChange[]>,
-    { timeoutMs, recordsEndings = true }: TransactionOptions = {},
+    { timeoutMs, recordsAgentSessions = true }: TransactionOptions = {},
   ): Promise<void> {
     const changes = await this.database.transaction(async (manager) => {
       await lockRevision(manager);
       const decided = await decide(manager);
-      if (decided.length > 0) await this.write(manager, decided, recordsEndings);
+      if (decided.length > 0) await this.write(manager, decided, recordsAgentSessions);
       return decided;
     }, timeoutMs);
     for (const { kind, key, change, fields = [] } of changes)
       this.audit.success('registry.changed', actor, party(kind.name, key), { details: { change, fields } });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     // for what other requests have issued or stored meanwhile; no session of an agent begins after the change
-    await this.endConsentsAndClients(endedBy(changes), recordsEndings);
+    await this.endConsentsAndClients(endedBy(changes));
   }
 
-  private async write(manager: EntityManager, changes: EntryChange[], recordsEndings: boolean): Promise<void> {
+  private async write(manager: EntityManager, changes: EntryChange[], recordsAgentSessions: boolean): Promise<void> {
     const revision = await raiseRevision(manager);
-    const now = this.clock.now();
+    // the later one, so that a clock that was set back shortens no time in which a row stays
+    const now = Math.max(this.clock.now(), this.databaseClock.now());
     const changesOf = (kind: EntryKind, type: EntryChange['change']) =>
       changes.filter((change) => change.kind === kind && change.change === type);
     for (const kind of ENTRY_KINDS) {
@@ -92,18 +95,14 @@ export class RegistryTransactions {
     const ended = endedBy(changes);
     // also of a deleted agent: no session of the agent begins from now on
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
-    await this.agentSessions.endAllOf(ended.agentIds, manager, recordsEndings);
-    await this.endConsentsAndClients(ended, recordsEndings, manager);
+    await this.agentSessions.endAllOf(ended.agentIds, manager, recordsAgentSessions);
+    await this.endConsentsAndClients(ended, manager);
     for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, changesOf(kind, 'deleted'), { revision, now });
   }
 
-  private async endConsentsAndClients(
-    { agentIds, clientIds }: EndedEntries,
-    recordsEndings: boolean,
-    manager?: EntityManager,
-  ): Promise<void> {
+  private async endConsentsAndClients({ agentIds, clientIds }: EndedEntries, manager?: EntityManager): Promise<void> {
     await this.consents.end('agentId', agentIds, manager);
-    if (recordsEndings) await this.endings.endClients(clientIds, manager);
+    await this.endings.endClients(clientIds, manager);
     await this.consents.end('clientId', clientIds, manager);
   }
 }

@@ -6,6 +6,7 @@ import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import { Organization } from '../../registry/organization.entity.js';
 import { ROWS_PER_PAGE } from '../../registry/row-pages.js';
 import { type Entry, keyInFile, type ListedEntries } from './entry.js';
 
@@ -56,6 +57,13 @@ export async function deletedKeys(
   const deleted: FindOptionsWhere<ObjectLiteral> = { ...where, deletedAt: Not(IsNull()) };
   const rows = await manager.find(kind.entity, { select, where: deleted, withDeleted: true });
   return new Set(rows.map((row) => row[column]));
+}
+
+/** The organizations that are being off-boarded. A registry file and an export leave them out, with what belongs to them. */
+export async function leavingOrganizations(manager: EntityManager): Promise<Set<unknown>> {
+  const where = { offboardingAt: Not(IsNull()) };
+  const rows = await manager.find(Organization, { select: { id: true }, where, withDeleted: true });
+  return new Set(rows.map(({ id }) => id));
 }
 
 export function whenFree(kind: EntryKind): string {

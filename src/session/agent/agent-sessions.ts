@@ -230,12 +230,16 @@ export class AgentSessions {
    * Deletes the sessions of an organization whose customers are gone, also those of trusted issuers' tokens, and the proofs
    * without a customer that were made with them. It reads the table by its primary key, in steps.
    */
-  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
+  async *deleteOfOrganization(
+    organizationId: string,
+    lock: (manager: EntityManager) => Promise<void>,
+  ): AsyncGenerator<number, void> {
     const select = { id: true, organizationId: true };
     for await (const rows of pagesOf(this.database.manager, AgentSession, 'id', {}, { select })) {
       const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
       if (ids.length > 0)
         await this.database.transaction(async (manager) => {
+          await lock(manager);
           await manager.delete(Session, { agentSessionId: In(valueList(ids)) });
           await manager.delete(AgentSession, { id: In(valueList(ids)) });
         });

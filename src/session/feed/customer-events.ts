@@ -76,13 +76,23 @@ export class CustomerEvents {
     return { rows: exported, truncated: rows.length > MAX_EXPORTED_ROWS };
   }
 
-  /** Deletes the events of an organization. It reads the table by its primary key, in steps. */
-  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
-    const { manager } = this.database;
-    const select = { id: true, organizationId: true };
-    for await (const rows of pagesOf(manager, CustomerEvent, 'id', {}, { select })) {
-      const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
-      if (ids.length > 0) await manager.delete(CustomerEvent, { id: In(valueList(ids)) });
+  /**
+   * Deletes the events of an organization, except erasures, of which a consumer must learn. It reads the table by its primary
+   * key, in steps.
+   */
+  async *deleteOfOrganization(
+    organizationId: string,
+    lock: (manager: EntityManager) => Promise<void>,
+  ): AsyncGenerator<number, void> {
+    const select = { id: true, organizationId: true, kind: true };
+    const isDeleted = (row: CustomerEvent) => row.organizationId === organizationId && row.kind !== 'customer.erased';
+    for await (const rows of pagesOf(this.database.manager, CustomerEvent, 'id', {}, { select })) {
+      const ids = rows.filter(isDeleted).map(({ id }) => id);
+      if (ids.length > 0)
+        await this.database.transaction(async (manager) => {
+          await lock(manager);
+          await manager.delete(CustomerEvent, { id: In(valueList(ids)) });
+        });
       yield ids.length;
     }
   }

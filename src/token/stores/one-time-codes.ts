@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Injectable, type Type } from '@nestjs/common';
-import { In } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { SigningKeys } from '../../access-token/signing-keys.js';
 import type { Principal } from '../../http/callers/principal.js';
 import type { CustomerDataParticipant, ExportedRows } from '../../identity/customer-data-participant.js';
@@ -161,12 +161,18 @@ export class OneTimeCodes implements CustomerDataParticipant {
   };
 
   /** Deletes the codes of an organization. It reads the table by its primary key, in steps. @internal */
-  async *deleteOfOrganization(organizationId: string): AsyncGenerator<number, void> {
-    const { manager } = this.database;
+  async *deleteOfOrganization(
+    organizationId: string,
+    lock: (manager: EntityManager) => Promise<void>,
+  ): AsyncGenerator<number, void> {
     const select = { id: true, organizationId: true };
-    for await (const rows of pagesOf(manager, OneTimeCode, 'id', {}, { select })) {
+    for await (const rows of pagesOf(this.database.manager, OneTimeCode, 'id', {}, { select })) {
       const ids = rows.filter((row) => row.organizationId === organizationId).map(({ id }) => id);
-      if (ids.length > 0) await manager.delete(OneTimeCode, { id: In(valueList(ids)) });
+      if (ids.length > 0)
+        await this.database.transaction(async (manager) => {
+          await lock(manager);
+          await manager.delete(OneTimeCode, { id: In(valueList(ids)) });
+        });
       yield ids.length;
     }
   }

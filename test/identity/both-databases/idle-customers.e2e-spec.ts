@@ -36,7 +36,7 @@ function registry(): ReturnType<typeof refreshingRegistry> {
 
 /** Retains no customer, unless a test replaces the method. */
 class RetainingParticipant implements CustomerDataParticipant {
-  onErase = async () => undefined;
+  async onErase(_entityId: string): Promise<void> {}
 
   async mustRetain(_entityIds: string[]): Promise<string[]> {
     return [];
@@ -332,8 +332,8 @@ describe('protocol §5.9: the purge of idle customers', () => {
     service.passDays(IDLE_DAYS + 2);
     let isAvailable = true;
     const finished: string[] = [];
-    const onErase = vi.spyOn(service.application.get(CustomerDataParticipants), 'onErase');
-    onErase.mockImplementation(async (entityId) => {
+    const onErase = vi.spyOn(service.application.get(RetainingParticipant, { strict: false }), 'onErase');
+    onErase.mockImplementation(async (entityId: string) => {
       if (!isAvailable) throw new ServiceUnavailableException('the database is unavailable');
       isAvailable = finished.push(entityId) !== 2;
     });

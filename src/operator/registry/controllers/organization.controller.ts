@@ -24,7 +24,10 @@ class OffboardingState {
   begins_at!: string;
 
   @Optional()
-  @ApiInteger('The number of customers that are not erased yet, at most 1,000,000. Absent in lists.', 1_500)
+  @ApiInteger(
+    'The number of customers that are not erased yet, at most 100,000. Absent in lists, and if the database does not count them in time.',
+    1_500,
+  )
   customers_left?: number;
 }
 
@@ -80,7 +83,9 @@ export class OrganizationController extends EntryController<Organization> {
   @RequiredRole('read')
   override async read(@Res({ passthrough: true }) http: Response, @Param('key') key: string): Promise<object> {
     const response = (await super.read(http, key)) as OrganizationResponse;
-    if (response.offboarding) response.offboarding.customers_left = await this.customers.count(key);
+    const { offboarding } = response;
+    const count = offboarding && (await this.customers.count(key).catch(() => undefined));
+    if (offboarding && count !== undefined) offboarding.customers_left = count;
     return response;
   }
 

@@ -1,18 +1,17 @@
-import { type EntityManager, IsNull, Not } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
 import { listOf } from '../../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
-import { Organization } from '../../../registry/organization.entity.js';
 import { pagesOf } from '../../../registry/row-pages.js';
+import { leavingOrganizations } from '../stored-entries.js';
 
 /**
  * The registry as YAML (protocol §8.1), without secrets: only their hashes are stored. An organization that is being
  * off-boarded is left out with its clients and agents.
  */
 export async function exportRegistry(manager: EntityManager): Promise<string> {
-  const leaving = { where: { offboardingAt: Not(IsNull()) }, withDeleted: true };
-  const leavingIds = new Set((await manager.find(Organization, leaving)).map(({ id }) => id));
+  const leavingIds = await leavingOrganizations(manager);
   const lists: Record<string, object[]> = {};
   for (const kind of ENTRY_KINDS) {
     const entries: object[] = [];

@@ -3,6 +3,7 @@ import type { EntityManager, ObjectLiteral } from 'typeorm';
 import { party } from '../../../platform/audit/audit.js';
 import { Database } from '../../../platform/database/database.js';
 import { AGENTS } from '../../../registry/entries/agent.entry.js';
+import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
@@ -12,7 +13,7 @@ import { type Entry, fieldPath, keyInFile, type ListedEntries } from '../entry.j
 import { changeOf, type EntryChange } from '../entry-change.js';
 import { EntryChecks } from '../entry-checks.js';
 import { RegistryTransactions } from '../registry-transactions.js';
-import { deletedKeys, StoredEntries, whenFree } from '../stored-entries.js';
+import { deletedKeys, leavingOrganizations, StoredEntries, whenFree } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
 import { type ParsedRegistryFile, parseRegistryFile } from './registry-file-parser.js';
 import { RegistryFileError } from './yaml-document.js';
@@ -90,9 +91,10 @@ export class RegistryFile {
     manager: EntityManager,
     prunes: boolean,
   ): Promise<Plan> {
-    const { entries } = file;
+    const leaving = await leavingOrganizations(manager);
+    const entries = file.entries.without(leaving);
     const stored = await StoredEntries.read(manager, entries);
-    await this.assertValid(file, stored, manager);
+    await this.assertValid({ ...file, entries }, stored, manager);
     const storedHash = (await manager.findOneBy(RegistryRevision, { id: 1 }))?.passwordsHash;
     const storedPassword = (agent: Entry) => stored.rowOf(AGENTS, agent)?.passwordHash;
     const arePasswordsUnchanged = storedHash === (await passwordsHash(entries, storedPassword));
@@ -115,7 +117,10 @@ export class RegistryFile {
     }
     const newPassword = (agent: Entry) => columnsByEntry.get(agent)?.passwordHash ?? storedPassword(agent);
     plan.newHash = await passwordsHash(entries, newPassword);
-    const unlisted = await unlistedRows(manager, entries);
+    const unlisted = await unlistedRows(manager, entries, leaving);
+    const leftOut = file.entries.of(ORGANIZATIONS).flatMap(({ path, entry }) => (leaving.has(entry.id) ? [path] : []));
+    if (leftOut.length > 0)
+      plan.warnings.push(`${firstNames(leftOut)}: being off-boarded, so the entries are left out`);
     if (prunes) {
       for (const { kind, row } of unlisted) planRemoval(plan, kind, row);
     } else if (unlisted.length > 0) {
@@ -137,7 +142,6 @@ export class RegistryFile {
     const violations = [
       ...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`),
       ...(await deletedViolations(manager, entries)),
-      ...offboardingViolations(entries, stored),
       ...(await this.checks.violations(manager, entries, stored, isStored)),
     ];
     if (violations.length > 0) throw new RegistryFileError(violations);
@@ -169,23 +173,18 @@ async function deletedViolations(manager: EntityManager, entries: ListedEntries)
   return violations;
 }
 
-function offboardingViolations(entries: ListedEntries, stored: StoredEntries): string[] {
-  return entries
-    .of(ORGANIZATIONS)
-    .filter(({ entry }) => stored.rowOf(ORGANIZATIONS, entry)?.offboardingAt)
-    .map(({ path }) => `${fieldPath(path, 'id')}: is being off-boarded; remove the entry, or cancel the off-boarding`);
-}
-
 /** The rows that an earlier file brought and this one does not have, except suspended organizations. */
-async function unlistedRows(manager: EntityManager, entries: ListedEntries) {
+async function unlistedRows(manager: EntityManager, entries: ListedEntries, leaving: Set<unknown>) {
   const unlisted: { kind: EntryKind; row: ObjectLiteral }[] = [];
   for (const kind of ENTRY_KINDS) {
     const { column } = fileKeyOf(kind);
     const listed = new Set(entries.of(kind).map(({ entry }) => keyInFile(kind, entry)));
-    const select = { [column]: true, [kind.key.column]: true };
+    const isOwned = kind === CLIENTS || kind === AGENTS;
+    const select = { [column]: true, [kind.key.column]: true, ...(isOwned && { organizationId: true }) };
     const filter = { fromFile: true, ...(kind === ORGANIZATIONS && { suspended: false }) };
     for await (const rows of pagesOf(manager, kind.entity, column, filter, { select }))
-      for (const row of rows) if (!listed.has(row[column])) unlisted.push({ kind, row });
+      for (const row of rows)
+        if (!listed.has(row[column]) && !leaving.has(row.organizationId)) unlisted.push({ kind, row });
   }
   return unlisted;
 }

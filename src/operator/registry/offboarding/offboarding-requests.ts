@@ -3,6 +3,7 @@ import { OAuthError } from '../../../oauth/oauth-error.js';
 import type { AuditParty } from '../../../platform/audit/audit-event.js';
 import { Clock } from '../../../platform/clock.js';
 import { Configuration } from '../../../platform/configuration/configuration.js';
+import { DatabaseClock } from '../../../platform/database/database-clock.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
 import type { Organization } from '../../../registry/organization.entity.js';
 import type { EntryChange } from '../entry-change.js';
@@ -11,7 +12,7 @@ import { RegistryTransactions } from '../registry-transactions.js';
 
 const HOUR_MS = 3_600_000;
 /** After it no process serves the suspended organization any more, so the erasure misses nothing new. */
-const SUSPENSION_MARGIN_MS = 60_000;
+const LAST_REQUESTS_MARGIN_MS = 60_000;
 
 export const OFFBOARDING_ERRORS = {
   notSuspended: () => OAuthError.conflict('id: suspend the organization first, with PATCH and suspended: true'),
@@ -24,6 +25,7 @@ export class OffboardingRequests {
   constructor(
     private readonly transactions: RegistryTransactions,
     private readonly clock: Clock,
+    private readonly databaseClock: DatabaseClock,
     private readonly configuration: Configuration,
   ) {}
 
@@ -43,13 +45,12 @@ export class OffboardingRequests {
   /**
    * Changes nothing if the organization is not being off-boarded. It stays suspended.
    *
-   * @throws OAuthError `not_found`; `conflict` if the time of the erasure has come
+   * @throws OAuthError `not_found`; `conflict` if the erasure has begun
    */
   async cancel(id: string, actor: AuditParty): Promise<void> {
     await this.change(id, actor, undefined, ({ offboardingAt, deletedAt }) => {
       if (offboardingAt === null) return undefined;
-      // the clock of the process that began the erasure may be ahead
-      if (deletedAt !== null || offboardingAt.getTime() <= this.clock.now()) throw OFFBOARDING_ERRORS.begun();
+      if (deletedAt !== null) throw OFFBOARDING_ERRORS.begun();
       return null;
     });
   }
@@ -73,7 +74,8 @@ export class OffboardingRequests {
   }
 
   private beginOf({ issuedBefore }: Organization): Date {
-    const requested = this.clock.now() + this.configuration.OFFBOARDING_DELAY_HOURS * HOUR_MS;
-    return new Date(Math.max(requested, (issuedBefore?.getTime() ?? 0) + SUSPENSION_MARGIN_MS));
+    const now = Math.max(this.clock.now(), this.databaseClock.now());
+    const requested = now + this.configuration.OFFBOARDING_DELAY_HOURS * HOUR_MS;
+    return new Date(Math.max(requested, (issuedBefore?.getTime() ?? 0) + LAST_REQUESTS_MARGIN_MS));
   }
 }

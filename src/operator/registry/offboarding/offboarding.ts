@@ -3,6 +3,7 @@ import { LessThanOrEqual } from 'typeorm';
 import { Audit, party } from '../../../platform/audit/audit.js';
 import { Clock } from '../../../platform/clock.js';
 import { Database } from '../../../platform/database/database.js';
+import { DatabaseStart } from '../../../platform/database/database-start.js';
 import { earlierTime } from '../../../platform/database/earlier-time.js';
 import { LeasedSteps } from '../../../platform/database/leased-steps.js';
 import { ClientApplication } from '../../../registry/client-application.entity.js';
@@ -19,7 +20,7 @@ const INTERVAL_MS = 15_000;
 const RETENTION_MS = ENTRY_SECONDS * 1000;
 
 /**
- * Carries out off-boardings that are due (protocol §9.1). The organization is deleted first, which nobody can cancel. Its
+ * Carries out off-boardings that are due (protocol §9.1). The organization is deleted first, which can no longer be cancelled then. Its
  * row stays until the end, so that its id stays taken, and a process that stopped continues.
  */
 @Injectable()
@@ -28,6 +29,7 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
   private readonly leased: LeasedSteps;
   private timer: NodeJS.Timeout | undefined;
   private isStopping = false;
+  private warned = '';
 
   constructor(
     private readonly database: Database,
@@ -37,12 +39,13 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     private readonly deletedEntries: DeletedEntries,
     private readonly audit: Audit,
     private readonly clock: Clock,
+    private readonly start: DatabaseStart,
   ) {
     this.leased = new LeasedSteps(database, 'offboarding');
   }
 
   onApplicationBootstrap(): void {
-    this.scheduleNext();
+    if (!this.start.isOfCommand) this.scheduleNext();
   }
 
   onApplicationShutdown(): void {
@@ -57,30 +60,38 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
     try {
       const now = await earlierTime(this.database, this.clock);
       const where = { offboardingAt: LessThanOrEqual(now) };
-      for (const row of await this.database.manager.find(Organization, { where, withDeleted: true }))
-        await this.advance(row, now).catch((error: Error) =>
-          this.logger.warn(`the organization ${row.id} is not erased; the service tries again: ${error.message}`),
-        );
+      for (const row of await this.database.manager.find(Organization, { where, withDeleted: true })) {
+        const mayContinue = await this.advance(row, now).catch((error: Error) => {
+          this.warn(`the organization ${row.id} is not erased; the service tries again: ${error.message}`);
+          return true;
+        });
+        if (!mayContinue) return;
+      }
     } finally {
       await this.leased.release();
     }
   }
 
-  private async advance({ id, ...row }: Organization, now: Date): Promise<void> {
+  /** @returns false if the process stops, or another process has the lease */
+  private async advance({ id, ...row }: Organization, now: Date): Promise<boolean> {
     const deletedAt = row.deletedAt ?? (await this.delete(id, now));
-    if (!deletedAt) return; // cancelled meanwhile
+    if (!deletedAt) return true; // cancelled meanwhile
     const isLast = deletedAt.getTime() + RETENTION_MS <= now.getTime() && !(await this.hasClients(id));
-    const { isFinished } = await this.leased.run(this.erasure.inSteps(id, isLast));
-    if (!isFinished || !isLast) return;
-    await this.deletedEntries.deleteOrganization(id);
+    const { isFinished } = await this.leased.run(this.erasure.inSteps(id, deletedAt, isLast));
+    if (!isFinished || !isLast) return isFinished;
+    await this.deletedEntries.deleteOrganization(id, deletedAt, () => {
+      this.audit.success('organization.erased', party('service'), party('organization', id), { organizationId: id });
+      this.logger.log(`the off-boarding of the organization ${id} has ended`);
+    });
     await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
-    this.audit.success('organization.erased', party('service'), party('organization', id), { organizationId: id });
+    return true;
   }
 
   /** The registry admits one writer at a time, so an off-boarding is cancelled before this or not at all. */
   private async delete(id: string, now: Date): Promise<Date | null | undefined> {
     await this.transactions.run(party('service'), async (manager) => {
       const isDue = await manager.existsBy(Organization, { id, offboardingAt: LessThanOrEqual(now) });
+      if (isDue) this.logger.log(`the erasure of the organization ${id} begins`);
       return isDue ? [{ kind: ORGANIZATIONS, key: id, change: 'deleted' }] : [];
     });
     return (await this.database.manager.findOne(Organization, { where: { id }, withDeleted: true }))?.deletedAt;
@@ -98,6 +109,12 @@ export class Offboarding implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   private async runInBackground(): Promise<void> {
-    await this.run().catch((error: Error) => this.logger.warn(`the off-boarding failed: ${error.message}`));
+    await this.run().catch((error: Error) => this.warn(`the off-boarding failed: ${error.message}`));
+  }
+
+  /** Not each 15 s again. */
+  private warn(message: string): void {
+    if (message !== this.warned) this.logger.warn(message);
+    this.warned = message;
   }
 }

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { FindOptionsWhere, ObjectLiteral } from 'typeorm';
+import type { EntityManager, FindOptionsWhere, ObjectLiteral } from 'typeorm';
 import { OrganizationCustomers } from '../../../customer/organization-customers.js';
 import { CustomerErasure } from '../../../identity/customer-erasure.js';
 import { party } from '../../../platform/audit/audit.js';
 import { Database } from '../../../platform/database/database.js';
+import { DeletedEntries } from '../../../registry/deleted-entries.js';
 import { AGENTS } from '../../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../../registry/entries/entry-kind.js';
@@ -15,9 +16,12 @@ import { RegistryTransactions } from '../registry-transactions.js';
 /** The number of customers, or of entries, of one step. Their rows are locked together. */
 const ROWS_PER_STEP_COUNT = 64;
 
+/** Locks the row of the organization in the transaction of a step. */
+type Lock = (manager: EntityManager) => Promise<void>;
+
 /**
  * Erases what belongs to an organization, in steps. They may stop after any step and be repeated: each finds what is left.
- * Its tokens ended with its suspension, so verifiers get no further entries.
+ * Its tokens ended with its suspension, so verifiers get no further entries, except those of its clients.
  */
 @Injectable()
 export class OrganizationErasure {
@@ -26,6 +30,7 @@ export class OrganizationErasure {
     private readonly customers: OrganizationCustomers,
     private readonly erasure: CustomerErasure,
     private readonly transactions: RegistryTransactions,
+    private readonly deletedEntries: DeletedEntries,
     private readonly agentSessions: AgentSessions,
     private readonly events: CustomerEvents,
     private readonly codes: OneTimeCodes,
@@ -37,29 +42,30 @@ export class OrganizationErasure {
    * @param isLast reads whole tables, even if nothing was left in those with an index on the organization
    * @throws Error if customers cannot be erased; the rest stays then
    */
-  async *inSteps(organizationId: string, isLast: boolean): AsyncGenerator<number, void> {
+  async *inSteps(organizationId: string, deletedAt: Date, isLast: boolean): AsyncGenerator<number, void> {
+    const lock: Lock = (manager) => this.deletedEntries.lockOrganizationIn(manager, organizationId, deletedAt);
     let erasedCount = 0;
     for (const steps of [
-      this.eraseCustomers(organizationId),
-      this.deleteEntries(AGENTS, organizationId),
-      this.deleteEntries(CLIENTS, organizationId),
+      this.eraseCustomers(organizationId, lock),
+      this.deleteEntries(AGENTS, organizationId, lock),
+      this.deleteEntries(CLIENTS, organizationId, lock),
     ])
       for await (const count of steps) {
         erasedCount += count;
         yield count;
       }
     if (erasedCount === 0 && !isLast) return;
-    yield* this.agentSessions.deleteOfOrganization(organizationId);
-    yield* this.events.deleteOfOrganization(organizationId);
-    yield* this.codes.deleteOfOrganization(organizationId);
+    yield* this.agentSessions.deleteOfOrganization(organizationId, lock);
+    yield* this.events.deleteOfOrganization(organizationId, lock);
+    yield* this.codes.deleteOfOrganization(organizationId, lock);
   }
 
   /** One customer that fails does not stop the others. A step in which all fail does: an extension is out of order. */
-  private async *eraseCustomers(organizationId: string): AsyncGenerator<number, void> {
+  private async *eraseCustomers(organizationId: string, lock: Lock): AsyncGenerator<number, void> {
     let failedCount = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
       const ids: string[] = await this.customers.ids(organizationId, after, ROWS_PER_STEP_COUNT);
-      const failed = ids.length === 0 ? 0 : await this.erasure.eraseOfSuspended(ids);
+      const failed = ids.length === 0 ? 0 : await this.erasure.eraseOfSuspended(ids, lock);
       failedCount += failed;
       if (failed > 0 && failed === ids.length) break;
       yield ids.length - failed;
@@ -68,7 +74,7 @@ export class OrganizationErasure {
     if (failedCount > 0) throw new Error(`${failedCount} customers cannot be erased`);
   }
 
-  private async *deleteEntries(kind: EntryKind, organizationId: string): AsyncGenerator<number, void> {
+  private async *deleteEntries(kind: EntryKind, organizationId: string, lock: Lock): AsyncGenerator<number, void> {
     const ofOrganization: FindOptionsWhere<ObjectLiteral> = { organizationId };
     const page = { where: ofOrganization, take: ROWS_PER_STEP_COUNT };
     while (await this.database.manager.existsBy(kind.entity, ofOrganization)) {
@@ -76,11 +82,12 @@ export class OrganizationErasure {
       await this.transactions.run(
         party('service'),
         async (manager) => {
+          await lock(manager);
           const rows = await manager.find(kind.entity, page);
           count = rows.length;
           return rows.map((row) => ({ kind, key: String(row[kind.key.column]), change: 'deleted' as const }));
         },
-        { recordsEndings: false },
+        { recordsAgentSessions: false },
       );
       yield count;
     }
