@@ -182,6 +182,7 @@ const PRINTED: Record<string, RegExp[]> = {
   'The database is overloaded': [/cas_database_connections\{state="idle"\}/],
   'The registry is stale': [/cas_registry_age_seconds \d/, /the registry could not be read/],
   'The registry is not applied': [],
+  'An off-boarding does not end': [/cas_offboarding_age_seconds 0$/m, /^$/], // none is due here
   'Revocations are not published': [/cas_revocation_feed_lag_seconds \d/, /the revocation feed cannot be published/],
   'Many revocations are in force': [
     /cas_revocation_feed_entries \d/,
