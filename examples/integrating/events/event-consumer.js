@@ -27,6 +27,7 @@ export class EventConsumer {
       } catch (error) {
         if (signal.aborted) return;
         logError(error);
+        if (error.hint?.startsWith('after:')) await this.store.update((state) => delete state.cursor);
         await sleep((error.retryAfterSeconds ?? PAUSE_SECONDS) * 1000);
       }
     }
