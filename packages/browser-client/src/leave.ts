@@ -2,12 +2,12 @@ import type { TokenSource } from './move.js';
 import { request } from './request.js';
 import { RequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
-import { leaveStored, revokeStored, storedOf } from './without-cookies.js';
+import { hasCustomer, leaveStored, revokeStored, storedOf } from './without-cookies.js';
 
 /** Leaves on this browser only. Its next token is that of a new customer. Covers all groups of the organization. */
 export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
   await request(`${tokens.url}/v2/customer/forget`, { body: tokens.client, withCookies: true });
-  await leaveStored(tokens.place);
+  await leaveStored(tokens.settings);
   tokens.discardInAllTabs();
 }
 
@@ -16,15 +16,16 @@ export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
  * `moved_browser` in a browser that got its customer by a move or has lost its cookies.
  */
 export async function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
-  for (const tokens of clients) {
-    const { refreshToken, isMoved } = storedOf(tokens.place) ?? {};
-    // the stored session of the first device stays, because it has no cookies, and ends by its refresh token
-    const isFirst = refreshToken !== undefined && !isMoved;
-    await endSessions(tokens, isFirst ? {} : { browsers: true }, tokens.validToken);
-    if (isFirst) await revokeStored(tokens.place);
-    tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
+  let hasLeft = false;
+  try {
+    for (const tokens of clients) {
+      await logOut(tokens);
+      hasLeft = true;
+      tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
+    }
+  } finally {
+    if (hasLeft) clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload
   }
-  clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload
 }
 
 /** Ends all tokens of the customer, for a lost phone or a copied token. Devices that got the customer by a move lose it. */
@@ -40,6 +41,18 @@ export async function logOutMovedDevices(tokens: TokenClient): Promise<void> {
 export async function endToken(tokens: Pick<TokenSource, 'url' | 'discard'>, bearer: string): Promise<void> {
   await request(`${tokens.url}/v2/customer/token`, { method: 'DELETE', bearer });
   tokens.discard?.(bearer);
+}
+
+async function logOut(tokens: TokenClient): Promise<void> {
+  const { settings } = tokens;
+  if (!settings.withoutCookies) return endSessions(tokens, { browsers: true }, tokens.validToken);
+  // the first token decides whether there are cookies
+  const token = tokens.validToken ?? (await tokens.requestToken()).access_token;
+  const stored = storedOf(settings);
+  // the session of the first device has no cookies, and ends by its refresh token
+  const isFirst = stored?.refreshToken !== undefined && !stored.isMoved;
+  await endSessions(tokens, isFirst ? {} : { browsers: true }, token);
+  if (hasCustomer(stored)) await revokeStored(settings);
 }
 
 async function endSessions(tokens: TokenClient, body: object, oldToken?: string): Promise<void> {

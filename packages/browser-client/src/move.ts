@@ -2,7 +2,7 @@ import { oneTabAtATime, request, TOKEN_LOCK, type TokenResponse } from './reques
 import { RequestError, withRequestErrors } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 import { challengeOf, createVerifier, VERIFIER_TTL_MS } from './verifier.js';
-import { checkCookies, isWithoutCookies, storedOf, storeToken } from './without-cookies.js';
+import { checkCookies, forgetToken, hasCustomer, storedOf, storeToken } from './without-cookies.js';
 
 const ITEM = 'move-verifier';
 
@@ -53,43 +53,49 @@ export class NewBrowser implements NewDevice {
       const move = readMove();
       if (!move.verifier) throw new RequestError({ error: 'move_not_begun' });
       if (Date.now() >= (move.expiresAtMs ?? 0)) throw new RequestError({ error: 'move_expired' });
-      const { url, place } = this.#tokens;
-      const stored = storedOf(place);
-      const isStored = isWithoutCookies(stored);
-      if (isStored && !replace) throw new RequestError({ status: 409, error: 'identity_conflict' });
+      const { url, settings } = this.#tokens;
+      const stored = storedOf(settings);
+      if (hasCustomer(stored) && !replace) throw new RequestError({ status: 409, error: 'identity_conflict' });
       localStorage.removeItem(ITEM); // before the exchange: after a reload, a second exchange would end the move
       const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: move.verifier };
       const restore = () => writeMove(move);
       const inBrowser = { ...proof, client_id: this.clientId, remember: 'browser', replace };
-      const response = isStored
+      const response = stored?.isDropped
         ? await this.#exchangeForStorage(proof, restore)
         : await exchangeOnce(`${url}/v2/customer/token`, inBrowser, restore);
-      if (stored && !isStored && !(await checkCookies(place, response.entity_id)))
-        await this.#moveToStorage(response.access_token);
+      if (stored && !stored.isDropped) await this.#keep(response);
       this.#tokens.discardInAllTabs();
       return response;
     });
   }
 
-  /** In the turn of this tab, so that no tab stores the successor of an earlier token. */
+  /** With the lock, so that no tab stores the successor of an earlier token. */
   #exchangeForStorage(proof: object, restore: () => void): Promise<TokenResponse> {
-    const { url, place } = this.#tokens;
+    const { url, settings } = this.#tokens;
     const body = { ...proof, client_id: this.clientId, remember: 'refresh_token' };
-    const exchange = () => exchangeOnce<TokenResponse>(`${url}/v2/customer/token`, body, restore);
-    return oneTabAtATime(TOKEN_LOCK, async () => storeToken(place, await exchange(), true));
+    return oneTabAtATime(TOKEN_LOCK, async () => {
+      const response = await exchangeOnce<TokenResponse>(`${url}/v2/customer/token`, body, restore);
+      const replaced = storedOf(settings) ?? {};
+      const result = await storeToken(settings, response, true);
+      await forgetToken(settings, replaced).catch(() => undefined); // a token that nothing has any more
+      return result;
+    });
   }
 
-  /** Moves the customer within this browser, which has dropped its cookies. */
-  async #moveToStorage(token: string): Promise<void> {
-    const verifier = createVerifier();
-    const source = {
-      url: this.#tokens.url,
-      get: async () => token,
-      requestToken: async () => ({ access_token: token }),
-    };
-    const { transferToken } = await approveMove(source, this.clientId, await challengeOf(verifier));
-    const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: verifier };
-    await this.#exchangeForStorage(proof, () => undefined);
+  /** If the browser has dropped the cookies of the customer, or this is not known, moves it within the browser. */
+  async #keep({ entity_id, access_token }: TokenResponse): Promise<void> {
+    const { url, settings } = this.#tokens;
+    if (await checkCookies(settings, entity_id).catch(() => false)) return;
+    const get = async () => access_token;
+    const source = { url, get, requestToken: async () => ({ access_token }) };
+    try {
+      const verifier = createVerifier();
+      const { transferToken } = await approveMove(source, this.clientId, await challengeOf(verifier));
+      const proof = { grant_type: 'identity_token', code: transferToken, code_verifier: verifier };
+      await this.#exchangeForStorage(proof, () => undefined);
+    } catch (cause) {
+      throw new RequestError({ error: 'move_uncertain', cause });
+    }
   }
 }
 

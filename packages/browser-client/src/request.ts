@@ -21,6 +21,16 @@ interface RequestOptions {
   maxAttempts?: number | undefined;
 }
 
+/** The customer of a browser in an organization, or in a group of it, and how the page keeps it. */
+export interface ClientSettings {
+  /** The URL of the service. */
+  url: string;
+  client: { client_id: string; organization_id: string };
+  groupId: string | undefined;
+  /** What the page stores if the browser drops the cookies. */
+  withoutCookies: 'refresh_token' | undefined;
+}
+
 /** The response to a token request. */
 export interface TokenResponse {
   access_token: string;
@@ -46,8 +56,16 @@ export function request<Result = Record<string, unknown>>(url: string, options: 
   return repeat(work, { isRepeatable, maxAttempts });
 }
 
+/** Repeats work, with the lock of the requests that use or change the customer, after temporary errors. */
+export function withTokenLock<Result>(
+  work: () => Promise<Result>,
+  options?: Pick<RequestOptions, 'maxAttempts'>,
+): Promise<Result> {
+  return repeat(() => oneTabAtATime(TOKEN_LOCK, work), options);
+}
+
 /** Repeats work after temporary errors. */
-export function repeat<Result>(
+function repeat<Result>(
   attemptOnce: () => Promise<Result>,
   { isRepeatable = true, maxAttempts = MAX_ATTEMPTS }: Pick<RequestOptions, 'isRepeatable' | 'maxAttempts'> = {},
 ): Promise<Result> {
@@ -89,6 +107,22 @@ export async function send<Result>(url: string, { bearer, body, headers, ...init
     if (cause instanceof RequestError) throw cause;
     throw new RequestError({ status, error: 'no_response', retryAfterSeconds, cause });
   }
+}
+
+/** The URL of the token requests of a group. */
+export const tokenUrlOf = ({ url, client, groupId }: ClientSettings) =>
+  `${url}/v2/customer/${groupId ? `${client.organization_id}/${groupId}/` : ''}token`;
+
+/** The parameters of a cookie grant. */
+export const cookieBodyOf = ({ client }: ClientSettings) => ({
+  grant_type: 'cookie',
+  response_type: 'token',
+  ...client,
+});
+
+/** Sends a cookie grant once. The caller has the lock. */
+export async function requestTokenByCookies(settings: ClientSettings): Promise<TokenResponse> {
+  return tokenOf(await send(tokenUrlOf(settings), { body: cookieBodyOf(settings), credentials: 'include' }));
 }
 
 /** The response of a token request. */

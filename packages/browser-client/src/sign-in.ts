@@ -2,9 +2,8 @@ import { leaveThisBrowser } from './leave.js';
 import { oneTabAtATime, request, waitAfter } from './request.js';
 import { asRequestError, type RequestError, withRequestErrors } from './request-error.js';
 import type { TokenClient } from './token-client.js';
-import { checkCookies, isWithoutCookies, signInWithoutCookies, storedOf } from './without-cookies.js';
+import { checkCookies, JWT_BEARER, noteOf, setBackend, signInWithoutCookies, storedOf } from './without-cookies.js';
 
-const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const MAX_ATTEMPTS = 3;
 
 interface SignInResponse {
@@ -31,9 +30,10 @@ export interface SignInResult {
  * sign-in to your site, and reload the page then. If it rejects, `resumeSignIn` of the next load repeats the sign-in.
  */
 export function signIn(tokens: TokenClient, backendUrl: string, options: SignInOptions = {}): Promise<SignInResult> {
+  setBackend(tokens.settings, backendUrl);
   return oneSignInAtATime(() => {
     // before the request, because a response can change the cookies of a tab that is closed before its script goes on
-    localStorage.setItem(noteOf(tokens), 'yes');
+    localStorage.setItem(noteOf(tokens.settings), 'yes');
     return sendAssertion(tokens, backendUrl, options);
   });
 }
@@ -47,8 +47,9 @@ export function resumeSignIn(
   backendUrl: string,
   options: SignInOptions = {},
 ): Promise<SignInResult> {
+  setBackend(tokens.settings, backendUrl);
   return oneSignInAtATime(async () => {
-    if (!localStorage.getItem(noteOf(tokens))) return {};
+    if (!localStorage.getItem(noteOf(tokens.settings))) return {};
     try {
       return await sendAssertion(tokens, backendUrl, options);
     } catch (error) {
@@ -78,18 +79,19 @@ async function sendAssertion(
   backendUrl: string,
   { link = true }: SignInOptions,
 ): Promise<SignInResult> {
-  const place = { ...tokens.place, groupId: undefined };
-  const stored = storedOf(place);
-  if (isWithoutCookies(stored)) {
-    await signInWithoutCookies(place, backendUrl);
+  const settings = { ...tokens.settings, groupId: undefined };
+  const stored = storedOf(settings);
+  if (stored?.isDropped) {
+    await signInWithoutCookies(settings);
     tokens.discardInAllTabs();
     return {};
   }
+  let linkedEntityId: string | undefined;
   for (let attempt = 1; ; attempt++) {
     try {
       const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
       const body = {
-        grant_type: GRANT,
+        grant_type: JWT_BEARER,
         ...tokens.client,
         assertion,
         remember: 'browser',
@@ -98,9 +100,8 @@ async function sendAssertion(
       // `withCookies` takes the lock of the token requests, so that no token request of a tab replaces the new cookies
       const url = `${tokens.url}/v2/customer/token`;
       const response = await request<SignInResponse>(url, { body, withCookies: true, maxAttempts: 1 });
-      const { entity_id: entityId, linked_entity_id: linkedEntityId } = response;
-      if (stored && stored.entityId !== entityId && !(await checkCookies(place, entityId)))
-        await signInWithoutCookies(place, backendUrl);
+      linkedEntityId ??= response.linked_entity_id; // an attempt whose check failed may have linked it
+      if (stored && !(await checkCookies(settings, response.entity_id))) await signInWithoutCookies(settings);
       tokens.discardInAllTabs();
       return linkedEntityId ? { linkedEntityId } : {};
     } catch (cause) {
@@ -111,8 +112,5 @@ async function sendAssertion(
 
 async function leave(tokens: TokenClient): Promise<void> {
   await leaveThisBrowser(tokens);
-  localStorage.removeItem(noteOf(tokens));
+  localStorage.removeItem(noteOf(tokens.settings));
 }
-
-/** The item of the storage that says that this browser may lead to a user. */
-const noteOf = (tokens: TokenClient) => `customer-sign-in ${tokens.client.organization_id}`;

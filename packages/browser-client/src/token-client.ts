@@ -1,15 +1,16 @@
 import {
+  type ClientSettings,
+  cookieBodyOf,
   MAX_DELAY_SECONDS,
-  oneTabAtATime,
-  repeat,
   request,
-  TOKEN_LOCK,
   type TokenResponse,
   tokenOf,
+  tokenUrlOf,
   wait,
+  withTokenLock,
 } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
-import { cookieBodyOf, type Place, requestTokenInTurn, tokenUrlOf } from './without-cookies.js';
+import { requestTokenWithLock } from './without-cookies.js';
 
 const MAX_ATTEMPTS = 3;
 const RENEWAL_PAUSE_SECONDS = 2;
@@ -43,7 +44,7 @@ export class TokenClient {
   /** @internal */
   readonly client: { client_id: string; organization_id: string };
   /** @internal */
-  readonly place: Place;
+  readonly settings: ClientSettings;
   readonly #onCustomerChange: (entityId: string) => void;
   #last: { token: string; entityId: string } | undefined;
   #renewAtMs = 0;
@@ -55,7 +56,7 @@ export class TokenClient {
     this.clientId = clientId;
     this.url = url;
     this.client = { client_id: clientId, organization_id: organizationId };
-    this.place = { url, client: this.client, groupId, withoutCookies };
+    this.settings = { url, client: this.client, groupId, withoutCookies };
     this.#onCustomerChange = onCustomerChange;
     clientsOfThisTab.add(this);
     otherTabs ??= openChannel();
@@ -110,9 +111,10 @@ export class TokenClient {
 
   /** Resolves to the response with a further token, which `get` never returns. For `approveMove`. */
   async requestToken(options: { maxAttempts?: number } = {}): Promise<TokenResponse> {
-    const { place } = this;
-    if (place.withoutCookies) return repeat(() => oneTabAtATime(TOKEN_LOCK, () => requestTokenInTurn(place)), options);
-    return tokenOf(await request(tokenUrlOf(place), { body: cookieBodyOf(place), withCookies: true, ...options }));
+    const { settings } = this;
+    if (settings.withoutCookies) return withTokenLock(() => requestTokenWithLock(settings), options);
+    const body = cookieBodyOf(settings);
+    return tokenOf(await request(tokenUrlOf(settings), { body, withCookies: true, ...options }));
   }
 
   /** @internal Drops the token. The next one may belong to another customer, and does not cause `onCustomerChange`. */

@@ -1,171 +1,215 @@
-import { oneTabAtATime, repeat, send, TOKEN_LOCK, type TokenResponse, tokenOf, wait } from './request.js';
-import type { RequestError } from './request-error.js';
+import {
+  type ClientSettings,
+  cookieBodyOf,
+  requestTokenByCookies,
+  send,
+  type TokenResponse,
+  tokenOf,
+  tokenUrlOf,
+  wait,
+  withTokenLock,
+} from './request.js';
+import { RequestError } from './request-error.js';
 
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** Otherwise, another process of a browser may get the lock before it sees a change of the storage, as in Firefox. */
 const STORE_DELAY_SECONDS = 0.05;
-const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+/** Another page of the browser may set cookies between two requests, so that two responses may differ. */
+const MAX_COOKIE_REQUESTS = 3;
 
-/** The customer of a browser in an organization, or in a group of it. */
-export interface Place {
-  /** The URL of the service. */
-  url: string;
-  client: { client_id: string; organization_id: string };
-  groupId: string | undefined;
-  /** What the page stores if the browser does not keep the cookies. */
-  withoutCookies: 'refresh_token' | undefined;
-}
-
-/** What the page has stored. It has no field if nothing is known yet. */
+/** What the page has stored about its customer. It has no field if nothing is known yet. */
 interface Stored {
-  /** The last customer of the cookies. They are kept if a further request gives the same one. */
+  /** The last customer of the cookies, which the browser has kept. */
   entityId?: string | undefined;
-  /** The browser does not keep the cookies, and this token of `clientId` leads to the customer. */
-  refreshToken?: string | undefined;
-  clientId?: string | undefined;
-  /** Whether the customer was moved here from another device. */
+  /** Whether the browser drops the cookies. One of the next two leads to the customer, if there is one. */
+  isDropped?: boolean;
+  /** A refresh token of `clientId`. `isMoved`: the customer was moved here from another device. */
+  refreshToken?: string;
+  clientId?: string;
   isMoved?: boolean;
-  /** The browser does not keep the cookies, and a user has signed in: each token needs an assertion of this backend. */
-  backendUrl?: string | undefined;
+  /** Whether a user has signed in: each token needs an assertion of the page's backend. */
+  isUser?: boolean;
 }
+
+const DROPPED: Stored = { isDropped: true };
+/** The backends of this page by organization. Not in the storage, where a script could plant another one. */
+const backendUrls = new Map<string, string>();
+
+/** Remembers the backend of the users for this page. */
+export function setBackend({ client }: ClientSettings, backendUrl: string): void {
+  backendUrls.set(client.organization_id, backendUrl);
+}
+
+/** The item of the storage that says that this browser may lead to a user. */
+export const noteOf = ({ client }: ClientSettings) => `customer-sign-in ${client.organization_id}`;
 
 /**
  * What is stored; `undefined` if the page does not use the mode, or the browser has no locks or refuses the storage. Then
  * the cookies decide alone. Without locks, a tab could use a token that another one has replaced, which ends the session.
  */
-export function storedOf(place: Place): Stored | undefined {
-  if (!place.withoutCookies || !navigator.locks) return undefined;
+export function storedOf(settings: ClientSettings): Stored | undefined {
+  if (!settings.withoutCookies || !navigator.locks) return undefined;
   try {
-    const text = localStorage.getItem(itemOf(place));
-    if (text === null) localStorage.setItem(itemOf(place), '{}'); // a browser may refuse to write only
-    return JSON.parse(text ?? '{}');
+    const item = itemOf(settings);
+    if (localStorage.getItem(item) === null) localStorage.setItem(item, '{}'); // a browser may refuse to write only
+    return read(item);
   } catch {
     return undefined;
   }
 }
 
-/** Whether the storage leads to the customer, and not the cookies. */
-export const isWithoutCookies = (stored: Stored | undefined) =>
-  stored?.refreshToken !== undefined || stored?.backendUrl !== undefined;
+/** Whether the storage leads to a customer. */
+export const hasCustomer = (stored: Stored | undefined) => Boolean(stored?.refreshToken || stored?.isUser);
 
-const isUser = (stored: Stored): stored is Stored & { backendUrl: string } => stored.backendUrl !== undefined;
-
-/** The URL of token requests of the group. */
-export const tokenUrlOf = ({ url, client, groupId }: Place) =>
-  `${url}/v2/customer/${groupId ? `${client.organization_id}/${groupId}/` : ''}token`;
-
-/** The parameters of a cookie grant. */
-export const cookieBodyOf = ({ client }: Place) => ({ grant_type: 'cookie', response_type: 'token', ...client });
-
-/** Gets a token, in one turn of this tab. A browser that keeps the cookies keeps its customer. */
-export async function requestTokenInTurn(place: Place): Promise<TokenResponse> {
-  const stored = storedOf(place);
-  if (stored && isWithoutCookies(stored)) {
-    const item = itemOf(place);
-    const text = localStorage.getItem(item);
+/** Gets a token. The caller has the lock. A browser that keeps the cookies keeps its customer. */
+export async function requestTokenWithLock(settings: ClientSettings): Promise<TokenResponse> {
+  const stored = storedOf(settings);
+  if (!stored) return requestTokenByCookies(settings);
+  if (hasCustomer(stored)) {
+    const text = localStorage.getItem(itemOf(settings));
     try {
-      return await (isUser(stored) ? requestUserToken(place, stored.backendUrl) : refresh(place, stored));
+      return await (stored.isUser ? requestUserToken(settings) : refresh(settings, stored));
     } catch (error) {
-      const hasEnded = (error as RequestError).error === (isUser(stored) ? 'signed_out' : 'invalid_grant');
-      if (!hasEnded) throw error;
+      const hasEnded = (error as RequestError).error === (stored.isUser ? 'signed_out' : 'invalid_grant');
+      if (!hasEnded || (stored.isUser && !backendUrls.has(settings.client.organization_id))) throw error;
       // what has ended may be older than what another tab has stored
-      if (localStorage.getItem(item) !== text) return requestTokenInTurn(place);
-      localStorage.removeItem(item);
+      if (localStorage.getItem(itemOf(settings)) !== text) return requestTokenWithLock(settings);
+      if (stored.isUser) localStorage.removeItem(noteOf(settings));
+      await store(settings, DROPPED);
     }
+  } else if (!stored.isDropped) {
+    const response = await findCookies(settings, stored.entityId);
+    if (response) return response;
   }
-  const first = await requestByCookies(place);
-  if (!stored || first.entity_id === stored.entityId) return first;
-  const second = await requestByCookies(place);
-  if (second.entity_id !== first.entity_id) {
-    const body = { ...cookieBodyOf(place), grant_type: 'anonymous' };
-    return storeToken(place, tokenOf(await send(tokenUrlOf(place), { body })));
-  }
-  await store(place, { entityId: second.entity_id });
-  return second;
+  const body = { ...cookieBodyOf(settings), grant_type: 'anonymous' };
+  return storeToken(settings, await send(tokenUrlOf(settings), { body }));
 }
 
 /**
  * After a response has set the cookies of a customer.
  *
- * @returns whether the browser has kept them; true if the check fails, because the request before it has succeeded
+ * @returns whether the browser has kept them
  */
-export function checkCookies(place: Place, entityId: string): Promise<boolean> {
-  const check = inTurn(async () => {
-    const isKept = (await requestByCookies(place)).entity_id === entityId;
-    if (isKept) await store(place, { entityId });
-    return isKept;
-  });
-  return check.catch(() => true);
+export async function checkCookies(settings: ClientSettings, entityId: string): Promise<boolean> {
+  return (await withTokenLock(() => findCookies(settings, entityId))) !== undefined;
 }
 
-/** Signs the user of a backend in. The visitor is left. */
-export function signInWithoutCookies(place: Place, backendUrl: string): Promise<void> {
-  return inTurn(async () => {
-    await requestUserToken(place, backendUrl); // so that a failure leaves the visitor
-    await forgetStored(place);
-    await store(place, { backendUrl });
+/** Signs the user of this page's backend in. The visitor is left. */
+export function signInWithoutCookies(settings: ClientSettings): Promise<void> {
+  return withTokenLock(async () => {
+    await requestUserToken(settings); // so that a failure leaves the visitor
+    await forgetItems(settings, `${prefixOf(settings)}${settings.client.client_id} `);
+    await store(settings, { ...DROPPED, isUser: true });
   });
 }
 
-/** Stores the refresh token of a response, in the turn that has requested it. */
+/** Stores the refresh token of a response. The caller has the lock. */
 export async function storeToken(
-  place: Place,
-  { refresh_token: refreshToken, ...response }: TokenResponse & { refresh_token?: string },
+  settings: ClientSettings,
+  response: TokenResponse & { refresh_token?: string },
   isMoved = false,
 ): Promise<TokenResponse> {
-  await store(place, { refreshToken, clientId: place.client.client_id, isMoved });
-  return response;
+  const { refresh_token: refreshToken, ...result } = tokenOf(response);
+  if (typeof refreshToken !== 'string') throw new RequestError({ error: 'no_response' });
+  await store(settings, { ...DROPPED, refreshToken, clientId: settings.client.client_id, isMoved });
+  return result;
 }
 
-/** Forgets what is stored for all groups of the organization. Devices that got a customer from here stay. */
-export async function leaveStored(place: Place): Promise<void> {
-  if (storedOf(place)) await inTurn(() => forgetStored(place));
+/**
+ * Forgets what pages of this origin have stored for all groups of the organization, also if this client does not use the
+ * mode. Devices that got a customer from here stay.
+ */
+export async function leaveStored(settings: ClientSettings): Promise<void> {
+  if (itemsOf(prefixOf(settings)).length > 0) await withTokenLock(() => forgetItems(settings, prefixOf(settings)));
 }
 
 /** Ends the stored session with everything that was made in it. */
-export function revokeStored(place: Place): Promise<void> {
-  return inTurn(async () => {
-    const body = { client_id: place.client.client_id, token: storedOf(place)?.refreshToken };
-    if (body.token) await send(`${place.url}/v2/customer/revoke`, { body });
-    localStorage.removeItem(itemOf(place));
+export function revokeStored(settings: ClientSettings): Promise<void> {
+  return withTokenLock(async () => {
+    const body = { client_id: settings.client.client_id, token: storedOf(settings)?.refreshToken };
+    if (body.token) await send(`${settings.url}/v2/customer/revoke`, { body });
+    await store(settings, DROPPED);
   });
 }
 
-async function refresh(place: Place, { refreshToken, isMoved }: Stored): Promise<TokenResponse> {
-  const body = { grant_type: 'refresh_token', client_id: place.client.client_id, refresh_token: refreshToken };
-  return storeToken(place, tokenOf(await send(`${place.url}/v2/customer/token`, { body })), isMoved);
+/** Forgets a refresh token that another one has replaced. */
+export async function forgetToken({ url, client }: ClientSettings, { refreshToken, clientId }: Stored): Promise<void> {
+  const body = { ...client, client_id: clientId ?? client.client_id, refresh_token: refreshToken };
+  if (refreshToken) await send(`${url}/v2/customer/forget`, { body });
 }
 
-async function requestUserToken({ url, client }: Place, backendUrl: string): Promise<TokenResponse> {
+/** The response of the cookies if the browser keeps them: two responses after one another have one customer. */
+async function findCookies(settings: ClientSettings, known: string | undefined): Promise<TokenResponse | undefined> {
+  let entityId = known;
+  for (let requests = 0; requests < MAX_COOKIE_REQUESTS; requests++) {
+    const response = await requestTokenByCookies(settings);
+    if (response.entity_id === entityId) {
+      await store(settings, { entityId });
+      return response;
+    }
+    entityId = response.entity_id;
+  }
+  await store(settings, DROPPED);
+  return undefined;
+}
+
+async function refresh(settings: ClientSettings, { refreshToken, isMoved }: Stored): Promise<TokenResponse> {
+  const { url, client } = settings;
+  const body = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token: refreshToken };
+  return storeToken(settings, await send(`${url}/v2/customer/token`, { body }), isMoved);
+}
+
+async function requestUserToken({ url, client }: ClientSettings): Promise<TokenResponse> {
+  const backendUrl = backendUrls.get(client.organization_id);
+  // `resumeSignIn` of the page sets it
+  if (backendUrl === undefined) throw new RequestError({ error: 'signed_out' });
   const { assertion } = await send<{ assertion: string }>(`${backendUrl}/assertion`, { credentials: 'include' });
   const body = { grant_type: JWT_BEARER, ...client, assertion };
-  return tokenOf(await send(`${url}/v2/customer/token`, { body }));
+  return tokenOf(await send<TokenResponse>(`${url}/v2/customer/token`, { body }));
 }
 
-async function requestByCookies(place: Place): Promise<TokenResponse> {
-  return tokenOf(await send(tokenUrlOf(place), { body: cookieBodyOf(place), credentials: 'include' }));
-}
-
-async function forgetStored({ url, client }: Place): Promise<void> {
-  const prefix = prefixOf(client.organization_id);
-  for (const item of Object.keys(localStorage).filter((name) => name.startsWith(prefix))) {
-    const { refreshToken, clientId }: Stored = JSON.parse(localStorage.getItem(item) ?? '{}');
-    const body = { ...client, client_id: clientId, refresh_token: refreshToken };
-    if (refreshToken) await send(`${url}/v2/customer/forget`, { body });
-    localStorage.removeItem(item);
+/** The browser drops the cookies as before, so this stays stored. */
+async function forgetItems(settings: ClientSettings, prefix: string): Promise<void> {
+  for (const item of itemsOf(prefix)) {
+    const stored = read(item);
+    await forgetToken(settings, stored).catch((error: RequestError) => {
+      if (error.isTemporary) throw error; // otherwise one damaged item would block leaving
+    });
+    if (stored.isDropped) localStorage.setItem(item, JSON.stringify(DROPPED));
+    else localStorage.removeItem(item);
   }
-}
-
-function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  return repeat(() => oneTabAtATime(TOKEN_LOCK, work));
-}
-
-async function store(place: Place, stored: Stored): Promise<void> {
-  localStorage.setItem(itemOf(place), JSON.stringify(stored));
   await wait(STORE_DELAY_SECONDS);
 }
 
-function itemOf({ client, groupId = '' }: Place): string {
-  return `${prefixOf(client.organization_id)}${client.client_id} ${groupId}`;
+/** Without storage there are none. */
+function itemsOf(prefix: string): string[] {
+  try {
+    return Object.keys(localStorage).filter((item) => item.startsWith(prefix));
+  } catch {
+    return [];
+  }
 }
 
-const prefixOf = (organizationId: string) => `customer-token ${organizationId} `;
+/** A damaged item counts as one without a field. */
+function read(item: string): Stored {
+  const text = localStorage.getItem(item) ?? '{}';
+  try {
+    const stored = JSON.parse(text);
+    return typeof stored === 'object' && stored ? stored : {};
+  } catch {
+    return {};
+  }
+}
+
+async function store(settings: ClientSettings, stored: Stored): Promise<void> {
+  const text = JSON.stringify(stored);
+  if (localStorage.getItem(itemOf(settings)) === text) return;
+  localStorage.setItem(itemOf(settings), text);
+  await wait(STORE_DELAY_SECONDS);
+}
+
+function itemOf(settings: ClientSettings): string {
+  return `${prefixOf(settings)}${settings.client.client_id} ${settings.groupId ?? ''}`;
+}
+
+const prefixOf = ({ client }: ClientSettings) => `customer-token ${client.organization_id} `;

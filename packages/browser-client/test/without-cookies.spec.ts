@@ -13,13 +13,16 @@ async function requestsOf(options: Partial<TokenClientOptions> = {}): Promise<un
   const requests: unknown[] = [];
   vi.stubGlobal('fetch', async (url: string, { signal, ...init }: RequestInit) => {
     requests.push([url, init]);
-    return Response.json({ access_token: 'any', entity_id: `customer-${requests.length}`, expires_in: 60 });
+    const customer = { entity_id: `customer-${requests.length}`, refresh_token: 'any' };
+    return Response.json({ access_token: 'any', expires_in: 60, ...customer });
   });
   const tokens = new TokenClient({ ...IDS, ...options });
   for (let request = 0; request < 2; request++) await tokens.requestToken();
   return requests;
 }
 
+const grantsOf = (requests: unknown[]) =>
+  requests.map((request) => JSON.parse((request as [string, { body: string }])[1].body).grant_type);
 const ON = { withoutCookies: 'refresh_token' } as const;
 const useLocks = () =>
   vi.stubGlobal('navigator', { locks: { request: (_name: string, work: () => Promise<unknown>) => work() } });
@@ -43,13 +46,6 @@ describe('a token client', () => {
     ['has no locks', () => undefined],
     ['refuses to read the storage', () => refuseStorage('getItem')],
     ['refuses to write the storage', () => refuseStorage('setItem')],
-    [
-      'has another text in the storage',
-      () => {
-        useLocks();
-        localStorage.setItem(ITEM, '{');
-      },
-    ],
   ])('sends the same with withoutCookies if the browser %s', async (_what, prepare) => {
     useLocks();
     const without = await requestsOf();
@@ -58,9 +54,34 @@ describe('a token client', () => {
     expect(await requestsOf(ON)).toEqual(without);
   });
 
-  it('sends the anonymous grant after two cookie grants of different customers', async () => {
+  it.each(['{}', '{', 'null', '7'])(
+    'sends the anonymous grant once the cookies are dropped, also after the item %s',
+    async (text) => {
+      useLocks();
+      localStorage.setItem(ITEM, text);
+      const grants = ['cookie', 'cookie', 'cookie', 'anonymous', 'refresh_token'];
+      expect(grantsOf(await requestsOf(ON))).toEqual(grants);
+      localStorage.setItem(ITEM, '{"isDropped":true}');
+      expect(grantsOf(await requestsOf(ON))).toEqual(['anonymous', 'refresh_token']);
+    },
+  );
+
+  it('sends nothing to a backend that only the storage names', async () => {
     useLocks();
-    const bodies = (await requestsOf(ON)).map((request) => JSON.parse((request as [string, { body: string }])[1].body));
-    expect(bodies.map(({ grant_type }) => grant_type).slice(0, 3)).toEqual(['cookie', 'cookie', 'anonymous']);
+    localStorage.setItem(ITEM, '{"isDropped":true,"isUser":true,"backendUrl":"https://evil.example"}');
+    const send = vi.fn();
+    vi.stubGlobal('fetch', send);
+    await expect(new TokenClient({ ...IDS, ...ON }).get()).rejects.toMatchObject({ error: 'signed_out' });
+    expect(send).not.toHaveBeenCalled();
+  });
+
+  it('stores no response without a refresh token', async () => {
+    useLocks();
+    const text = '{"isDropped":true,"refreshToken":"any","clientId":"site"}';
+    localStorage.setItem(ITEM, text);
+    vi.stubGlobal('fetch', async () => Response.json({ access_token: 'any', entity_id: 'any', expires_in: 60 }));
+    const tokens = new TokenClient({ ...IDS, ...ON });
+    await expect(tokens.requestToken({ maxAttempts: 1 })).rejects.toMatchObject({ error: 'no_response' });
+    expect(localStorage.getItem(ITEM)).toBe(text);
   });
 });

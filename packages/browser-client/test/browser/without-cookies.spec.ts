@@ -12,6 +12,7 @@ import {
 import { TOKEN } from '../../../../test/support/cookie-grant.js';
 import { refreshCustomer } from '../../../../test/support/customer-refresh.js';
 import { temporaryFolder } from '../../../../test/support/project-files.js';
+import { ACME } from '../../../../test/support/test-registry.js';
 import { infoStatus } from '../../../../test/support/transfers.js';
 
 const folder = temporaryFolder('profiles');
@@ -197,6 +198,28 @@ describe('leaving without cookies', () => {
     expect(await isUsable(device)).toBe(true);
   });
 
+  it('costs one request for the next customer, and is possible by a client that does not use the mode', async () => {
+    const { page, customer } = await openVisitor();
+    const { refreshToken } = await storedIn(page);
+    await runIn(
+      page,
+      `localStorage.setItem('customer-token ${ACME} other ', '{'); await client.leaveThisBrowser(cookies);`,
+    );
+    expect(await isUsable(refreshToken as string)).toBe(false);
+    pages.front.seen.length = 0;
+    expect(await renewedCustomerOf(page)).not.toBe(customer);
+    expect(pages.front.seen).toHaveLength(1);
+  });
+
+  it('logs out everywhere as the first thing that a page does', async () => {
+    const { browser, customer } = await openVisitor();
+    const page = await browser.open('another site');
+    const { refreshToken } = await storedIn(page);
+    await runIn(page, 'await client.logOutEverywhere(tokens);');
+    expect(await isUsable(refreshToken as string)).toBe(false);
+    expect(await renewedCustomerOf(page)).not.toBe(customer);
+  });
+
   it('logs out everywhere: the tokens and devices end, and the customer is gone from this browser', async () => {
     const { page, customer } = await openVisitor();
     const [token, { refreshToken }] = [await tokenOf(page), await storedIn(page)];
@@ -279,7 +302,9 @@ describe('a move to a browser without cookies', () => {
     const transferToken = await approve(old, await begin(page));
     await expect(finish(page, transferToken)).rejects.toThrow('identity_conflict');
     expect(await renewedCustomerOf(page)).toBe(visitor);
+    const { refreshToken } = await storedIn(page);
     expect(await finish(page, transferToken, true)).toBe(customer);
+    expect(await isUsable(refreshToken as string), 'the replaced token is forgotten').toBe(false);
     expect(await renewedCustomerOf(page)).toBe(customer);
     const logOut = 'return client.logOutEverywhere(tokens).catch(({ error }) => error);';
     expect(await runIn(page, logOut)).toBe('moved_browser');
