@@ -56,7 +56,7 @@ describe('leaveThisBrowser and logOutEverywhere of browser-client', () => {
   const discardInAllTabs = vi.fn();
   const requestToken = vi.fn(async () => ({ access_token: 'dev:new' }));
   const expectNewCustomer = vi.fn();
-  const fields = { validToken: 'dev:any', settings: {}, requestToken, expectNewCustomer, discardInAllTabs };
+  const fields = { validToken: 'dev:any', settings: { client: {} }, requestToken, expectNewCustomer, discardInAllTabs };
   const tokensAt = ({ url }: ScriptedServer) => ({ url, ...fields }) as unknown as TokenClient;
   beforeEach(() => void vi.clearAllMocks());
 

@@ -12,7 +12,7 @@ import { serviceOfTest } from '../../../../test/support/use-service.js';
 
 const PACKAGE = join(import.meta.dirname, '../..');
 const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
-const MAX_SIZE_BYTES = 6 * 1024;
+const MAX_SIZE_BYTES = 7 * 1024;
 
 /** A project outside of this one, in which the packed package is installed. */
 const folder = temporaryFolder('vite-project');
@@ -59,7 +59,7 @@ it.runIf(process.env.TEST_CHROMIUM)('the project that Vite has built keeps its c
   await expect.poll(() => output.innerText()).toContain('400 invalid_request');
 });
 
-it('all exports have at most 6 KB in a compressed bundle', async () => {
+it('all exports have at most 7 KB in a compressed bundle', async () => {
   const entry = join(folder, 'all.js');
   writeFileSync(entry, "export * from 'browser-client';");
   const [bundle] = (await build({
