@@ -212,6 +212,8 @@ describe('leaving without cookies', () => {
   });
 
   it('logs out everywhere as the first thing that a page does', async () => {
+    const first = await (await pages.startBrowser()).open('another site');
+    await runIn(first, 'await client.logOutEverywhere(tokens);');
     const { browser, customer } = await openVisitor();
     const page = await browser.open('another site');
     const { refreshToken } = await storedIn(page);
