@@ -9,6 +9,12 @@ interface StoredColumn {
   type: string;
 }
 
+/** What the service writes at any time, because it gives positions in its feeds in the background. */
+const PUBLISHED_COLUMNS: Record<string, string[]> = {
+  ended: ['position', 'published_until'],
+  customer_event: ['position'],
+};
+const PUBLISHER_TABLE = 'revocation_feed';
 /** TypeORM's record of the migrations. */
 const MIGRATIONS_TABLE = 'migrations';
 const MYSQL_COLUMNS =
@@ -60,10 +66,16 @@ export async function assertFits(service: TestService): Promise<void> {
     }
 }
 
-/** The rows of all tables with one of the texts, as JSON with the name of their table. */
+/** The rows of all tables with one of the texts, as JSON with the name of their table, without what the feeds change. */
 export async function rowsWith(service: TestService, texts: string[]): Promise<string[]> {
-  const rows = (await storedRows(service)).map(([table, row]) => `${table} ${JSON.stringify(row)}`);
+  const rows = (await storedRows(service))
+    .filter(([table]) => table !== PUBLISHER_TABLE)
+    .map(([table, row]) => `${table} ${JSON.stringify(withoutPublished(table, row))}`);
   return rows.filter((row) => texts.some((text) => row.includes(text)));
+}
+
+function withoutPublished(table: string, row: object): object {
+  return Object.fromEntries(Object.entries(row).filter(([column]) => !PUBLISHED_COLUMNS[table]?.includes(column)));
 }
 
 /** The forms in which a table may have a hash. */

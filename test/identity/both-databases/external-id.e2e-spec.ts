@@ -199,7 +199,7 @@ describe('protocol §9.2: GET /admin/customers', () => {
 
   it.each<[Record<string, string>, string]>([
     [{ external_id: 'user' }, 'organization_id: required'],
-    [{ organization_id: ACME }, 'external_id: required'],
+    [{ organization_id: ACME, external_id: '' }, 'external_id: must not be empty'],
     [{ organization_id: 'acme', external_id: 'user' }, 'organization_id: must be a UUID in lower case'],
     [{ organization_id: ACME, external_id: 'x'.repeat(256) }, 'external_id: must be 1 to 255 characters'],
   ])('responds with invalid_request to %j', async (query, hint) => {
