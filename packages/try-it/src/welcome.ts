@@ -16,14 +16,12 @@ export function welcome(service: Service): string {
       ...(hasOrganization && { organization_id: DEMO.organizationId }),
     });
   return `
-${TRY_IT ? `Try the service in a browser: ${AUTH_URL}/try\n` : ''}Clients, agents and passwords: ${demoRegistry}
+${TRY_IT ? `Try the service in a browser: ${AUTH_URL}/try\n` : ''}Clients, agents and passwords: ${demoRegistry} (after a change: npm run -s cli -- registry apply ${demoRegistry})
 # a new customer
 curl -s -c cookies.txt ${customerUrl}/token -d '${body(true)}'
 # the same customer, returning
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/token -d '${body(true)}'
 # the same browser in a group: a customer of its own
 curl -s -b cookies.txt -c cookies.txt ${customerUrl}/${DEMO.organizationId}/support/token -d '${body(false)}'
-# after a change of the file with the clients
-npm run -s cli -- registry apply ${demoRegistry}
 `;
 }

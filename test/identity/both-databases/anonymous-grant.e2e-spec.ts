@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { CustomerEntity } from '../../../src/customer/customer.entity.js';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { defineExtension } from '../../../src/public/grant.js';
@@ -14,9 +15,10 @@ import { expectError, expectInvalidGrant, expectInvalidRequest, expectLimited } 
 import { identitiesOf } from '../../support/identities.js';
 import { beginWindow } from '../../support/limit-windows.js';
 import { forgetPurgeOfDay, issueAgentToken, purge, runCommandWithInput } from '../../support/operator-commands.js';
+import { read } from '../../support/project-files.js';
 import { times } from '../../support/races.js';
 import { delaySelects, statementsOf } from '../../support/statements.js';
-import { ACME, ACME_NATIVE, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE } from '../../support/test-registry.js';
+import { ACME, ACME_NATIVE, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, testRegistry } from '../../support/test-registry.js';
 import { infoStatus, sessionsIn } from '../../support/transfers.js';
 import { ADMIN_TOKEN, serviceOfTest, useService } from '../../support/use-service.js';
 
@@ -358,4 +360,14 @@ describe('protocol §4.13: forgetting a refresh token', () => {
       expect((await forget(token, more)).status).toBe(200);
     expect((await use(refresh_token)).status).toBe(200);
   });
+});
+
+it('without-cookies.yaml of the examples gives a page a customer that stays by a refresh token', async () => {
+  const { clients } = parse(read('examples/integrating/browser/without-cookies.yaml'));
+  const page = await serviceOfTest({ registry: { ...testRegistry(), clients } });
+  const [{ client_id, redirect_uris }] = clients;
+  const origin = { origin: new URL(redirect_uris[0]).origin };
+  const { body } = await askAnonymously(page, { client_id }, origin);
+  const refresh = { grant_type: 'refresh_token', client_id, refresh_token: body.refresh_token };
+  expect((await page.post(TOKEN, refresh, origin)).body).toMatchObject({ entity_id: body.entity_id });
 });
