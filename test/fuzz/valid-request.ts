@@ -200,6 +200,8 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,
   after: () => undefined,
+  // a longer wait for an event that does not come is longer than the patience of the fuzzer
+  wait: ({ random }) => random.pick(['0', '1']),
   cursor: ({ operation, random }) => encodeCursor(listOf(operation).replace('-', '_'), `fz-client-${random.below(40)}`),
   name: ({ random }) => random.pick(['fz', 'a name', '%', '_']),
   limit: ({ random }) => random.pick(['1', '20', '200']),
