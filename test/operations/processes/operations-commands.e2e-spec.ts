@@ -59,11 +59,14 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
   let environment: Record<string, string>;
   let outputs: string[];
   let ofTenants: string[];
+  let ofOffboarding: string[];
   beforeAll(async () => {
     environment = { ...environmentOf(database), ...PRODUCTION };
     const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:all:${ADMIN_TOKEN}` };
     service = await startServiceProcess({ ...environment, ...operator });
-    const blocks = shellBlocksOf('docs/operations.md', '## Administration');
+    const offboarding = shellBlocksOf('docs/operations.md', '### Off-boarding a tenant');
+    const all = shellBlocksOf('docs/operations.md', '## Administration');
+    const blocks = all.filter((block) => !offboarding.includes(block));
     const [functions = ''] = blocks;
     const firstOfCustomers = blocks.findIndex((block) => block.startsWith('CUSTOMER='));
     outputs = await run(blocks.slice(0, firstOfCustomers), {});
@@ -75,6 +78,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
     ofTenants = (await run([functions, change, ...lists, stale], { ORGANIZATION })).slice(1);
     const variables = { ORGANIZATION, TOKEN: await tokenOfUser(service, environment, ADMIN_TOKEN) };
     outputs.push(...(await run([functions, ...blocks.slice(firstOfCustomers)], variables)).slice(1));
+    ofOffboarding = (await run([functions, ...offboarding], { ORGANIZATION })).slice(1);
   }, 180_000);
   afterAll(() => service?.terminate());
 
@@ -130,7 +134,7 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
   });
 
   it('find a customer by its token and by its external id, with its browsers and apps', () => {
-    const [byToken = '', byExternalId = ''] = outputs.slice(12);
+    const [byToken = '', byExternalId = '', listed = ''] = outputs.slice(12);
     const organization_id = JSON.parse(outputs[1] ?? '').id;
     expect(JSON.parse(byToken)).toMatchObject({
       organization_id,
@@ -139,16 +143,25 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       refresh_tokens: [{ client_id: 'example-site' }],
     });
     expect(JSON.parse(byExternalId)).toEqual(JSON.parse(byToken));
+    expect(JSON.parse(listed).customers).toContainEqual(expect.objectContaining({ organization_id }));
   });
 
   it('end a browser and an app of a customer, end its sessions, export it, and erase it with its tokens', () => {
-    const [browserEnded, familyEnded, sessionsEnded, exported = '', erased, afterwards] = outputs.slice(14);
+    const [browserEnded, familyEnded, sessionsEnded, exported = '', erased, afterwards] = outputs.slice(15);
     for (const output of [browserEnded, familyEnded, sessionsEnded, erased]) expect(output).toBe('{}');
     const { entity_id, tables } = JSON.parse(exported);
     expect(entity_id).toBe(JSON.parse(outputs[12] ?? '').entity_id);
     expect(tables).toMatchObject({ customer: [{ entity_id }], session: [] });
     expect(afterwards).toBe('404false');
-    expect(outputs).toHaveLength(20);
+    expect(outputs).toHaveLength(21);
+  });
+
+  it('suspend a tenant, request its off-boarding, cancel it, and show that it stays', () => {
+    const [suspended = '', requested = '', cancelled = '', state, status] = ofOffboarding;
+    expect(JSON.parse(suspended)).toMatchObject({ suspended: true });
+    expect(JSON.parse(requested).offboarding).toMatchObject({ begins_at: expect.any(String) });
+    expect(JSON.parse(cancelled)).toEqual({});
+    expect([state, status]).toEqual(['undefined', '200']);
   });
 
   it('leave audit events with the name of the token, and no secret in the log', async () => {
@@ -158,7 +171,11 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
       .map((line) => JSON.parse(line))
       .filter(({ stream, actor }) => stream === 'audit' && actor.kind === 'operator');
     const ofCustomer = ['browser.ended', 'token.revoked', 'sessions.ended', 'identity.exported', 'identity.erased'];
-    expect(events.map(({ event }) => event)).toEqual([...Array(10).fill('registry.changed'), ...ofCustomer]);
+    expect(events.map(({ event }) => event)).toEqual([
+      ...Array(10).fill('registry.changed'),
+      ...ofCustomer,
+      ...Array(3).fill('registry.changed'),
+    ]);
     for (const { actor } of events) expect(actor).toEqual({ kind: 'operator', id: 'operator-of-the-test' });
     expect(service.process.stdout).not.toContain(ADMIN_TOKEN);
     expect(service.process.stdout).not.toContain(outputs[9]);
