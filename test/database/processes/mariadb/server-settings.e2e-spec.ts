@@ -5,6 +5,7 @@ import { writeKeySet } from '../../../../packages/conformance-kit/src/key-set-fi
 import { onMariadb } from '../../../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../../../scripts/mariadb.js';
 import { findMariadb } from '../../../../scripts/programs.js';
+import { bearer } from '../../../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../../../support/cookie-grant.js';
 import { runCli, startServiceProcess } from '../../../support/processes.js';
 import { temporaryFolder } from '../../../support/project-files.js';
@@ -72,7 +73,12 @@ itOnMariadb('the isolation, time zone, SQL mode and idle limit of the server do 
     (
       await administrator.query<RowDataPacket[]>("SELECT id FROM information_schema.processlist WHERE db = 'service'")
     )[0];
+  // each transaction needs a connection of its own, so that some are idle afterwards
+  const visitors = await Promise.all(Array.from({ length: 8 }, () => client.post(TOKEN, cookieBody())));
+  const ended = visitors.map(({ body }) => client.post('/v2/customer/end_sessions', {}, bearer(body.access_token)));
+  for (const { status } of await Promise.all(ended)) expect(status).toBe(200);
   const ids = (await connections()).map(({ id }) => id);
+  expect(ids.length).toBeGreaterThan(2);
   // the server has closed one of the idle connections
   await expect
     .poll(async () => (await connections()).filter(({ id }) => ids.includes(id)).length)
