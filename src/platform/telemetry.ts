@@ -73,7 +73,10 @@ export class Telemetry {
   }
 }
 
-/** Routes that the cluster requests every few seconds. They are not traced, and successful requests are logged at level debug. */
+/**
+ * Routes that the cluster requests every few seconds. They are not traced, and successful requests are logged at level
+ * debug.
+ */
 const PROBE = /^\/(health\/|metrics$)/;
 
 /** The line has only what the service knows, never what the caller sent: no path, query, header, body or cookie. */
