@@ -148,6 +148,20 @@ export const PYTHON = {
     `python3 -m venv ${VENV}.new && ${VENV}.new/bin/pip install --quiet -r ${REQUIREMENTS} && mv ${VENV}.new ${VENV}`,
   find: () => process.env.TEST_PYTHON || (isExecutable(PYTHON_PATH) ? PYTHON_PATH : undefined),
 };
+const NEXTJS_PACKAGE = join(import.meta.dirname, '../examples/integrating/nextjs/package.json');
+const NEXTJS_FOLDER = cacheFolder(
+  `guides-nextjs-${createHash('sha256').update(readFileSync(NEXTJS_PACKAGE)).digest('hex').slice(0, 12)}`,
+);
+/** @type {Program} */
+export const NEXTJS = {
+  name: 'Next.js',
+  tests: 'the page of examples/integrating/nextjs',
+  command:
+    `mkdir -p ${NEXTJS_FOLDER}.new && cp ${NEXTJS_PACKAGE} ${NEXTJS_FOLDER}.new && ` +
+    `npm install --prefix ${NEXTJS_FOLDER}.new --ignore-scripts --no-package-lock --no-audit --silent && ` +
+    `mv ${NEXTJS_FOLDER}.new ${NEXTJS_FOLDER}`,
+  find: () => (existsSync(NEXTJS_FOLDER) ? NEXTJS_FOLDER : undefined),
+};
 /** @type {Program} */
 export const GALERA = {
   name: 'Galera node',
@@ -159,7 +173,7 @@ export const GALERA = {
 export const WRK = { name: 'wrk', tests: 'the load', command: aptGet('wrk'), find: () => findProgram(['wrk']) };
 
 /** The programs of `npm run test:processes`. */
-export const PROCESSES = [MARIADB, MARIADB_BACKUP, FAKETIME, CHROMIUM, NGINX, PROMTOOL, KUSTOMIZE, PYTHON];
+export const PROCESSES = [MARIADB, MARIADB_BACKUP, FAKETIME, CHROMIUM, NGINX, PROMTOOL, KUSTOMIZE, PYTHON, NEXTJS];
 
 /** Installing programs needs root and apt. */
 function canInstall() {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildIfStale } from './build.js';
 import { startMariadb } from './mariadb.js';
-import { CHROMIUM, FIREFOX, installPrograms, MARIADB, missingText, NO_INSTALL, PROCESSES, PYTHON } from './programs.js';
+import { CHROMIUM, FIREFOX, installPrograms, MARIADB, missingText, NEXTJS, NO_INSTALL, PROCESSES, PYTHON } from './programs.js';
 import { runVitest } from './run-vitest.js';
 import { coverageProblem } from './statement-coverage.js';
 
@@ -53,6 +53,7 @@ async function main(args) {
       TEST_CHROMIUM: pathOf(CHROMIUM),
       TEST_FIREFOX: option === '--firefox' ? pathOf(FIREFOX) : undefined, // several times slower than Chromium
       TEST_PYTHON: pathOf(PYTHON),
+      TEST_NEXTJS: pathOf(NEXTJS),
       TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
       TEST_DATABASE_FOLDER: databaseFolder(),
       TEST_STATEMENTS_FILE: statements,

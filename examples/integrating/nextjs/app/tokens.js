@@ -1,0 +1,8 @@
+import { TokenClient } from 'browser-client';
+
+export const tokens = new TokenClient({
+  url: process.env.NEXT_PUBLIC_AUTH_URL ?? 'http://localhost:3000',
+  clientId: '9cbf3a968289727cb3cdfe83ab1d9836',
+  organizationId: '390e44e6-f1e6-4368-86dd-b74514508c2e',
+  onCustomerChange: () => location.reload(),
+});
