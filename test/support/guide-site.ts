@@ -39,9 +39,9 @@ export class GuideSite {
     return new GuideSite(service, front, browser, await browser.newContext(OPTIONS));
   }
 
-  async openPage(): Promise<Page> {
+  async openPage(url = ACME_PAGE): Promise<Page> {
     const page = await this.context.newPage();
-    await page.goto(ACME_PAGE);
+    await page.goto(url);
     return page;
   }
 
@@ -65,7 +65,7 @@ export function runInPage<Result>(tab: Page, body: string): Promise<Result> {
   return tab.evaluate(`(async () => {
     const SERVICE = '${SERVICE}';
     const names = ['chat.js', 'groups.js', 'browser-client/index.js'];
-    const modules = await Promise.all(names.map((name) => import('${ACME_PAGE}' + name)));
+    const modules = await Promise.all(names.map((name) => import(new URL(name, location.href))));
     const { tokens, groups, logOutOfAllGroups, leaveThisBrowser, ...exports } = Object.assign({}, ...modules);
     const { logOutEverywhere, logOutMovedDevices, endToken, signIn, resumeSignIn, signOut } = exports;
     const customer = async (client = tokens) =>

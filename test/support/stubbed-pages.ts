@@ -24,11 +24,11 @@ export function skipWaits(): { totalMs(): number } {
   return { totalMs: () => movedMs };
 }
 
-/** Gives each test the globals of a web page that the examples for callers use, without locks. */
+/** Gives each test the globals of a web page that the examples for callers use, without `navigator`, as Node.js 20. */
 export function stubPageGlobals(): void {
   beforeEach(() => {
     const items = new Map<string, string>();
-    vi.stubGlobal('navigator', {});
+    vi.stubGlobal('navigator', undefined);
     vi.stubGlobal('localStorage', {
       getItem: (name: string) => items.get(name) ?? null,
       setItem: (name: string, value: string) => void items.set(name, value),

@@ -15,6 +15,7 @@ const TEXTS: Record<string, string> = {
   no_customer: 'Move your chat to this app again.',
   other_customer: 'Reload this page and begin again.',
   room_closed: `The move was denied or took too long. ${BEGIN_AGAIN}`,
+  origin_not_registered: 'This page may not show the chat.',
   room_taken: `This link or QR code was used before. Deny the move if the other device shows another code. ${BEGIN_AGAIN}`,
   store_failed: 'Unlock your phone and begin again.',
 };

@@ -1,31 +1,48 @@
 import type { TokenSource } from './move.js';
-import { request } from './request.js';
-import { RequestError } from './request-error.js';
+import { oneTabAtATime, request } from './request.js';
+import { RequestError, withRequestErrors } from './request-error.js';
 import type { TokenClient } from './token-client.js';
-import { hasCustomer, leaveStored, revokeStored, storedOf } from './without-cookies.js';
+import { hasCustomer, leaveStored, removeNote, revokeStored, storedOf } from './without-cookies.js';
 
-/** Leaves on this browser only. Its next token is that of a new customer. Covers all groups of the organization. */
-export async function leaveThisBrowser(tokens: TokenClient): Promise<void> {
+/** Otherwise a tab could get an assertion, and sign in with it after another tab has left. */
+export function oneSignInAtATime<Result>(work: () => Promise<Result>): Promise<Result> {
+  return withRequestErrors(() => oneTabAtATime('customer-sign-in', work));
+}
+
+/**
+ * Leaves on this browser only, and ends the sign-in of a user here. The next token is that of a new customer. Covers all
+ * groups of the organization.
+ */
+export function leaveThisBrowser(tokens: TokenClient): Promise<void> {
+  return oneSignInAtATime(() => leaveWithLock(tokens));
+}
+
+/** The caller has the lock of sign-ins. */
+export async function leaveWithLock(tokens: TokenClient): Promise<void> {
   await request(`${tokens.url}/v2/customer/forget`, { body: tokens.client, withCookies: true });
   await leaveStored(tokens.settings);
+  removeNote(tokens.settings);
   tokens.discardInAllTabs();
 }
 
 /**
- * Logs the customers of these token clients out on all devices and removes them from all browsers. Rejects with
- * `moved_browser` in a browser that got its customer by a move or has lost its cookies.
+ * Logs the customers of these token clients out on all devices and removes them from all browsers. Ends the sign-in of a
+ * user in this browser. Rejects with `moved_browser` in a browser that got its customer by a move or has lost its cookies.
  */
-export async function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
-  let hasLeft = false;
-  try {
-    for (const tokens of clients) {
-      await logOut(tokens);
-      hasLeft = true;
-      tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
+export function logOutEverywhere(...clients: TokenClient[]): Promise<void> {
+  return oneSignInAtATime(async () => {
+    let hasLeft = false;
+    try {
+      for (const tokens of clients) {
+        await logOut(tokens);
+        removeNote(tokens.settings);
+        hasLeft = true;
+        tokens.expectNewCustomer(); // otherwise a call of this page could reload it before the next group
+      }
+    } finally {
+      if (hasLeft) clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload
     }
-  } finally {
-    if (hasLeft) clients[0]?.discardInAllTabs(); // after the last group, because other tabs reload
-  }
+  });
 }
 
 /** Ends all tokens of the customer, for a lost phone or a copied token. Devices that got the customer by a move lose it. */

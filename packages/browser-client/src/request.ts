@@ -1,3 +1,4 @@
+import { noteReadable, originWithoutResponses } from './hidden-response.js';
 import { RequestError, withRequestErrors } from './request-error.js';
 
 const TIMEOUT_MS = 5_000;
@@ -98,6 +99,7 @@ export async function send<Result>(url: string, { bearer, body, headers, ...init
       ...init,
     });
     status = response.status;
+    noteReadable(url);
     retryAfterSeconds = Number(response.headers.get('Retry-After')) || undefined;
     const result = (await response.json()) as Result & ErrorBody; // rejects if a proxy responds with HTML
     if (response.ok) return result;
@@ -105,9 +107,17 @@ export async function send<Result>(url: string, { bearer, body, headers, ...init
     throw new RequestError({ status, error, hint, requestId, retryAfterSeconds });
   } catch (cause) {
     if (cause instanceof RequestError) throw cause;
+    const origin = await originWithoutResponses(url, cause, TIMEOUT_MS);
+    if (origin) {
+      const hint = `CORS: the browser hides the responses of the service from ${origin}. Register this origin.`;
+      throw new RequestError({ error: 'origin_not_registered', hint, cause });
+    }
     throw new RequestError({ status, error: 'no_response', retryAfterSeconds, cause });
   }
 }
+
+/** A URL to which a path is appended. */
+export const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
 /** The URL of the token requests of a group. */
 export const tokenUrlOf = ({ url, client, groupId }: ClientSettings) =>
@@ -134,7 +144,8 @@ export function tokenOf<Response extends TokenResponse>(response: Response): Res
 /** Waits before the next attempt. Throws the error if a further attempt is not possible, or would not help soon. */
 export async function waitAfter(error: RequestError, mayRepeat: boolean): Promise<void> {
   const delaySeconds = error.retryAfterSeconds ?? DEFAULT_DELAY_SECONDS;
-  const isOffline = 'onLine' in navigator && navigator.onLine === false;
+  const { navigator } = globalThis as { navigator?: { onLine?: boolean } }; // Node.js 20 has none
+  const isOffline = navigator?.onLine === false;
   if (!mayRepeat || !error.isTemporary || delaySeconds > MAX_DELAY_SECONDS || isOffline) throw error;
   await wait(delaySeconds);
 }
@@ -152,7 +163,8 @@ const lastTurns = new Map<string, Promise<unknown>>();
  * could replace the cookies of the next one. Pages without https have no locks. There, the work of each tab takes turns.
  */
 export function oneTabAtATime<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
-  if (navigator.locks) return navigator.locks.request(lock, work);
+  const locks = globalThis.navigator?.locks;
+  if (locks) return locks.request(lock, work);
   const turn = (lastTurns.get(lock) ?? Promise.resolve()).then(work);
   lastTurns.set(
     lock,

@@ -1,6 +1,6 @@
-import { leaveThisBrowser } from './leave.js';
-import { oneTabAtATime, request, waitAfter } from './request.js';
-import { asRequestError, type RequestError, withRequestErrors } from './request-error.js';
+import { leaveWithLock, oneSignInAtATime } from './leave.js';
+import { request, waitAfter, withoutSlash } from './request.js';
+import { asRequestError, type RequestError } from './request-error.js';
 import type { TokenClient } from './token-client.js';
 import { checkCookies, JWT_BEARER, noteOf, setBackend, signInWithoutCookies, storedOf } from './without-cookies.js';
 
@@ -33,7 +33,7 @@ export function signIn(tokens: TokenClient, backendUrl: string, options: SignInO
   setBackend(tokens.settings, backendUrl);
   return oneSignInAtATime(() => {
     // before the request, because a response can change the cookies of a tab that is closed before its script goes on
-    localStorage.setItem(noteOf(tokens.settings), 'yes');
+    localStorage.setItem(noteOf(tokens.settings), 'begun');
     return sendAssertion(tokens, backendUrl, options);
   });
 }
@@ -54,7 +54,7 @@ export function resumeSignIn(
       return await sendAssertion(tokens, backendUrl, options);
     } catch (error) {
       if ((error as RequestError).error !== 'signed_out') throw error;
-      await leave(tokens);
+      await leaveWithLock(tokens);
       return {};
     }
   });
@@ -63,14 +63,9 @@ export function resumeSignIn(
 /** Signs out of your site and of this browser. The next visitor is a new customer. Reload the page then. */
 export function signOut(tokens: TokenClient, backendUrl: string): Promise<void> {
   return oneSignInAtATime(async () => {
-    await request(`${backendUrl}/sign-out`, { credentials: 'include' });
-    await leave(tokens);
+    await request(`${withoutSlash(backendUrl)}/sign-out`, { credentials: 'include' });
+    await leaveWithLock(tokens);
   });
-}
-
-/** Otherwise a tab could get an assertion, and sign in with it after another tab has signed out. */
-function oneSignInAtATime<Result>(work: () => Promise<Result>): Promise<Result> {
-  return withRequestErrors(() => oneTabAtATime('customer-sign-in', work));
 }
 
 /** Each attempt needs an assertion of its own, because a lost response may have used it up. */
@@ -82,14 +77,13 @@ async function sendAssertion(
   const settings = { ...tokens.settings, groupId: undefined };
   const stored = storedOf(settings);
   if (stored?.isDropped) {
-    await signInWithoutCookies(settings);
-    tokens.discardInAllTabs();
+    discardOthers(tokens, await signInWithoutCookies(settings));
     return {};
   }
   let linkedEntityId: string | undefined;
   for (let attempt = 1; ; attempt++) {
     try {
-      const { assertion } = await request(`${backendUrl}/assertion`, { credentials: 'include' });
+      const { assertion } = await request(`${withoutSlash(backendUrl)}/assertion`, { credentials: 'include' });
       const body = {
         grant_type: JWT_BEARER,
         ...tokens.client,
@@ -102,7 +96,7 @@ async function sendAssertion(
       const response = await request<SignInResponse>(url, { body, withCookies: true, maxAttempts: 1 });
       linkedEntityId ??= response.linked_entity_id; // an attempt whose check failed may have linked it
       if (stored && !(await checkCookies(settings, response.entity_id))) await signInWithoutCookies(settings);
-      tokens.discardInAllTabs();
+      discardOthers(tokens, response.entity_id);
       return linkedEntityId ? { linkedEntityId } : {};
     } catch (cause) {
       await waitAfter(asRequestError(cause), attempt < MAX_ATTEMPTS);
@@ -110,7 +104,13 @@ async function sendAssertion(
   }
 }
 
-async function leave(tokens: TokenClient): Promise<void> {
-  await leaveThisBrowser(tokens);
-  localStorage.removeItem(noteOf(tokens.settings));
+/**
+ * Drops the tokens of other customers in all tabs. After a new sign-in also those of this customer: they have ended if it
+ * was the customer of the visitor.
+ */
+function discardOthers(tokens: TokenClient, entityId: string): void {
+  const note = noteOf(tokens.settings);
+  const isRepeated = localStorage.getItem(note) === entityId;
+  if (!isRepeated) localStorage.setItem(note, entityId);
+  tokens.discardInAllTabs(isRepeated ? entityId : undefined);
 }

@@ -7,6 +7,7 @@ import {
   tokenOf,
   tokenUrlOf,
   wait,
+  withoutSlash,
   withTokenLock,
 } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
@@ -52,7 +53,8 @@ export class TokenClient {
   #pending: Promise<{ token: string; entityId: string }> | undefined;
 
   constructor(options: TokenClientOptions) {
-    const { url, clientId, organizationId, groupId, withoutCookies, onCustomerChange = () => undefined } = options;
+    const { clientId, organizationId, groupId, withoutCookies, onCustomerChange = () => undefined } = options;
+    const url = withoutSlash(options.url);
     this.clientId = clientId;
     this.url = url;
     this.client = { client_id: clientId, organization_id: organizationId };
@@ -123,14 +125,18 @@ export class TokenClient {
     this.#last = undefined;
   }
 
-  /** @internal After this tab has left its customer: drops the tokens here, and makes the other tabs check theirs. */
-  discardInAllTabs(): void {
-    for (const client of clientsOfThisTab) client.expectNewCustomer();
-    otherTabs?.postMessage('discard');
+  /**
+   * @internal After this tab has changed the customer: drops the tokens here, and makes the other tabs check theirs. Tokens
+   * of the customer `keptId` stay.
+   */
+  discardInAllTabs(keptId?: string): void {
+    for (const client of clientsOfThisTab) if (client.#last?.entityId !== keptId) client.expectNewCustomer();
+    otherTabs?.postMessage(keptId);
   }
 
   /** @internal Requests a new token if the page has had one. So `onCustomerChange` is called if it has changed. */
-  checkCustomer(): void {
+  checkCustomer(keptId?: string): void {
+    if (this.#last?.entityId === keptId) return;
     this.discard();
     if (this.#last) this.#current().catch(() => undefined); // then the next call checks the customer
   }
@@ -179,9 +185,10 @@ export class TokenClient {
 function openChannel() {
   try {
     const channel = new BroadcastChannel('customer-token');
-    channel.onmessage = () => {
-      for (const client of clientsOfThisTab) client.checkCustomer();
+    channel.onmessage = ({ data: keptId }) => {
+      for (const client of clientsOfThisTab) client.checkCustomer(keptId);
     };
+    if ('unref' in channel) (channel as { unref(): void }).unref(); // on a server, Node.js would stay alive for it
     return channel;
   } catch {
     return undefined;

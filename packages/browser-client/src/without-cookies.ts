@@ -7,6 +7,7 @@ import {
   tokenOf,
   tokenUrlOf,
   wait,
+  withoutSlash,
   withTokenLock,
 } from './request.js';
 import { RequestError } from './request-error.js';
@@ -37,18 +38,25 @@ const backendUrls = new Map<string, string>();
 
 /** Remembers the backend of the users for this page. */
 export function setBackend({ client }: ClientSettings, backendUrl: string): void {
-  backendUrls.set(client.organization_id, backendUrl);
+  backendUrls.set(client.organization_id, withoutSlash(backendUrl));
 }
 
-/** The item of the storage that says that this browser may lead to a user. */
+/** The item of the storage that says that this browser may lead to a user: the user's customer, or `begun`. */
 export const noteOf = ({ client }: ClientSettings) => `customer-sign-in ${client.organization_id}`;
+
+/** After the browser has left its user. A page without storage has no note. */
+export function removeNote(settings: ClientSettings): void {
+  try {
+    localStorage.removeItem(noteOf(settings));
+  } catch {}
+}
 
 /**
  * What is stored; `undefined` if the page does not use the mode, or the browser has no locks or refuses the storage. Then
  * the cookies decide alone. Without locks, a tab could use a token that another one has replaced, which ends the session.
  */
 export function storedOf(settings: ClientSettings): Stored | undefined {
-  if (!settings.withoutCookies || !navigator.locks) return undefined;
+  if (!settings.withoutCookies || !globalThis.navigator?.locks) return undefined;
   try {
     const item = itemOf(settings);
     if (localStorage.getItem(item) === null) localStorage.setItem(item, '{}'); // a browser may refuse to write only
@@ -94,12 +102,13 @@ export async function checkCookies(settings: ClientSettings, entityId: string): 
   return (await withTokenLock(() => findCookies(settings, entityId))) !== undefined;
 }
 
-/** Signs the user of this page's backend in. The visitor is left. */
-export function signInWithoutCookies(settings: ClientSettings): Promise<void> {
+/** Signs the user of this page's backend in. The visitor is left. Resolves to the customer of the user. */
+export function signInWithoutCookies(settings: ClientSettings): Promise<string> {
   return withTokenLock(async () => {
-    await requestUserToken(settings); // so that a failure leaves the visitor
+    const { entity_id } = await requestUserToken(settings); // first, so that a failure leaves the visitor
     await forgetItems(settings, `${prefixOf(settings)}${settings.client.client_id} `);
     await store(settings, { ...DROPPED, isUser: true });
+    return entity_id;
   });
 }
 

@@ -43,7 +43,7 @@ const CALLS: [name: string, needs: string[], call: () => Promise<unknown>][] = [
   ['logOutMovedDevices', LOCKS, () => logOutMovedDevices(tokens())],
   ['signIn', BOTH, () => signIn(tokens(), SERVICE)],
   ['resumeSignIn', BOTH, () => resumeSignIn(tokens(), SERVICE)],
-  ['signOut', BOTH, () => signOut(tokens(), SERVICE)],
+  ['signOut', LOCKS, () => signOut(tokens(), SERVICE)],
   ['approveMove', LOCKS, () => approveMove(tokens(), 'any', 'any')],
   ['sendMove', LOCKS, () => sendMove(room(), tokens(), async () => true)],
   ['exchangeOnce', LOCKS, () => exchangeOnce(SERVICE, { remember: 'browser' }, () => undefined)],

@@ -172,6 +172,43 @@ describe('resumeSignIn', () => {
     expect(await resume(tab)).not.toBe(user);
   });
 
+  it.each(['leaveThisBrowser', 'logOutEverywhere'])('does not sign the user in again after %s', async (leave) => {
+    const tab = await openPage({ userId });
+    await signIn(tab);
+    const user = await customerOf(tab);
+    await runInPage(tab, `await ${leave}(tokens);`);
+    await tab.reload();
+    const visitor = await resume(tab);
+    expect(visitor).not.toBe(user);
+    await tab.reload();
+    expect(await resume(tab)).toBe(visitor);
+  });
+
+  it('of one tab lets the other tabs keep their tokens, unless their customer has changed', async () => {
+    const [tab, other] = [await openPage({ userId }), await openPage({ userId })];
+    await signIn(tab);
+    const tokenOf = (page: Page) => runInPage<string>(page, 'return tokens.get();');
+    const user = await customerOf(other);
+    const kept = await tokenOf(other);
+    await other.evaluate(`void (globalThis.heard = new Promise((resolve) => {
+      new BroadcastChannel('customer-token').onmessage = ({ data }) => resolve(data);
+    }))`);
+    site.front.seen.length = 0;
+    await tab.reload();
+    expect(await resume(tab)).toBe(user);
+    await other.evaluate('heard'); // the message of the tab
+    expect(await tokenOf(other)).toBe(kept);
+    expect(site.front.seen.filter(({ path }) => path === '/v2/customer/token')).toHaveLength(2);
+
+    await tab.context().clearCookies();
+    await other.reload();
+    const visitor = await customerOf(other);
+    expect(visitor).not.toBe(user);
+    await tab.reload();
+    expect(await resume(tab)).toBe(user);
+    await expect.poll(() => customerOf(other)).toBe(user);
+  });
+
   it('leaves the user of a tab that was closed before its script had the response to the sign-in', async () => {
     const session: { userId?: string } = { userId };
     const tab = await openPage(session);

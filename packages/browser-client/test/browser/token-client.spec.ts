@@ -31,6 +31,30 @@ describe('TokenClient of browser/chat.js on a page of another site', () => {
   });
 });
 
+describe('TokenClient', () => {
+  it('gets a token if the URL of the service ends with slashes', async () => {
+    const token = 'return new exports.TokenClient({ ...exports.options, url: SERVICE + "//" }).get();';
+    expect(await statusOf(await runInPage(await site.openPage(), token))).toBe(200);
+  });
+
+  it('names CORS and the origin after its first request if the origin is not registered', async () => {
+    const tab = await site.openPage('https://shop.example/');
+    const failure = 'return tokens.get().catch(({ error, message }) => [error, message]);';
+    const hint = /^0 origin_not_registered CORS: .* https:\/\/shop\.example\. Register/;
+    expect(await runInPage(tab, failure)).toEqual(['origin_not_registered', expect.stringMatching(hint)]);
+    const paths = site.front.seen.map(({ path }) => path);
+    expect(paths).toEqual(['/v2/customer/token', '/.well-known/jwks.json']);
+  });
+
+  it('repeats a request that the network has lost, and blames no origin', async () => {
+    const tab = await site.openPage();
+    const token = await runInPage<string>(tab, 'return tokens.get();');
+    await tab.route('**/v2/customer/token', (route) => route.abort(), { times: 1 });
+    expect(await runInPage(tab, 'tokens.discard(); return tokens.get();')).not.toBe(token);
+    expect(site.front.seen.map(({ path }) => path)).not.toContain('/.well-known/jwks.json');
+  });
+});
+
 describe('leaveThisBrowser and logOutEverywhere', () => {
   it('leaves on this browser: all its open pages get a token of a new customer, and the old token does not end', async () => {
     const [tab, other] = [await site.openPage(), await site.openPage()];
