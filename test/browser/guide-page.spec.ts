@@ -1,6 +1,6 @@
 import { cpSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { launchBrowser } from '../support/browser-launch.js';
 import { deferred } from '../support/deferred.js';
@@ -81,12 +81,24 @@ it('the page browser/index.html reloads if its customer has changed in another t
   expect([first, second]).not.toContain(await shownCustomer(other));
 });
 
+/** A camera can scan a QR code only as a whole. */
+async function expectToFit(code: Locator): Promise<void> {
+  const { x = -1, y = -1, width = 0, height = 0 } = (await code.boundingBox()) ?? {};
+  const window = code.page().viewportSize() ?? { width: 0, height: 0 };
+  expect(Math.min(x, y)).toBeGreaterThanOrEqual(0);
+  expect(Math.min(width, height)).toBeGreaterThan(150);
+  expect({ fitsWidth: x + width <= window.width, fitsHeight: y + height <= window.height }).toEqual({
+    fitsWidth: true,
+    fitsHeight: true,
+  });
+}
+
 /** Opens second-device/computer.html and the link of its QR code in another browser, and compares the codes. */
 async function beginMove(computer: Page, phone: Page): Promise<void> {
   await computer.getByRole('link', { name: 'Continue on your phone' }).click();
   const link = computer.locator('#link', { hasText: '#room=' });
   await link.waitFor();
-  expect(await computer.locator('#code svg').count()).toBe(1);
+  await expectToFit(computer.locator('#code svg'));
   await phone.goto('about:blank'); // a link that differs in its fragment only would not load the page again
   await phone.goto(await link.innerText());
   await phone.getByRole('button', { name: 'Continue' }).click();
@@ -136,7 +148,7 @@ it('both pages of second-device let the user try again after a loss of the netwo
   for (const tab of [computer, phone]) await tab.unrouteAll();
   await computer.getByRole('button', { name: 'Try again' }).click();
   await computer.getByText('Look at your phone.').waitFor();
-  await phone.getByRole('button', { name: 'Continue' }).click();
+  await phone.getByRole('button', { name: 'Try again' }).click();
   expect(await shownCustomer(phone)).toBe(customer);
 });
 
@@ -153,6 +165,26 @@ it('second-device/computer.html opens no room and shows no QR code if the user b
   expect(await computer.locator('#code svg, button:visible').count()).toBe(0);
 });
 
+it.each([
+  ['a laptop', { width: 1280, height: 600 }],
+  ['a narrow window', { width: 320, height: 480 }],
+])('the QR code of second-device/computer.html fits into the window of %s', async (_, viewport) => {
+  const computer = await browser.newPage({ viewport });
+  await computer.goto(new URL('/second-device/computer.html', page).href);
+  await computer.locator('#link', { hasText: '#room=' }).waitFor();
+  await expectToFit(computer.locator('#code svg'));
+});
+
+it('second-device/phone.html shows no code, and says to deny the move, if another device has scanned first', async () => {
+  const [computer, attacker, phone] = [await browser.newPage(), await browser.newPage(), await browser.newPage()];
+  await computer.goto(page);
+  await beginMove(computer, attacker);
+  await phone.goto((await computer.locator('#link').textContent()) ?? '');
+  await phone.getByRole('button', { name: 'Continue' }).click();
+  await phone.getByText('Deny the move on your computer.').waitFor();
+  expect(await phone.locator('#text').innerText()).not.toMatch(/\d{4}/);
+});
+
 it('second-device/phone.html asks before it replaces a customer, and says so if the move is denied', async () => {
   const [computer, phone] = [await browser.newPage(), await browser.newPage()];
   for (const tab of [computer, phone]) await tab.goto(page);
@@ -165,6 +197,6 @@ it('second-device/phone.html asks before it replaces a customer, and says so if 
   await beginMove(computer, phone);
   await computer.getByRole('button', { name: 'Yes, move it' }).click();
   await phone.getByText('Replace it?').waitFor();
-  await phone.getByRole('button', { name: 'Continue' }).click();
+  await phone.getByRole('button', { name: 'Replace it' }).click();
   expect(await shownCustomer(phone)).toBe(customer);
 });

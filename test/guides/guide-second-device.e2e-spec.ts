@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import {
   approveMove,
+  challengeOf,
   closeRoom,
   codeOf,
   endToken,
@@ -258,6 +259,16 @@ describe.each([
     expect(await deviceAt('http://localhost', store).beginMove()).toBe(challenge);
   });
 
+  it('has another challenge for each room, and after a move was cancelled', async () => {
+    const device = deviceAt('http://localhost');
+    const challenge = await device.beginMove('room-1');
+    expect(await device.beginMove('room-1')).toBe(challenge);
+    const next = await device.beginMove('room-2');
+    expect(next).not.toBe(challenge);
+    await device.cancelMove();
+    expect(await device.beginMove('room-2')).not.toBe(next);
+  });
+
   it('begins with a new challenge after invalid_grant', async () => {
     const server = await startScriptedServer([{ error: 'invalid_grant' }]);
     const device = deviceAt(server.url);
@@ -393,7 +404,9 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     const room = await openRoom(rooms);
     const move = sendMove(room, tokens, askUser);
     const { access_token } = await receive(room, phone(), { showCode });
-    expect(showCode.mock.lastCall).toEqual(askUser.mock.lastCall);
+    const { challenge } = (await send('GET', `/${room.id}`)).body;
+    expect(showCode.mock.lastCall).toEqual([codeOf(await challengeOf(`${room.id} ${challenge}`))]);
+    expect(askUser.mock.lastCall).toEqual(showCode.mock.lastCall);
     const { bearer } = (await move) as Move;
     const infoOf = (each: string) => service.send('GET', INFO, { authorization: `Bearer ${each}` });
     expect((await infoOf(access_token)).body.entity_id).toBe((await infoOf(bearer)).body.entity_id);
@@ -409,7 +422,12 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     const askUser = vi.fn(agree);
     const room = await openRoom(rooms);
     const finishMove = async (code: string) => code as unknown as TokenResponse;
-    const device = { clientId: ACME_SITE, beginMove: async () => 'a'.repeat(43), finishMove };
+    const device = {
+      clientId: ACME_SITE,
+      beginMove: async () => 'a'.repeat(43),
+      cancelMove: async () => {},
+      finishMove,
+    };
     const received = receive(room, device).catch(({ error }: { error: string }) => error);
     const send = () => sendMove(room, tokensAt(server.url), askUser);
     await expect(send()).rejects.toHaveProperty('status');
@@ -418,13 +436,16 @@ describe('the rooms of browser-client with second-device/relay.js', () => {
     expect(askUser).toHaveBeenCalledOnce();
   });
 
-  it('lets the same phone scan the QR code again, and rejects another phone', async () => {
+  it('lets the same phone scan the QR code again, and rejects another phone, which shows no code', async () => {
     const room = await openRoom(rooms);
     const [first, other] = [phone(), phone()];
     const [scan, again] = [receive(room, first), receive(room, first)];
     for (const each of [scan, again]) each.catch(() => undefined);
     await expect.poll(async () => (await send('GET', `/${room.id}`)).body.challenge).toBeDefined();
-    await expect(receive(room, other)).rejects.toMatchObject({ status: 409, error: 'room_taken' });
+    const [challenge, showCode] = [await other.beginMove(room.id), vi.fn()];
+    await expect(receive(room, other, { showCode })).rejects.toMatchObject({ status: 409, error: 'room_taken' });
+    expect(showCode).not.toHaveBeenCalled();
+    expect(await other.beginMove(room.id), 'an attacker knows the first challenge').not.toBe(challenge);
     expect(await Promise.race([again, new Promise((resolve) => setImmediate(resolve, 'waiting'))])).toBe('waiting');
     passMinutes(10);
     await expect(again).rejects.toMatchObject({ error: 'room_closed' });

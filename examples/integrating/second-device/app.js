@@ -16,22 +16,27 @@ export class AppSession {
    * one session: a second one keeps the access token of its customer after the first has received another customer.
    */
   constructor({ url, clientId, store }) {
-    this.url = `${url}/v2/customer`;
+    this.url = `${url.replace(/\/+$/, '')}/v2/customer`;
     this.clientId = clientId;
     this.store = store;
   }
 
   /** Step 1. As `NewBrowser`, also after a restart of the app. */
-  beginMove() {
+  beginMove(room) {
     return this.#inTurn(async () => {
-      let { verifier, expiresAtMs } = await this.#readMove();
-      if (!(Date.now() < expiresAtMs)) {
+      let { verifier, expiresAtMs, room: earlierRoom } = await this.#readMove();
+      if (!(Date.now() < expiresAtMs) || room !== earlierRoom) {
         verifier = createVerifier();
         expiresAtMs = Date.now() + VERIFIER_TTL_MS;
-        await this.#useStore('write', MOVE, JSON.stringify({ verifier, expiresAtMs }));
+        await this.#useStore('write', MOVE, JSON.stringify({ room, verifier, expiresAtMs }));
       }
       return challengeOf(verifier);
     });
+  }
+
+  /** Forgets the verifier, so that the next move has another one. */
+  cancelMove() {
+    return this.#inTurn(() => this.#useStore('remove', MOVE));
   }
 
   /** Step 4. As `NewBrowser`. Resolves to the token response without `refresh_token`. */

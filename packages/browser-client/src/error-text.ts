@@ -16,7 +16,7 @@ const TEXTS: Record<string, string> = {
   other_customer: 'Reload this page and begin again.',
   room_closed: `The move was denied or took too long. ${BEGIN_AGAIN}`,
   origin_not_registered: 'This page may not show the chat.',
-  room_taken: `This link or QR code was used before. Deny the move if the other device shows another code. ${BEGIN_AGAIN}`,
+  room_taken: `Another device has used this link or QR code. Deny the move on your computer. ${BEGIN_AGAIN}`,
   store_failed: 'Unlock your phone and begin again.',
 };
 

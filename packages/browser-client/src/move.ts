@@ -7,6 +7,8 @@ import { checkCookies, forgetToken, hasCustomer, storedOf, storeToken } from './
 const ITEM = 'move-verifier';
 
 interface PendingMove {
+  /** The id of the room for which the verifier was created. */
+  room?: string | undefined;
   verifier?: string;
   expiresAtMs?: number;
 }
@@ -19,8 +21,10 @@ export interface FinishOptions {
 /** A device that receives a customer. */
 export interface NewDevice {
   readonly clientId: string;
-  /** Step 1. Resolves to the challenge. */
-  beginMove(): Promise<string>;
+  /** Step 1. Resolves to the challenge. Each room needs another one. */
+  beginMove(room?: string): Promise<string>;
+  /** Forgets the verifier, so that the next move has another one. */
+  cancelMove(): Promise<void>;
   /** Step 4. */
   finishMove(transferToken: string, options?: FinishOptions): Promise<TokenResponse>;
 }
@@ -35,16 +39,24 @@ export class NewBrowser implements NewDevice {
     this.#tokens = tokens;
   }
 
-  /** Step 1. Resolves to the challenge. Returns the same challenge again until the verifier is sent or an hour old. */
-  beginMove(): Promise<string> {
+  /**
+   * Step 1. Resolves to the challenge. Returns the same challenge again for the same room, until the verifier is sent or an
+   * hour old, or the move is cancelled.
+   */
+  beginMove(room?: string): Promise<string> {
     return withRequestErrors(async () => {
-      let { verifier, expiresAtMs = 0 } = readMove();
-      if (!verifier || Date.now() >= expiresAtMs) {
+      let { verifier, expiresAtMs = 0, room: earlierRoom } = readMove();
+      if (!verifier || Date.now() >= expiresAtMs || room !== earlierRoom) {
         verifier = createVerifier();
-        writeMove({ verifier, expiresAtMs: Date.now() + VERIFIER_TTL_MS });
+        writeMove({ room, verifier, expiresAtMs: Date.now() + VERIFIER_TTL_MS });
       }
       return challengeOf(verifier);
     });
+  }
+
+  /** Forgets the verifier, so that the next move has another one. */
+  cancelMove(): Promise<void> {
+    return withRequestErrors(async () => localStorage.removeItem(ITEM));
   }
 
   /** Step 4. The tokens of all tabs are those of the received customer then. */

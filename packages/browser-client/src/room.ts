@@ -1,7 +1,7 @@
 import { approveMove, type FinishOptions, type Move, type NewDevice, type TokenSource } from './move.js';
-import { request, type TokenResponse } from './request.js';
+import { request, type TokenResponse, withoutSlash } from './request.js';
 import { RequestError, withRequestErrors } from './request-error.js';
-import { codeOf } from './verifier.js';
+import { challengeOf, codeOf } from './verifier.js';
 
 const POLL_INTERVAL_MS = 2_000;
 
@@ -24,8 +24,9 @@ export interface Room {
 /** On the computer. */
 export function openRoom(roomsUrl: string): Promise<Room> {
   return withRequestErrors(async () => {
-    const { room: id, ownerSecret } = await request<{ room: string; ownerSecret: string }>(roomsUrl, {});
-    return { id, url: `${roomsUrl}/${id}`, headers: { 'X-Owner-Secret': ownerSecret } };
+    const url = withoutSlash(roomsUrl);
+    const { room: id, ownerSecret } = await request<{ room: string; ownerSecret: string }>(url, {});
+    return { id, url: `${url}/${id}`, headers: { 'X-Owner-Secret': ownerSecret } };
   });
 }
 
@@ -43,7 +44,7 @@ export function sendMove(
   return withRequestErrors(async () => {
     try {
       const { clientId, challenge } = await waitFor(room.url, 'challenge');
-      room.isApproved ||= await askUser(codeOf(challenge));
+      room.isApproved ||= await askUser(await roomCodeOf(room.id, challenge));
       if (!room.isApproved) await closeRoom(room);
       if (room.isClosed) return undefined;
       room.move ??= await approveMove(tokens, clientId, challenge);
@@ -84,12 +85,24 @@ export function receiveMove(
   { showCode, replace, signal }: ReceiveOptions,
 ): Promise<TokenResponse> {
   return withRequestErrors(async () => {
-    const challenge = await device.beginMove();
-    showCode(codeOf(challenge));
-    await request(`${roomUrl}/challenge`, { method: 'PUT', body: { challenge, clientId: device.clientId } });
+    const id = decodeURIComponent(withoutSlash(roomUrl).split('/').at(-1) ?? '');
+    const challenge = await device.beginMove(id);
+    try {
+      await request(`${roomUrl}/challenge`, { method: 'PUT', body: { challenge, clientId: device.clientId } });
+    } catch (error) {
+      // an attacker who has taken the room must not learn a challenge that this device uses again
+      if ((error as RequestError).error === 'room_taken') await device.cancelMove();
+      throw error;
+    }
+    showCode(await roomCodeOf(id, challenge)); // after the room has it, so that no user compares another one
     const { transferToken } = await waitFor(roomUrl, 'transferToken', signal);
     return device.finishMove(transferToken, { replace });
   });
+}
+
+/** The code is bound to the room, so that an attacker cannot search challenges with equal codes before the room is open. */
+async function roomCodeOf(room: string, challenge: string): Promise<string> {
+  return codeOf(await challengeOf(`${room} ${challenge}`));
 }
 
 interface RoomContent {

@@ -48,6 +48,7 @@ const CALLS: [name: string, needs: string[], call: () => Promise<unknown>][] = [
   ['sendMove', LOCKS, () => sendMove(room(), tokens(), async () => true)],
   ['exchangeOnce', LOCKS, () => exchangeOnce(SERVICE, { remember: 'browser' }, () => undefined)],
   ['beginMove', STORAGE, () => device().beginMove()],
+  ['cancelMove', STORAGE, () => device().cancelMove()],
   ['finishMove', STORAGE, () => device().finishMove('dev:any')],
   [
     'receiveMove',
