@@ -60,7 +60,7 @@ describe.skipIf(!TEST_NEXTJS || !TEST_CHROMIUM)('examples/integrating/nextjs (sk
     expect(await customerCount()).toBe(before);
   });
 
-  it(`${CHAT} keeps one customer in the browser after the first render and after a reload`, async () => {
+  it(`${CHAT} keeps one customer in the browser until it leaves, also after a reload`, async () => {
     const before = await customerCount();
     const page = await browser.newPage();
     await page.goto(origin);
@@ -69,5 +69,7 @@ describe.skipIf(!TEST_NEXTJS || !TEST_CHROMIUM)('examples/integrating/nextjs (sk
     await page.reload();
     expect(await text()).toBe(first);
     expect(await customerCount()).toBe(before + 1);
+    await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Leave this browser' }).click()]);
+    expect(await text()).not.toBe(first);
   });
 });
