@@ -81,12 +81,14 @@ it('the page browser/index.html reloads if its customer has changed in another t
   expect([first, second]).not.toContain(await shownCustomer(other));
 });
 
-/** A camera can scan a QR code only as a whole. */
+/** A camera can scan a QR code only as a whole, and on a light background. */
 async function expectToFit(code: Locator): Promise<void> {
   const { x = -1, y = -1, width = 0, height = 0 } = (await code.boundingBox()) ?? {};
   const window = code.page().viewportSize() ?? { width: 0, height: 0 };
   expect(Math.min(x, y)).toBeGreaterThanOrEqual(0);
   expect(Math.min(width, height)).toBeGreaterThan(150);
+  const background = code.evaluate((svg) => getComputedStyle(svg.parentElement as Element).backgroundColor);
+  expect(await background).toBe('rgb(255, 255, 255)');
   expect({ fitsWidth: x + width <= window.width, fitsHeight: y + height <= window.height }).toEqual({
     fitsWidth: true,
     fitsHeight: true,

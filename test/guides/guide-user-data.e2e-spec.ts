@@ -9,7 +9,7 @@ import { ACME_SITE } from '../support/test-registry.js';
 import { infoStatus, redeem } from '../support/transfers.js';
 import { useService } from '../support/use-service.js';
 
-const { customerIdOf, eraseCustomer, exportUser, signOutEverywhere, transferToken } =
+const { customerIdOf, endSessions, eraseCustomer, exportUser, signOutEverywhere, transferToken } =
   await loadExample('backend/user-data.js');
 
 const service = useService({ registry: managingRegistry() });
@@ -33,6 +33,12 @@ describe('backend/user-data.js', () => {
     await eraseCustomer(options(), await customerIdOf(options(), 'user-1'));
     expect((await tokenOf('user-1')).entity_id).not.toBe(one.entity_id);
     expect(await infoStatus(service, other.access_token)).toBe(200);
+  });
+
+  it('ends everything of a visitor who has no external id', async () => {
+    const visitor = (await service.post(TOKEN, agentTokenBody({}), bearer(agent))).body;
+    await endSessions(options(), visitor.entity_id);
+    expect(await infoStatus(service, visitor.access_token)).toBe(401);
   });
 
   it('erases a customer again by its id, and then knows no customer of the user', async () => {

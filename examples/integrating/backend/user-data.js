@@ -11,6 +11,11 @@ export async function signOutEverywhere(options, userId) {
   await unlessUnknown(send(options, 'end_sessions', { external_id: externalId(userId), browsers: true }));
 }
 
+/** The same for a customer by id, for example a visitor who has lost a device. */
+export async function endSessions(options, customerId) {
+  await send(options, 'end_sessions', { customer_id: customerId, browsers: true });
+}
+
 /** Resolves to the id of the user's customer, or to undefined for a user who never was a customer or was erased. */
 export async function customerIdOf(options, userId) {
   return (await unlessUnknown(send(options, 'export', { external_id: externalId(userId) })))?.entity_id;

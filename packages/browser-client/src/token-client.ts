@@ -158,7 +158,8 @@ export class TokenClient {
         // A browser that drops the cookies has another customer at each request. A page that reloads would do so forever.
         const changedTo = result.entity_id;
         result = await this.requestToken(options);
-        if (result.entity_id !== changedTo) throw new RequestError({ error: 'cookies_blocked' });
+        const isThird = result.entity_id !== changedTo && this.#isOfOther(result);
+        if (isThird) throw new RequestError({ error: 'cookies_blocked' });
       }
       const { access_token: token, entity_id: entityId, expires_in } = result;
       const marginSeconds = Math.min(MAX_MARGIN_SECONDS, expires_in / 10);

@@ -74,13 +74,16 @@ describe.runIf(findProgram(['curl']))('the pages for callers and README.md', () 
     return redirected(response).parameters.code as string;
   }
 
-  it.each(pagesWithCommands)('%s: the commands work when pasted, and have the output that the page shows', async (page) => {
-    const outputs = shownOutputs(page, await outputOf(page));
-    for (const { language, shown, actual } of outputs) {
-      if (language === 'text') expect(differenceFrom(shown, actual)).toBe('');
-      else expect(differenceFrom(JSON.parse(shown), JSON.parse(actual)), shown).toBe('');
-    }
-  });
+  it.each(pagesWithCommands)(
+    '%s: the commands work when pasted, and have the output that the page shows',
+    async (page) => {
+      const outputs = shownOutputs(page, await outputOf(page));
+      for (const { language, shown, actual } of outputs) {
+        if (language === 'text') expect(differenceFrom(shown, actual)).toBe('');
+        else expect(differenceFrom(JSON.parse(shown), JSON.parse(actual)), shown).toBe('');
+      }
+    },
+  );
 
   it.each([...pages, WALKTHROUGH])(
     '%s: every code block is a command, its output, a diagram or a file that a test runs',

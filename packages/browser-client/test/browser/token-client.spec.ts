@@ -46,6 +46,21 @@ describe('TokenClient', () => {
     expect(paths).toEqual(['/v2/customer/token', '/.well-known/jwks.json']);
   });
 
+  it('keeps its customer if a move of another tab ends between two requests, so that only the first names a visitor', async () => {
+    const tab = await site.openPage();
+    const customer = await customerOf(tab);
+    const visitorOnce = `const { fetch } = window;
+      window.fetch = async (...request) => {
+        const response = await fetch(...request);
+        if (!request[0].endsWith('/token')) return response;
+        window.fetch = fetch;
+        return Response.json({ ...(await response.json()), entity_id: 'visitor' });
+      };`;
+    expect(await runInPage(tab, `${visitorOnce} tokens.discard(await tokens.get()); return customer();`)).toBe(
+      customer,
+    );
+  });
+
   it('repeats a request that the network has lost, and blames no origin', async () => {
     const tab = await site.openPage();
     const token = await runInPage<string>(tab, 'return tokens.get();');
