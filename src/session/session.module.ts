@@ -22,6 +22,8 @@ import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
 import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
+import { ProofUse } from './proof-use.entity.js';
+import { ProofUses } from './proof-uses.js';
 import { Proofs } from './proofs.js';
 import { RecordedEndings } from './recorded-endings.js';
 import { Session } from './session.entity.js';
@@ -33,7 +35,7 @@ import { Sessions } from './sessions.js';
 import { TokenInspection, TokenValidity } from './token-validity.js';
 import { TransferCodes } from './transfer-codes.js';
 
-const ENTITIES = [AgentSession, Browser, CustomerEvent, Ended, RevocationFeedState, Session];
+const ENTITIES = [AgentSession, Browser, CustomerEvent, Ended, ProofUse, RevocationFeedState, Session];
 
 const EXPORTED = [
   AgentRefreshTokens,
@@ -44,6 +46,7 @@ const EXPORTED = [
   CustomerEvents,
   CustomerRefreshTokens,
   EventPages,
+  ProofUses,
   Proofs,
   RecordedEndings,
   RevocationLimit,

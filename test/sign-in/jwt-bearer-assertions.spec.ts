@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ForeignJwts } from '../../src/oauth/foreign-jwts.js';
 import type { JwtIssuer } from '../../src/oauth/jwt-issuer.js';
 import { JwtProofs } from '../../src/oauth/jwt-proofs.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
@@ -10,7 +11,8 @@ import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js'
 import { ACME } from '../support/test-registry.js';
 
 const clock = new Clock();
-const proofs = new JwtProofs(clock, Object.assign(new Configuration(), { AUTH_URL }));
+const configuration = Object.assign(new Configuration(), { AUTH_URL });
+const proofs = new JwtProofs(new ForeignJwts(clock, configuration), configuration);
 let acme: SignInSystem;
 let trusted: JwtIssuer;
 let good: string;

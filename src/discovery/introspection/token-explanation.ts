@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { type AccessTokenClaims, OPAQUE_TOKEN } from '../../access-token/access-tokens.js';
 import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../../access-token/inactive-reason.js';
-import { type Issuer, TrustedIssuerTokens } from '../../http/callers/trusted-issuer-tokens.js';
+import { TrustedIssuerTokens } from '../../http/callers/trusted-issuer-tokens.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import type { TrustedIssuer } from '../../platform/configuration/issuers.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentRefreshTokens } from '../../session/agent/agent-refresh-tokens.js';
 import { AuthorizationCodes } from '../../session/agent/authorization-codes.js';
@@ -56,7 +57,7 @@ export class TokenExplanation {
     return { ...explained(kind, reason), stored };
   }
 
-  private async endedReason(text: string, issuer: Issuer): Promise<InactiveReason | undefined> {
+  private async endedReason(text: string, issuer: TrustedIssuer): Promise<InactiveReason | undefined> {
     try {
       await this.trustedIssuers.verify(text, issuer);
       return undefined;

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { ForeignJwts } from '../../oauth/foreign-jwts.js';
 import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { BearerGuard } from './bearer.guard.js';
@@ -17,6 +18,7 @@ const EXPORTED = [
   BearerStrategy,
   ClientAuthentication,
   FailedAuthentications,
+  ForeignJwts,
   OperatorCredentials,
   ClientGuard,
   OperatorGuard,

@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { ForeignJwts } from '../../oauth/foreign-jwts.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { party } from '../../platform/audit/audit.js';
 import type { AuditParty } from '../../platform/audit/audit-event.js';
-import { Clock } from '../../platform/clock.js';
 import {
   type AdminRole,
   adminTokensViolation,
@@ -46,11 +46,11 @@ export class OperatorCredentials implements OnApplicationBootstrap, OnApplicatio
     { ADMIN_TOKENS = '', ADMIN_ISSUER, hasAdminTokens, files }: Configuration,
     private readonly failures: FailedAuthentications,
     metrics: MetricsRegistry,
-    clock: Clock,
+    jwts: ForeignJwts,
   ) {
     this.areConfigured = hasAdminTokens;
     this.tokens = listedIn(ADMIN_TOKENS);
-    if (ADMIN_ISSUER) this.issuer = new OperatorIssuer(ADMIN_ISSUER, clock);
+    if (ADMIN_ISSUER) this.issuer = new OperatorIssuer(ADMIN_ISSUER, jwts);
     const path = files.ADMIN_TOKENS;
     if (path === undefined) return;
     const rules = {

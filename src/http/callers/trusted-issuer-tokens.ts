@@ -1,9 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { errors, JWTPayload } from 'jose';
+import type { JWTPayload } from 'jose';
 import { type InactiveReason, inactiveToken } from '../../access-token/inactive-reason.js';
-import { jose } from '../../oauth/foreign-jwt.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { RemoteKeySet } from '../../oauth/remote-key-set.js';
+import { ForeignJwts, InvalidJwt, unverifiedIssuer } from '../../oauth/foreign-jwts.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../../platform/configuration/issuers.js';
@@ -11,9 +9,6 @@ import { sha256 } from '../../platform/secret.js';
 import { isWellFormed } from '../../platform/validation/validation.js';
 import { TokenValidity } from '../../session/token-validity.js';
 import type { AgentPrincipal } from './principal.js';
-export interface Issuer extends TrustedIssuer {
-  keySet: RemoteKeySet;
-}
 
 /** The size of the columns of a session. */
 const MAX_CLAIM_CHARACTERS = 255;
@@ -21,29 +16,24 @@ const MAX_CLAIM_CHARACTERS = 255;
 /** Verifies agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (protocol §6.10). */
 @Injectable()
 export class TrustedIssuerTokens {
-  private readonly issuers: Map<string, Issuer>;
+  private readonly issuers: Map<unknown, TrustedIssuer>;
 
   constructor(
     { TRUSTED_AGENT_ISSUERS }: Configuration,
     private readonly clock: Clock,
+    private readonly jwts: ForeignJwts,
     private readonly validity: TokenValidity,
   ) {
-    const withKeys = (issuer: TrustedIssuer) => ({ ...issuer, keySet: new RemoteKeySet(issuer.jwks_uri, clock) });
-    this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
+    this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, issuer]));
   }
 
   /** The trusted issuer that the `iss` claim of a token names. The token is not verified yet. */
-  issuerOf(token: string): Issuer | undefined {
-    if (this.issuers.size === 0) return undefined;
-    try {
-      return this.issuers.get(String(jose().decodeJwt(token).iss));
-    } catch {
-      return undefined;
-    }
+  issuerOf(token: string): TrustedIssuer | undefined {
+    return this.issuers.size === 0 ? undefined : this.issuers.get(unverifiedIssuer(token));
   }
 
   /** The agent is of a listed organization. @throws OAuthError `invalid_token`; 503 while the keys cannot be fetched */
-  async verify(token: string, issuer: Issuer): Promise<Omit<AgentPrincipal, 'proof'>> {
+  async verify(token: string, issuer: TrustedIssuer): Promise<Omit<AgentPrincipal, 'proof'>> {
     const claims = await this.claimsOf(token, issuer);
     const jti = tokenId(issuer, claims, token);
     const organizationId = claims[issuer.organization_claim];
@@ -73,16 +63,15 @@ export class TrustedIssuerTokens {
     return { kind: 'agent', agentId: sub, organizationId, clientId, scopes, isFromTrustedIssuer: true, claims: bearer };
   }
 
-  private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {
-    const { keySet, issuer, audience, algorithms, typ } = trusted;
+  private async claimsOf(token: string, trusted: TrustedIssuer): Promise<JWTPayload> {
+    const { issuer, audience, algorithms, typ, jwks_uri } = trusted;
+    const rules = { issuer, audience, algorithms, types: [typ], mayBringKey: true, keys: { jwks_uri } };
     try {
-      const rules = { issuer, audience, algorithms, typ, requiredClaims: ['exp', 'sub'] };
-      return await keySet.verify(token, rules);
+      return await this.jwts.verify(token, { ...rules, requiredClaims: ['exp', 'sub'] });
     } catch (error) {
-      if (error instanceof OAuthError) throw error;
-      const { code = '', claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
+      if (!(error instanceof InvalidJwt)) throw error;
+      const { code, claim, payload } = error;
       const inactive = inactiveToken(BY_CLAIM[claim] ?? BY_CODE[code] ?? 'malformed');
-      // jose checks the claims after the signature, so the signature of a payload is valid
       throw payload ? inactive.about({ token: { jti: tokenId(trusted, payload, token) } }) : inactive;
     }
   }
@@ -93,7 +82,7 @@ export class TrustedIssuerTokens {
  * `jti`, the signed part identifies the token, because a signature has several valid texts: other base64url texts decode
  * to the same bytes, and ECDSA accepts two signatures.
  */
-function tokenId({ issuer }: Issuer, { jti }: JWTPayload, token: string): string {
+function tokenId({ issuer }: TrustedIssuer, { jti }: JWTPayload, token: string): string {
   const hasId = typeof jti === 'string' && jti !== '';
   return sha256(`${issuer} ${hasId ? jti : token.slice(0, token.lastIndexOf('.'))}`);
 }

@@ -130,6 +130,11 @@ export class Configuration {
   @IsArray({ message: 'must be a JSON array of objects' })
   TRUSTED_AGENT_ISSUERS: TrustedIssuer[] = [];
 
+  /** The folder of the key sets that `jwks_file` in the registry names (protocol §8.3). */
+  @IsOptional()
+  @IsString()
+  JWKS_DIR?: string;
+
   /** Hours between the request to off-board an organization and its erasure, in which it can be cancelled. */
   @IntegerVariable(0, 720)
   OFFBOARDING_DELAY_HOURS = 24;

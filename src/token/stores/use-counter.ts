@@ -1,30 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
-import { Database } from '../../platform/database/database.js';
-import { insertIgnoreStatement, writeStatement } from '../../platform/database/statement.js';
 import { sha256 } from '../../platform/secret.js';
+import { PROOF_CLOCK_SKEW_MS, ProofUses } from '../../session/proof-uses.js';
 import type { AnyGrantRequest } from '../grant.js';
-import { ProofUse } from './proof-use.entity.js';
-
-/** The clock of another process, or of the issuer of the proof, may differ by as much. */
-const CLOCK_SKEW_MS = 30_000;
-
-const FIRST_USE = insertIgnoreStatement({ into: ProofUse, columns: ['hash', 'uses', 'expires_at'] });
-/** Another proof with the same key, which ends later, is counted until then. */
-const FURTHER_USE = writeStatement<[end: Date | null, end: Date | null, hash: string, limit: number]>(
-  `UPDATE proof_use SET uses = uses + 1,
-    expires_at = CASE WHEN expires_at IS NULL OR expires_at > ? THEN expires_at ELSE ? END
-    WHERE hash = ? AND uses < ?`,
-);
-const GIVE_BACK = writeStatement<[hash: string]>('UPDATE proof_use SET uses = uses - 1 WHERE hash = ? AND uses > 0');
 
 /** Ensures that a proof gets at most as many tokens as `uses` of its grant declares, in all processes together. */
 @Injectable()
 export class UseCounter {
   /** @internal */
   constructor(
-    private readonly database: Database,
+    private readonly proofUses: ProofUses,
     private readonly clock: Clock,
   ) {}
 
@@ -43,13 +29,10 @@ export class UseCounter {
     const end = expiresAt?.getTime() ?? Infinity;
     const now = this.clock.now();
     if (Number.isNaN(end) || end <= now) throw OAuthError.invalidGrant('proof: expired');
-    if (end > now + lifetime * 1000 + CLOCK_SKEW_MS) throw OAuthError.invalidGrant('proof: valid for too long');
+    if (end > now + lifetime * 1000 + PROOF_CLOCK_SKEW_MS) throw OAuthError.invalidGrant('proof: valid for too long');
     const hash = hashOf(request, key);
-    const kept = end === Infinity ? null : new Date(end + CLOCK_SKEW_MS);
-    const isFirst = (await this.database.execute(FIRST_USE, [hash, 1, kept])) > 0;
-    if (!isFirst && (await this.database.execute(FURTHER_USE, [kept, kept, hash, uses])) === 0)
-      throw OAuthError.invalidGrant('proof: used up');
-    request.counted.push({ giveBack: () => this.database.execute(GIVE_BACK, [hash]) });
+    if (!(await this.proofUses.count(hash, uses, end))) throw OAuthError.invalidGrant('proof: used up');
+    request.counted.push({ giveBack: () => this.proofUses.giveBack(hash) });
   }
 }
 

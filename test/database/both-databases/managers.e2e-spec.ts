@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../../src/platform/database/database.js';
 import { isDuplicate } from '../../../src/platform/database/database-errors.js';
 import { type RequestContext, requestContext } from '../../../src/platform/request-context/request-context.js';
-import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
+import { ProofUse } from '../../../src/session/proof-use.entity.js';
 import { metricOf } from '../../support/management-api.js';
 import { useService } from '../../support/use-service.js';
 

@@ -7,7 +7,7 @@ import { Database } from '../../../src/platform/database/database.js';
 import { poolOf } from '../../../src/platform/database/mysql-pool.js';
 import { insertStatement, selectStatement } from '../../../src/platform/database/statement.js';
 import { Organization } from '../../../src/registry/organization.entity.js';
-import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
+import { ProofUse } from '../../../src/session/proof-use.entity.js';
 import { connectTo } from '../../support/database-connection.js';
 import { deferred } from '../../support/deferred.js';
 import { useService } from '../../support/use-service.js';

@@ -16,7 +16,7 @@ import { CustomerEvent } from '../../../src/session/feed/customer-event.entity.j
 import { Session } from '../../../src/session/session.entity.js';
 import { SessionPurge } from '../../../src/session/session-purge.js';
 import { OneTimeCode } from '../../../src/token/stores/one-time-code.entity.js';
-import { ProofUse } from '../../../src/token/stores/proof-use.entity.js';
+import { ProofUse } from '../../../src/session/proof-use.entity.js';
 import { agentTokenBody } from '../../support/agent-tokens.js';
 import { bearer } from '../../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../../support/cookie-grant.js';

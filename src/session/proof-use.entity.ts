@@ -1,11 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../../platform/database/entity-checks.js';
+import { Expires } from '../platform/database/entity-checks.js';
 
-/** How many tokens a proof has given. */
+/** How often a proof, or an assertion of a client, was used. */
 @Expires()
 @Entity('proof_use')
 export class ProofUse {
-  /** SHA-256 of the grant, the organization and the key of the proof. */
+  /** SHA-256 of the grant, the organization and the key of the proof; or of the client and the `jti`. */
   @PrimaryColumn('varchar', { length: 64 })
   hash!: string;
 

@@ -2,8 +2,9 @@ import type { RequestListener } from 'node:http';
 import { errors } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
+import { KeySet } from '../../src/oauth/key-set.js';
+import { remoteKeys } from '../../src/oauth/key-sources.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
-import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
 import type { Clock } from '../../src/platform/clock.js';
 import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 
@@ -12,11 +13,11 @@ const UNKNOWN = { alg: 'ES256', kid: 'unknown' };
 
 let clock: TestClock;
 let issuer: TestIssuer;
-let keySet: RemoteKeySet;
+let keySet: KeySet;
 beforeEach(async () => {
   clock = TestClock.stoppedAt(1_800_000_000_000);
   issuer = await TestIssuer.start();
-  keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), clock);
+  keySet = new KeySet(remoteKeys(String(issuer.trust().jwks_uri)), clock);
 });
 afterEach(() => issuer.stop());
 
@@ -26,7 +27,7 @@ const expectUnknown = () => expect(keySet.getKey(UNKNOWN)).rejects.toBeInstanceO
 const expectUnavailable = (header: object = newestKeyHeader()) =>
   expect(keySet.getKey(header)).rejects.toMatchObject({ code: 'temporarily_unavailable', status: 503 });
 
-describe('RemoteKeySet', () => {
+describe('the keys at a jwks_uri', () => {
   it('fetches the keys when the first key is needed, once for all concurrent callers', async () => {
     expect(issuer.requests).toBe(0);
     await Promise.all([...Array.from({ length: 20 }, () => expectFound()), expectUnknown(), expectUnknown()]);
@@ -115,7 +116,7 @@ describe('RemoteKeySet', () => {
   it('ends the search for an unknown key also while the clock goes back', async () => {
     let time = clock.now();
     const backwards = { now: () => time-- } as Clock;
-    keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), backwards);
+    keySet = new KeySet(remoteKeys(String(issuer.trust().jwks_uri)), backwards);
     await expectUnknown();
     expect(issuer.requests).toBe(2);
   });
