@@ -275,6 +275,8 @@ export const REQUEST_ERRORS = {
   customerUnknown: () => OAuthError.invalidRequest('customer_id: unknown'),
   customerOfOther: () => OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
   secretTwice: () => OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
+  assertionAndSecret: () =>
+    OAuthError.invalidRequest('client_assertion: given in addition to client_secret or Authorization'),
   secretOfOperator: () => OAuthError.invalidRequest('client_secret: given in addition to Authorization'),
   clientOfOtherHeader: () => OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
 };

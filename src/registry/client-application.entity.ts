@@ -1,4 +1,5 @@
 import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { AssertionKeys } from './assertion-keys.js';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
 import { isBelow } from './redirect-uri.js';
@@ -32,6 +33,10 @@ export class ClientApplication {
   /** Replaced secrets that are still valid. @internal */
   @Column('simple-json', { name: 'previous_secrets', nullable: true })
   previousSecrets!: PreviousSecret[] | null;
+
+  /** The keys of the assertions by which it authenticates; `null` if there are none. @internal */
+  @Column('simple-json', { name: 'assertion_keys', nullable: true })
+  assertionKeys!: AssertionKeys | null;
 
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris!: string[];

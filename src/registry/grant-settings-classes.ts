@@ -31,6 +31,11 @@ export class GrantSettingsClasses {
     return this.grants.get(grantType)?.hasIssuer ?? false;
   }
 
+  /** The grants whose settings name an issuer. */
+  withIssuer(): string[] {
+    return [...this.grants.keys()].filter((grantType) => this.hasIssuer(grantType));
+  }
+
   /** The class for a grant's entry under `grants` of a resource; `undefined` if the grant has no settings. */
   settings(grantType: string, owner: SettingsOwner): Type<object> | undefined {
     return this.grants.get(grantType)?.[owner];

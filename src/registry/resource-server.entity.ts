@@ -1,4 +1,5 @@
 import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { AssertionKeys } from './assertion-keys.js';
 
 /** The organizations whose events a resource server reads. */
 export type ReadableEvents = 'all' | string[];
@@ -10,8 +11,13 @@ export class ResourceServer {
   @PrimaryColumn('varchar', { length: 128 })
   id!: string;
 
+  /** SHA-256; empty, which is the hash of no secret, if the resource server has only keys. */
   @Column('varchar', { name: 'secret_hash', length: 64 })
   secretHash!: string;
+
+  /** The keys of the assertions by which it authenticates; `null` if there are none. */
+  @Column('simple-json', { name: 'assertion_keys', nullable: true })
+  assertionKeys!: AssertionKeys | null;
 
   /** The audiences whose tokens it may introspect. Introspection reports any other token as inactive. */
   @Column('simple-json')

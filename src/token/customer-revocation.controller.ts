@@ -1,7 +1,7 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { ClientAuthentication } from '../http/callers/client-authentication.js';
+import { ClientAuthentication, CredentialParameters } from '../http/callers/client-authentication.js';
 import { ClientRequest } from '../http/routes/parameter.decorators.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -12,22 +12,16 @@ import { RevocationLimit } from '../session/feed/revocation-limit.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */
-class CustomerRevocationBody {
+class CustomerRevocationBody extends CredentialParameters {
   @ApiString('A customer access token, or any refresh token of the session to end.', EXAMPLE.refreshToken)
   @MaxLength(8192)
   token!: string;
 
   @ApiString('The client that the token was issued for.', EXAMPLE.clientId)
-  client_id!: string;
+  override client_id!: string;
 
   @ApiOptionalString('Ignored, because the form of a token shows its kind.', 'refresh_token')
   token_type_hint?: string;
-
-  @ApiOptionalString(
-    'The secret of the client, if it authenticates without `Authorization: Basic`.',
-    EXAMPLE.clientSecret,
-  )
-  client_secret?: string;
 }
 
 /** Lets a client end a token of a customer (RFC 7009, protocol §4.15). */
@@ -52,9 +46,9 @@ export class CustomerRevocationController {
     @Req() request: Request,
     @ClientRequest(CustomerRevocationBody, { form: true }) { body, client }: ClientRequest<CustomerRevocationBody>,
   ): Promise<object> {
-    const hasSecret = this.clients.hasSecretOf(body, request);
+    const isAuthenticated = await this.clients.authenticates(body, request);
     const { clientId } = client;
-    const count = () => (hasSecret ? this.revocationLimit.assertRoom() : this.revocationLimit.take());
+    const count = () => (isAuthenticated ? this.revocationLimit.assertRoom() : this.revocationLimit.take());
     await this.revocation.revoke(body.token, { clientId, audience: 'customer-api', count });
     return {};
   }

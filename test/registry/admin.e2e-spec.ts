@@ -146,7 +146,10 @@ describe('protocol §9.1: /admin on the management port', () => {
     const feed = async (of: string) =>
       (await manage(service, 'GET', '/oauth2/revocations', basic(server.id, of))).status;
     expect([await feed(server.secret), await feed(secret)]).toEqual([401, 200]);
-    expectInvalidRequest(await admin('PATCH', path, { secret: null }), 'secret: cannot be removed');
+    expectInvalidRequest(
+      await admin('PATCH', path, { secret: null }),
+      'secret: required without jwks, jwks_uri and federated',
+    );
     const { body: put } = await admin('PUT', path, { audiences: ['agent-api'], secret: server.secret });
     expect(put).toEqual({ ...shown, audiences: ['agent-api'] });
     const events = service.audit.filter(({ subject }) => subject?.id === server.id);

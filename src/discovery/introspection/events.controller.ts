@@ -1,8 +1,8 @@
-import { Get, Req } from '@nestjs/common';
+import { applyDecorators, Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601, Matches } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
-import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
+import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
@@ -13,17 +13,27 @@ import type { ReadableEvents, ResourceServer } from '../../registry/resource-ser
 import { EVENT_KINDS, type EventKind } from '../../session/feed/customer-event.entity.js';
 import type { PublishedEvent } from '../../session/feed/event-pages.js';
 import { eventCursorOf, parseEventCursor } from './feed-cursors.js';
-import { FEED_ERRORS, FeedQuery } from './feed-query.js';
+import { CREDENTIAL_ERRORS, FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
 import { EventReader } from './feed-reader.js';
 
 const KIND = EVENT_KINDS.join('|').replaceAll('.', '\\.');
 const KINDS_RULE = `must be kinds of events, separated by commas: ${EVENT_KINDS.join(', ')}`;
 const notReadable = () => OAuthError.insufficientEntry('events');
 
+const AreKinds = () =>
+  applyDecorators(
+    Optional(),
+    Matches(new RegExp(`^(${KIND})(,(${KIND}))*$`), { message: KINDS_RULE }),
+    ApiProperty('The kinds of the events, separated by commas. All if omitted.', 'customer.linked,customer.erased'),
+  );
+
 class EventsQuery extends FeedQuery {
-  @Optional()
-  @Matches(new RegExp(`^(${KIND})(,(${KIND}))*$`), { message: KINDS_RULE })
-  @ApiProperty('The kinds of the events, separated by commas. All if omitted.', 'customer.linked,customer.erased')
+  @AreKinds()
+  kinds?: string;
+}
+
+class EventsBody extends FeedBody implements EventsQuery {
+  @AreKinds()
   kinds?: string;
 }
 
@@ -77,6 +87,15 @@ class EventsPage {
   complete!: boolean;
 }
 
+const DESCRIPTION =
+  'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.';
+const EVENTS_ERRORS = [
+  FEED_ERRORS.unknownCursor(),
+  FEED_ERRORS.wait(),
+  OAuthError.invalidRequest(`kinds: ${KINDS_RULE}`),
+  notReadable(),
+];
+
 /** The events of customers, for services that store data of customers (protocol §7.8). */
 @ManagementController('oauth2/events')
 export class EventsController {
@@ -85,21 +104,41 @@ export class EventsController {
   @Get()
   @ApiRoute({
     summary: 'Follow what becomes of customers',
-    description:
-      'A service that stores data of customers learns that a visitor became a user or was linked to one, and that a customer was erased or its sessions ended. A resource server gets the events of the organizations in its entry, the operator all events.',
+    description: DESCRIPTION,
     response: EventsPage,
     security: ['resource_server', 'operator'],
-    errors: () => [
-      FEED_ERRORS.unknownCursor(),
-      FEED_ERRORS.wait(),
-      OAuthError.invalidRequest(`kinds: ${KINDS_RULE}`),
-      notReadable(),
-    ],
+    errors: () => EVENTS_ERRORS,
   })
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
-    @ValidatedQuery(EventsQuery) { after: cursor, wait = '0', kinds }: EventsQuery,
+    @ValidatedQuery(EventsQuery) query: EventsQuery,
     @Req() request: Request,
+  ): Promise<EventsPage> {
+    return this.page(caller, query, request);
+  }
+
+  @Post()
+  @ApiRoute({
+    summary: 'Follow what becomes of customers, with credentials in the body',
+    description: DESCRIPTION,
+    bodyFormats: ['form', 'json'],
+    response: EventsPage,
+    security: ['resource_server', 'operator', 'none'],
+    errors: () => [...EVENTS_ERRORS, ...CREDENTIAL_ERRORS],
+  })
+  @HttpCode(200)
+  async readByBody(
+    @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
+    @ValidatedBody(EventsBody, { form: true }) body: EventsBody,
+    @Req() request: Request,
+  ): Promise<EventsPage> {
+    return this.page(caller, body, request);
+  }
+
+  private async page(
+    caller: ResourceServer | undefined,
+    { after: cursor, wait = '0', kinds }: EventsQuery,
+    request: Request,
   ): Promise<EventsPage> {
     const isVisible = visibilityFor(readableEvents(caller), kinds?.split(','));
     const after = cursor === undefined ? undefined : parseEventCursor(cursor);

@@ -1,21 +1,42 @@
+import { applyDecorators } from '@nestjs/common';
 import { Matches, MaxLength } from 'class-validator';
-import { OAuthError } from '../../oauth/oauth-error.js';
+import { CredentialParameters } from '../../http/callers/client-authentication.js';
+import { OAuthError, REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { ApiOptionalString, Optional } from '../../platform/validation/validation.js';
 
+const IsCursor = () =>
+  applyDecorators(
+    ApiOptionalString(
+      'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
+      EXAMPLE.cursor,
+    ),
+    MaxLength(64),
+  );
+
+const IsWait = () =>
+  applyDecorators(
+    Optional(),
+    Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' }),
+    ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25'),
+  );
+
 /** The parameters of each feed of the management port (protocol §7.6 and §7.8). */
 export class FeedQuery {
-  @ApiOptionalString(
-    'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
-    EXAMPLE.cursor,
-  )
-  @MaxLength(64)
+  @IsCursor()
   after?: string;
 
-  @Optional()
-  @Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' })
-  @ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25')
+  @IsWait()
+  wait?: string;
+}
+
+/** The same parameters in a body, which may have credentials too. */
+export class FeedBody extends CredentialParameters implements FeedQuery {
+  @IsCursor()
+  after?: string;
+
+  @IsWait()
   wait?: string;
 }
 
@@ -23,3 +44,11 @@ export const FEED_ERRORS = {
   unknownCursor: () => OAuthError.invalidRequest('after: not a cursor of this feed'),
   wait: () => OAuthError.invalidRequest('wait: must be 0 to 25'),
 };
+
+/** The errors of a body with credentials. */
+export const CREDENTIAL_ERRORS = [
+  REQUEST_ERRORS.secretTwice(),
+  REQUEST_ERRORS.clientOfOtherHeader(),
+  REQUEST_ERRORS.secretOfOperator(),
+  REQUEST_ERRORS.assertionAndSecret(),
+];

@@ -7,7 +7,6 @@ import { Actor, type Audience, USER_VERIFIED } from '../../access-token/session-
 import { CredentialParameters } from '../../http/callers/client-authentication.js';
 import { ResourceServerGuard, SecretClientGuard } from '../../http/callers/secret.guards.js';
 import { Caller, ValidatedBody } from '../../http/routes/parameter.decorators.js';
-import { REQUEST_ERRORS } from '../../oauth/oauth-error.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController } from '../../platform/http/listener.decorators.js';
@@ -25,6 +24,7 @@ import type { ClientApplication } from '../../registry/client-application.entity
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { TokenInspection } from '../../session/token-validity.js';
 import { TokenRevocation } from '../../token/token-revocation.js';
+import { CREDENTIAL_ERRORS } from './feed-query.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 class TokenBody extends CredentialParameters {
@@ -121,12 +121,6 @@ const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
   no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
   percent_encoded: 'token: replace %3A by a colon',
 };
-const CREDENTIAL_ERRORS = [
-  REQUEST_ERRORS.secretTwice(),
-  REQUEST_ERRORS.clientOfOtherHeader(),
-  REQUEST_ERRORS.secretOfOperator(),
-];
-
 /** Introspection and revocation for services inside the cluster (protocol §7.1 and §7.2). */
 @ManagementController('oauth2')
 export class IntrospectionController {

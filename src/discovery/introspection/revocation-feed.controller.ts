@@ -1,8 +1,8 @@
-import { Get, Req } from '@nestjs/common';
+import { Get, HttpCode, Post, Req } from '@nestjs/common';
 import { IsArray, IsBoolean, IsISO8601 } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ResourceServerGuard } from '../../http/callers/secret.guards.js';
-import { Caller, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
+import { Caller, ValidatedBody, ValidatedQuery } from '../../http/routes/parameter.decorators.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
@@ -11,7 +11,7 @@ import { ApiEnum, ApiOptionalInteger, ApiString, Nested, Optional } from '../../
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import type { PublishedRevocation } from '../../session/feed/revocation-pages.js';
 import { isVisibleIn, parseRevocationCursor, revocationCursorOf, viewOf } from './feed-cursors.js';
-import { FEED_ERRORS, FeedQuery } from './feed-query.js';
+import { CREDENTIAL_ERRORS, FEED_ERRORS, FeedBody, FeedQuery } from './feed-query.js';
 import { RevocationReader } from './feed-reader.js';
 
 const EXAMPLE_ENTRIES = [
@@ -62,6 +62,9 @@ class FeedPage {
   complete!: boolean;
 }
 
+const DESCRIPTION =
+  'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.';
+
 /** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
 @ManagementController('oauth2/revocations')
 export class RevocationFeedController {
@@ -70,16 +73,41 @@ export class RevocationFeedController {
   @Get()
   @ApiRoute({
     summary: 'Follow the revocations in force',
-    description:
-      'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
+    description: DESCRIPTION,
     response: FeedPage,
     security: ['resource_server', 'operator'],
     errors: () => [FEED_ERRORS.unknownCursor(), FEED_ERRORS.wait()],
   })
   async read(
     @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
-    @ValidatedQuery(FeedQuery) { after, wait = '0' }: FeedQuery,
+    @ValidatedQuery(FeedQuery) query: FeedQuery,
     @Req() request: Request,
+  ): Promise<FeedPage> {
+    return this.page(caller, query, request);
+  }
+
+  @Post()
+  @ApiRoute({
+    summary: 'Follow the revocations in force, with credentials in the body',
+    description: DESCRIPTION,
+    bodyFormats: ['form', 'json'],
+    response: FeedPage,
+    security: ['resource_server', 'operator', 'none'],
+    errors: () => [FEED_ERRORS.unknownCursor(), FEED_ERRORS.wait(), ...CREDENTIAL_ERRORS],
+  })
+  @HttpCode(200)
+  async readByBody(
+    @Caller(ResourceServerGuard) caller: ResourceServer | undefined,
+    @ValidatedBody(FeedBody, { form: true }) body: FeedBody,
+    @Req() request: Request,
+  ): Promise<FeedPage> {
+    return this.page(caller, body, request);
+  }
+
+  private async page(
+    caller: ResourceServer | undefined,
+    { after, wait = '0' }: FeedQuery,
+    request: Request,
   ): Promise<FeedPage> {
     const view = caller ? viewOf(caller.audiences) : 'all';
     const cursor = after === undefined ? undefined : parseRevocationCursor(after);

@@ -1,10 +1,13 @@
 import { Get, Header, Req } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
 import type { Request } from 'express';
+import { ASSERTION_ALGORITHMS } from '../../oauth/foreign-jwts.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { ApiProperty, ApiRoute } from '../../platform/http/api-route.js';
 import { ManagementController, PublicController } from '../../platform/http/listener.decorators.js';
 import { ApiOptionalString, ApiString, ApiStringArray, Optional } from '../../platform/validation/validation.js';
+
+const AUTHENTICATION_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'];
 
 class ServerMetadata {
   @ApiString('The `iss` of all tokens of this service.', 'https://auth.example')
@@ -35,9 +38,13 @@ class ServerMetadata {
   @ApiStringArray('How clients authenticate at the token endpoint.', [
     'client_secret_basic',
     'client_secret_post',
+    'private_key_jwt',
     'none',
   ])
   token_endpoint_auth_methods_supported!: string[];
+
+  @ApiStringArray('The algorithms of assertions there.', ASSERTION_ALGORITHMS)
+  token_endpoint_auth_signing_alg_values_supported!: string[];
 
   @ApiStringArray('The methods of PKCE (RFC 7636).', ['S256'])
   code_challenge_methods_supported!: string[];
@@ -52,19 +59,26 @@ class ClusterMetadata extends ServerMetadata {
   introspection_endpoint?: string;
 
   @Optional()
-  @ApiStringArray('How resource servers authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @ApiStringArray('How resource servers authenticate there.', AUTHENTICATION_METHODS)
   introspection_endpoint_auth_methods_supported?: string[];
+
+  @Optional()
+  @ApiStringArray('The algorithms of assertions there.', ASSERTION_ALGORITHMS)
+  introspection_endpoint_auth_signing_alg_values_supported?: string[];
 
   @ApiOptionalString('Where clients end their tokens.', 'http://auth.internal:3001/oauth2/revoke')
   revocation_endpoint?: string;
 
   @Optional()
-  @ApiStringArray('How clients authenticate there.', ['client_secret_basic', 'client_secret_post'])
+  @ApiStringArray('How clients authenticate there.', AUTHENTICATION_METHODS)
   revocation_endpoint_auth_methods_supported?: string[];
+
+  @Optional()
+  @ApiStringArray('The algorithms of assertions there.', ASSERTION_ALGORITHMS)
+  revocation_endpoint_auth_signing_alg_values_supported?: string[];
 }
 
 const PATH = '.well-known/oauth-authorization-server';
-const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];
 
 /** The server metadata that client libraries read (RFC 8414). */
 @PublicController(PATH)
@@ -101,9 +115,11 @@ export class ClusterMetadataController {
     return {
       ...metadata,
       introspection_endpoint: `${protocol}://${host}/oauth2/introspect`,
-      introspection_endpoint_auth_methods_supported: SECRET_METHODS,
+      introspection_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+      introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
       revocation_endpoint: `${protocol}://${host}/oauth2/revoke`,
-      revocation_endpoint_auth_methods_supported: SECRET_METHODS,
+      revocation_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+      revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     };
   }
 }
@@ -117,7 +133,8 @@ function metadataOf({ AUTH_URL }: Configuration): ServerMetadata {
     response_types_supported: ['code', 'token'],
     response_modes_supported: ['query', 'fragment'],
     grant_types_supported: ['authorization_code', 'implicit', 'refresh_token'],
-    token_endpoint_auth_methods_supported: [...SECRET_METHODS, 'none'],
+    token_endpoint_auth_methods_supported: [...AUTHENTICATION_METHODS, 'none'],
+    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     code_challenge_methods_supported: ['S256'],
     authorization_response_iss_parameter_supported: true,
   };

@@ -5,6 +5,7 @@ import { RegistryModule } from '../../registry/registry.module.js';
 import { SessionModule } from '../../session/session.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerAuthGuard, BearerStrategy } from './bearer.strategy.js';
+import { ClientAssertions } from './client-assertions.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { FailedAuthentications } from './failed-authentications.js';
 import { OperatorGuard } from './operator.guard.js';
@@ -30,7 +31,7 @@ const EXPORTED = [
 /** Authenticates the callers of all routes: customers, agents, clients, resource servers and operators. */
 @Module({
   imports: [AccessTokenModule, RegistryModule, SessionModule],
-  providers: EXPORTED,
+  providers: [...EXPORTED, ClientAssertions],
   exports: EXPORTED,
 })
 export class CallersModule {}

@@ -12,6 +12,7 @@ import { isValidAt } from '../../registry/previous-secrets.js';
 import { Registry } from '../../registry/registry.js';
 import type { ResourceServer } from '../../registry/resource-server.entity.js';
 import { type Authorization, authorizationOf } from './authorization.js';
+import { ClientAssertions, JWT_ASSERTION } from './client-assertions.js';
 
 export class CredentialParameters {
   @ApiOptionalString('The id of the caller, if the request has no `Authorization: Basic`.', EXAMPLE.serverClientId)
@@ -22,27 +23,42 @@ export class CredentialParameters {
     EXAMPLE.clientSecret,
   )
   client_secret?: string;
+
+  @ApiOptionalString('Required with `client_assertion`.', JWT_ASSERTION)
+  client_assertion_type?: string;
+
+  @ApiOptionalString(
+    'A JWT that authenticates the caller in place of a secret (RFC 7523 §2.2): its own, or the token of its platform.',
+    'HEADER.CLAIMS.SIGNATURE',
+  )
+  client_assertion?: string;
 }
 
 export interface ClientCredentials {
   id?: string | undefined;
   secret?: string | undefined;
+  assertion?: string | undefined;
 }
 
 /** Compared with the secret of an unknown client, so that the response takes as long as for a wrong secret. */
 const NO_SECRET = sha256('');
 
-/** Authenticates clients and resource servers by their secrets (RFC 6749 §2.3.1). */
+/** Authenticates clients and resource servers by secrets (RFC 6749 §2.3.1) or assertions (RFC 7523 §2.2). */
 @Injectable()
 export class ClientAuthentication {
   constructor(
     private readonly registry: Registry,
     private readonly clock: Clock,
+    private readonly assertions: ClientAssertions,
   ) {}
 
   /** A client without a secret needs another proof, such as PKCE. @throws OAuthError `invalid_client` */
-  client({ id, secret }: ClientCredentials): ClientApplication {
+  async client({ id, secret, assertion }: ClientCredentials): Promise<ClientApplication> {
     const client = id === undefined ? undefined : this.registry.client(id);
+    if (client && assertion !== undefined) {
+      await this.assertions.verify(assertion, client.clientId, client.assertionKeys);
+      return client;
+    }
     const isRight = this.isSecretOf(client, sha256(secret ?? ''));
     if (!client) throw OAuthError.invalidClient('unknown client');
     if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
@@ -52,22 +68,28 @@ export class ClientAuthentication {
   }
 
   /** @throws OAuthError `invalid_client` */
-  clientWithSecret(credentials: ClientCredentials): ClientApplication {
-    if (credentials.secret === undefined) throw OAuthError.invalidClient('no secret');
+  async authenticatedClient(credentials: ClientCredentials): Promise<ClientApplication> {
+    const { secret, assertion } = credentials;
+    if (secret === undefined && assertion === undefined) throw OAuthError.invalidClient('no secret and no assertion');
     return this.client(credentials);
   }
 
   /** Whether a request authenticates its client, if it need not. @throws OAuthError `invalid_client` */
-  hasSecretOf({ client_id, client_secret }: CredentialParameters, request: IncomingMessage): boolean {
+  async authenticates(parameters: CredentialParameters, request: IncomingMessage): Promise<boolean> {
     const authorization = authorizationOf(request);
-    if (authorization === undefined && client_secret === undefined) return false;
-    this.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    const { id, ...proofs } = readClientCredentials(authorization, { ...parameters });
+    if (authorization === undefined && Object.values(proofs).every((proof) => proof === undefined)) return false;
+    await this.authenticatedClient({ id, ...proofs });
     return true;
   }
 
   /** @throws OAuthError `invalid_client` */
-  resourceServer({ id = '', secret = '' }: ClientCredentials): ResourceServer {
+  async resourceServer({ id = '', secret = '', assertion }: ClientCredentials): Promise<ResourceServer> {
     const server = this.registry.resourceServer(id);
+    if (server && assertion !== undefined) {
+      await this.assertions.verify(assertion, server.id, server.assertionKeys);
+      return server;
+    }
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
     if (server && isRight) return server;
     throw OAuthError.invalidClient('unknown resource server or wrong secret').about({ resourceServerId: server?.id });
@@ -81,13 +103,19 @@ export class ClientAuthentication {
   }
 }
 
-/** RFC 6749 §2.3.1. @throws OAuthError `invalid_client`, or `invalid_request` if there are both ways */
+/** RFC 6749 §2.3, RFC 7523 §2.2. @throws OAuthError `invalid_client`, or `invalid_request` if there are two ways */
 export function readClientCredentials(
   authorization: Authorization | undefined,
   parameters: Record<string, unknown>,
 ): ClientCredentials {
   const id = optionalString('client_id', parameters.client_id);
   const secret = optionalString('client_secret', parameters.client_secret);
+  const assertion = readAssertion(parameters);
+  if (assertion !== undefined) {
+    if (secret !== undefined || authorization !== undefined) throw REQUEST_ERRORS.assertionAndSecret();
+    if (id === undefined) throw OAuthError.invalidRequest('client_id: required with client_assertion');
+    return { id, assertion };
+  }
   if (authorization === undefined) return { id, secret };
   if (authorization.isRepeated) throw OAuthError.invalidClient('more than one Authorization header');
   const basic = readBasicCredentials(authorization);
@@ -95,6 +123,15 @@ export function readClientCredentials(
   if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
   if (id !== undefined && id !== basic.id) throw REQUEST_ERRORS.clientOfOtherHeader();
   return basic;
+}
+
+function readAssertion({ client_assertion_type, client_assertion }: Record<string, unknown>): string | undefined {
+  const type = optionalString('client_assertion_type', client_assertion_type);
+  const assertion = optionalString('client_assertion', client_assertion);
+  if (type === undefined && assertion === undefined) return undefined;
+  if (type !== JWT_ASSERTION) throw OAuthError.invalidRequest(`client_assertion_type: must be ${JWT_ASSERTION}`);
+  if (assertion === undefined) throw OAuthError.invalidRequest('client_assertion: required');
+  return assertion;
 }
 
 /** The parts of the credentials (RFC 7617) are form-urlencoded (RFC 6749 §2.3.1). */

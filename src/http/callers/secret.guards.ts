@@ -10,7 +10,7 @@ import { ClientAuthentication, type ClientCredentials, readClientCredentials } f
 import { OperatorCredentials } from './operator-credentials.js';
 import { recordCaller } from './principal.js';
 
-/** Admits callers that prove a secret, in the header or in the body. The caller becomes the `user` of the request. */
+/** Admits callers that prove a secret or send an assertion. The caller becomes the `user` of the request. */
 export abstract class SecretGuard<Authenticated> implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
@@ -37,7 +37,7 @@ export class ClientGuard extends SecretGuard<ClientApplication> {
 
   protected async authenticate(request: Request): Promise<ClientApplication> {
     const parameters = await readBody(request, { form: true });
-    return recorded(this.clients.client(readClientCredentials(authorizationOf(request), parameters)));
+    return recorded(await this.clients.client(readClientCredentials(authorizationOf(request), parameters)));
   }
 }
 
@@ -54,18 +54,19 @@ abstract class OperatorOrSecretGuard<Authenticated extends ClientApplication | R
     const operator = await this.operator.match(authorization, 'support');
     if (operator) recordCaller({ operator: operator.actor });
     // a caller with wrong credentials in the header gets 401, even if its body is wrong
-    if (authorization && !operator) recorded(this.callerOf(readClientCredentials(authorization, {})));
+    if (authorization && !operator) recorded(await this.callerOf(readClientCredentials(authorization, {})));
     const parameters = body ? await readBody(request, { form }) : {};
-    if (!operator) return recorded(this.callerOf(readClientCredentials(authorization, parameters)));
+    if (!operator) return recorded(await this.callerOf(readClientCredentials(authorization, parameters)));
     if (parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
+    if (parameters.client_assertion !== undefined) throw REQUEST_ERRORS.assertionAndSecret();
     return undefined;
   }
 
   /** @throws OAuthError `invalid_client` */
-  protected abstract callerOf(credentials: ClientCredentials): Authenticated;
+  protected abstract callerOf(credentials: ClientCredentials): Promise<Authenticated>;
 }
 
-/** Admits clients with a secret, and the operator. */
+/** Admits clients with a secret or an assertion, and the operator. */
 @Injectable()
 export class SecretClientGuard extends OperatorOrSecretGuard<ClientApplication> {
   constructor(
@@ -75,8 +76,8 @@ export class SecretClientGuard extends OperatorOrSecretGuard<ClientApplication> 
     super(operator);
   }
 
-  protected callerOf(credentials: ClientCredentials): ClientApplication {
-    return this.clients.clientWithSecret(credentials);
+  protected callerOf(credentials: ClientCredentials): Promise<ClientApplication> {
+    return this.clients.authenticatedClient(credentials);
   }
 }
 
@@ -90,7 +91,7 @@ export class ResourceServerGuard extends OperatorOrSecretGuard<ResourceServer> {
     super(operator);
   }
 
-  protected callerOf(credentials: ClientCredentials): ResourceServer {
+  protected callerOf(credentials: ClientCredentials): Promise<ResourceServer> {
     return this.clients.resourceServer(credentials);
   }
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, ObjectLiteral } from 'typeorm';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
@@ -12,7 +12,7 @@ import type { StoredEntries } from './stored-entries.js';
 /** What the checks know of entries that are not listed. */
 interface OtherEntries {
   proofIssuers: ProofIssuers;
-  isStored(kind: EntryKind, entry: Entry): boolean;
+  isSecretStored(kind: EntryKind, entry: Entry): boolean;
   hasOrganization(id: string): boolean;
 }
 
@@ -22,7 +22,9 @@ const UNKNOWN_GRANT = 'not a grant of this service; remove it, or start the serv
 const NO_SETTINGS = 'this grant has no settings; remove the entry';
 
 const SHARED_PROOFS =
-  'another organization accepts the same issuer; each of them needs an audience, and no value may be in both';
+  'another organization accepts the same issuer, or a federated entry does; each needs an audience, and no value may be in both';
+const SHARED_ISSUER = 'an organization accepts the same issuer; both need an audience, and no value may be in both';
+const SHARED_IDENTITY = 'another entry has the same issuer and subject; both need an audience, and different ones';
 
 /** All violations of entries: those of their classes, and those that only other entries and the grants show. */
 @Injectable()
@@ -33,16 +35,23 @@ export class EntryChecks {
     manager: EntityManager,
     entries: ListedEntries,
     stored: StoredEntries,
-    isStored: OtherEntries['isStored'],
+    isSecretStored: OtherEntries['isSecretStored'],
   ): Promise<string[]> {
     const proofIssuers = await ProofIssuers.read(manager, entries, this.settingsClasses);
-    return this.violationsOf(entries, { proofIssuers, isStored, hasOrganization: (id) => stored.hasOrganization(id) });
+    return this.violationsOf(entries, {
+      ...{ proofIssuers, isSecretStored },
+      hasOrganization: (id) => stored.hasOrganization(id),
+    });
   }
 
   /** @param areStored whether to suppose that the database has all entries and organizations, or none */
   violationsWithoutDatabase(entries: ListedEntries, areStored: boolean): string[] {
     const proofIssuers = ProofIssuers.of(entries, this.settingsClasses);
-    return this.violationsOf(entries, { proofIssuers, isStored: () => areStored, hasOrganization: () => areStored });
+    return this.violationsOf(entries, {
+      proofIssuers,
+      isSecretStored: () => areStored,
+      hasOrganization: () => areStored,
+    });
   }
 
   private violationsOf(entries: ListedEntries, others: OtherEntries): string[] {
@@ -60,14 +69,17 @@ export class EntryChecks {
         if (kind === ORGANIZATIONS)
           for (const grant of others.proofIssuers.sharedGrantsOf(entry))
             violations.push(`${fieldPath(path, `grants.${grant}.audience`)}: ${SHARED_PROOFS}`);
+        if (others.proofIssuers.isIssuerShared(entry))
+          violations.push(`${fieldPath(path, 'federated.issuer')}: ${SHARED_ISSUER}`);
+        if (others.proofIssuers.isIdentityShared(kind, entry))
+          violations.push(`${fieldPath(path, 'federated.subject')}: ${SHARED_IDENTITY}`);
         const { organization_id: id } = entry;
         const organizationPath = fieldPath(path, 'organization_id');
         const isKnown = typeof id !== 'string' || organizationIds.has(id) || others.hasOrganization(id);
         if (!isKnown && !invalidPaths.has(organizationPath))
           violations.push(`${organizationPath}: not a registered organization`);
-        const { secret } = kind;
-        if (secret?.isRequired && entry[secret.field] === undefined && !others.isStored(kind, entry))
-          violations.push(`${fieldPath(path, secret.field)}: required for a new ${nounOf(kind)}`);
+        if (lacksSecret(kind, entry) && !others.isSecretStored(kind, entry))
+          violations.push(`${fieldPath(path, String(kind.secret?.field))}: ${requiredSecret(kind)}`);
       }
     }
     return violations;
@@ -98,6 +110,19 @@ export class EntryChecks {
         : [`${fieldPath(path, 'grant_types')}[${index}]: ${UNKNOWN_GRANT}`],
     );
   }
+}
+
+/** Whether an entry needs a secret that it does not name. An entry with keys needs none. */
+function lacksSecret({ secret }: EntryKind, entry: Entry): boolean {
+  const hasKeys = [entry.jwks, entry.jwks_uri, entry.federated].some((keys) => keys !== undefined);
+  return secret?.isRequired === true && entry[secret.field] === undefined && !hasKeys;
+}
+
+const requiredSecret = (kind: EntryKind) =>
+  kind.secret?.removed ? 'required without jwks, jwks_uri and federated' : `required for a new ${nounOf(kind)}`;
+
+export function hasSecret({ secret }: EntryKind, row: ObjectLiteral | undefined): boolean {
+  return secret !== undefined && Boolean(row?.[secret.column]);
 }
 
 /** A list or a mapping must fit into a `text` of MySQL, on each database. */

@@ -1,86 +1,147 @@
 import { type EntityManager, type ObjectLiteral, Raw } from 'typeorm';
+import { CLIENTS } from '../../registry/entries/client.entry.js';
+import type { EntryKind } from '../../registry/entries/entry-kind.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
+import { RESOURCE_SERVERS } from '../../registry/entries/resource-server.entry.js';
 import type { GrantSettingsClasses } from '../../registry/grant-settings-classes.js';
-import { Organization } from '../../registry/organization.entity.js';
 import { pagesOf } from '../../registry/row-pages.js';
-import { isMapping, type ListedEntries } from './entry.js';
+import { type Entry, isMapping, type ListedEntries } from './entry.js';
 
-/** The settings of an organization that say which proofs it accepts. */
-interface ProofSettings {
-  grant: string;
-  issuer: string;
+/** What an owner accepts JWTs of. */
+interface Accepted {
+  /** What a JWT must name: its issuer, or its issuer and subject. */
+  names: string[];
   /** If omitted, a default that the registry does not know. */
-  audience?: string[] | undefined;
+  audience: string[] | undefined;
 }
 
+const FEDERATED_KINDS = [CLIENTS, RESOURCE_SERVERS] as const;
+/** All federated entries are one owner of their issuers, because their subjects tell them apart. */
+const FEDERATED = 'federated';
+
 /**
- * Which organizations accept the proofs of which issuers. Two organizations with the same issuer must both name their
- * audiences, and different ones. Otherwise a proof that was made for one would be valid in the other (protocol §8.2).
+ * Which entries accept JWTs of which issuers. Two owners of the same names must both name their audiences, and different
+ * ones. Otherwise a JWT that was made for one would be valid at the other (protocol §8.2).
  */
 export class ProofIssuers {
-  private readonly organizationIds = new Map<string, Set<string>>();
+  private readonly owners = new Map<string, Set<unknown>>();
 
   private constructor(private readonly settingsClasses: GrantSettingsClasses) {}
 
   static of(entries: ListedEntries, settingsClasses: GrantSettingsClasses): ProofIssuers {
     const issuers = new ProofIssuers(settingsClasses);
-    for (const { entry } of entries.of(ORGANIZATIONS)) issuers.add(entry);
+    for (const { entry } of entries.of(ORGANIZATIONS)) issuers.addOrganization(entry);
+    for (const kind of FEDERATED_KINDS) for (const { entry } of entries.of(kind)) issuers.addFederated(kind, entry);
     return issuers;
   }
 
-  /** Also reads the stored organizations that the entries do not replace. */
+  /** Also reads the stored entries that the entries do not replace. */
   static async read(
     manager: EntityManager,
     entries: ListedEntries,
     settingsClasses: GrantSettingsClasses,
   ): Promise<ProofIssuers> {
     const issuers = ProofIssuers.of(entries, settingsClasses);
-    const organizations = entries.of(ORGANIZATIONS).map(({ entry }) => entry);
-    const listedIds = new Set(organizations.map(({ id }) => id));
-    const settings = organizations.flatMap((organization) => issuers.settingsOf(organization));
-    for (const grant of new Set(settings.map(({ grant }) => grant))) {
-      const pattern = `%${JSON.stringify(grant)}%`; // the column has the settings as JSON
-      const filter = { grants: Raw((column) => `${column} LIKE :pattern`, { pattern }) };
-      for await (const rows of pagesOf(manager, Organization, 'id', filter))
-        for (const row of rows) if (!listedIds.has(row.id)) issuers.add(row);
-    }
+    const organizations = entries.of(ORGANIZATIONS).flatMap(({ entry }) => issuers.settingsOf(entry));
+    const areFederated = FEDERATED_KINDS.some((kind) => entries.of(kind).some(({ entry }) => acceptedOf(entry)));
+    const grants = areFederated ? settingsClasses.withIssuer() : organizations.map(({ grant }) => grant);
+    for (const grant of new Set(grants))
+      for await (const row of storedRows(manager, ORGANIZATIONS, entries, 'grants', grant))
+        issuers.addOrganization(row);
+    if (organizations.length === 0 && !areFederated) return issuers;
+    for (const kind of FEDERATED_KINDS)
+      for await (const row of storedRows(manager, kind, entries, 'assertionKeys', FEDERATED))
+        issuers.addFederated(kind, kind.toEntry(row as never) as Entry);
     return issuers;
   }
 
-  /** The grants by which the organization would accept a proof that was made for another one. */
+  /** The grants by which the organization would accept a JWT that was made for another owner. */
   sharedGrantsOf(organization: ObjectLiteral): string[] {
-    const isOfOther = (key: string) => {
-      const ids = this.organizationIds.get(key);
-      return ids !== undefined && ids.size > Number(ids.has(organization.id));
-    };
     return this.settingsOf(organization)
-      .filter((settings) => keysOf(settings).exclusive.some(isOfOther))
+      .filter(({ accepted }) => this.isShared(accepted, organization.id))
       .map(({ grant }) => grant);
   }
 
-  private add(organization: ObjectLiteral): void {
-    for (const key of this.settingsOf(organization).flatMap((settings) => keysOf(settings).used)) {
-      const ids = this.organizationIds.get(key) ?? new Set();
-      this.organizationIds.set(key, ids.add(organization.id));
-    }
+  /** Whether an organization accepts the issuer of a federated entry. */
+  isIssuerShared(entry: Entry): boolean {
+    const accepted = acceptedOf(entry);
+    return accepted !== undefined && this.isShared(accepted.issuer, FEDERATED);
+  }
+
+  /** Whether another entry has the federated identity of an entry. */
+  isIdentityShared(kind: EntryKind, entry: Entry): boolean {
+    const accepted = acceptedOf(entry);
+    return accepted !== undefined && this.isShared(accepted.identity, ownerOf(kind, entry));
+  }
+
+  private isShared(accepted: Accepted, owner: unknown): boolean {
+    return keysOf(accepted).exclusive.some((key) => {
+      const owners = this.owners.get(key);
+      return owners !== undefined && owners.size > Number(owners.has(owner));
+    });
+  }
+
+  private addOrganization(organization: ObjectLiteral): void {
+    for (const { accepted } of this.settingsOf(organization)) this.add(accepted, organization.id);
+  }
+
+  private addFederated(kind: EntryKind, entry: Entry): void {
+    const accepted = acceptedOf(entry);
+    if (!accepted) return;
+    this.add(accepted.issuer, FEDERATED);
+    this.add(accepted.identity, ownerOf(kind, entry));
+  }
+
+  private add(accepted: Accepted, owner: unknown): void {
+    for (const key of keysOf(accepted).used) this.owners.set(key, (this.owners.get(key) ?? new Set()).add(owner));
   }
 
   /** Settings with values of another type are left to their class. */
-  private settingsOf({ grants }: ObjectLiteral): ProofSettings[] {
+  private settingsOf({ grants }: ObjectLiteral): { grant: string; accepted: Accepted }[] {
     if (!isMapping(grants)) return [];
     return Object.entries(grants).flatMap(([grant, settings]) => {
       if (!this.settingsClasses.hasIssuer(grant) || !isMapping(settings)) return [];
       const { issuer, audience } = settings;
       if (typeof issuer !== 'string' || !(audience === undefined || Array.isArray(audience))) return [];
-      return [{ grant, issuer, audience }];
+      return [{ grant, accepted: { names: [issuer], audience } }];
     });
   }
 }
 
-/** `used`: what the settings accept. `exclusive`: what no other organization may then accept. */
-function keysOf({ issuer, audience }: ProofSettings): { used: string[]; exclusive: string[] } {
-  const [all, unnamed] = ['all', 'unnamed'].map((kind) => JSON.stringify([issuer, kind])) as [string, string];
+/** The stored rows whose JSON column has a name, except those of listed entries. */
+async function* storedRows(
+  manager: EntityManager,
+  kind: EntryKind,
+  entries: ListedEntries,
+  column: string,
+  name: string,
+): AsyncGenerator<ObjectLiteral, void> {
+  const { key } = kind;
+  const listed = new Set(entries.of(kind).map(({ entry }) => entry[key.field]));
+  const pattern = `%${JSON.stringify(name)}%`;
+  const filter = { [column]: Raw((text) => `${text} LIKE :pattern`, { pattern }) };
+  for await (const rows of pagesOf(manager, kind.entity, key.column, filter))
+    for (const row of rows) if (!listed.has(row[key.column])) yield row;
+}
+
+const ownerOf = ({ name, key }: EntryKind, entry: Entry) => `${name} ${entry[key.field]}`;
+
+/** `undefined` for an entry that is not federated. Values of another type are left to their class. */
+function acceptedOf({ federated }: Entry): { issuer: Accepted; identity: Accepted } | undefined {
+  if (!isMapping(federated)) return undefined;
+  const { issuer, subject, audience } = federated;
+  if (typeof issuer !== 'string' || typeof subject !== 'string') return undefined;
+  const audiences = typeof audience === 'string' ? [audience] : undefined;
+  return {
+    issuer: { names: [issuer], audience: audiences },
+    identity: { names: [issuer, subject], audience: audiences },
+  };
+}
+
+/** `used`: what is accepted. `exclusive`: what no other owner may then accept. */
+function keysOf({ names, audience }: Accepted): { used: string[]; exclusive: string[] } {
+  const [all, unnamed] = ['all', 'unnamed'].map((kind) => JSON.stringify([names, kind])) as [string, string];
   if (!audience) return { used: [all, unnamed], exclusive: [all] };
-  const named = audience.map((each) => JSON.stringify([issuer, 'named', each]));
+  const named = audience.map((each) => JSON.stringify([names, 'named', each]));
   return { used: [all, ...named], exclusive: [unnamed, ...named] };
 }

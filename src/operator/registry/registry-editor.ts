@@ -16,7 +16,7 @@ import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
 import { withNewSecret } from '../../registry/previous-secrets.js';
 import { type Entry, isMapping, ListedEntries, secretColumns } from './entry.js';
 import { changeOf, type EntryChange } from './entry-change.js';
-import { EntryChecks } from './entry-checks.js';
+import { EntryChecks, hasSecret } from './entry-checks.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import { deletedKeys, StoredEntries, whenFree } from './stored-entries.js';
 
@@ -120,12 +120,9 @@ export class RegistryEditor {
     const { secret } = kind;
     const { field } = kind.key;
     const removesSecret = secret !== undefined && patch[secret.field] === null;
-    if (removesSecret && secret.isRequired) throw OAuthError.invalidRequest(`${secret.field}: cannot be removed`);
-    // only a client has a secret that can be removed
+    if (removesSecret && !secret.removed) throw OAuthError.invalidRequest(`${secret.field}: cannot be removed`);
     const before = await this.database.manager.findOneBy(kind.entity, { [kind.key.column]: key });
-    const newSecret = removesSecret
-      ? { secretHash: null, previousSecrets: null }
-      : await secretColumns(kind, patch, before);
+    const newSecret = removesSecret ? secret.removed : await secretColumns(kind, patch, before);
     await this.transact(actor, async (manager) => {
       const row = await existingRow(manager, kind, key, ifMatch);
       if (!kind.fileKey && ![undefined, key].includes(patch[field] as string)) throw EDITOR_ERRORS.fixedKey(kind);
@@ -174,11 +171,14 @@ export class RegistryEditor {
     secret: ObjectLiteral,
   ): Promise<EntryChange> {
     const { column, field } = kind.key;
-    const other = await this.storedRow(manager, kind, newEntry, false);
+    const other = await this.storedRow(manager, kind, newEntry, {});
     if (other) throw other[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
     if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
       throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
-    const columns = { ...kind.toColumns(newEntry.entry), ...secret, [column]: key, fromFile: false };
+    const columns = {
+      ...{ ...kind.secret?.removed, ...kind.toColumns(newEntry.entry), ...secret },
+      ...{ [column]: key, fromFile: false },
+    };
     return { kind, key, change: 'created', columns };
   }
 
@@ -191,7 +191,7 @@ export class RegistryEditor {
     columns: ObjectLiteral,
   ): Promise<EntryChange | undefined> {
     const { column } = kind.key;
-    const other = await this.storedRow(manager, kind, newEntry, true);
+    const other = await this.storedRow(manager, kind, newEntry, { ...row, ...columns });
     if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
     const change = changeOf(kind, columns, row);
     if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
@@ -203,10 +203,10 @@ export class RegistryEditor {
     manager: EntityManager,
     kind: EntryKind,
     { entry, entries }: ParsedEntry,
-    isStored: boolean,
+    columns: ObjectLiteral,
   ): Promise<ObjectLiteral | undefined> {
     const stored = await StoredEntries.read(manager, entries);
-    const violations = await this.checks.violations(manager, entries, stored, () => isStored);
+    const violations = await this.checks.violations(manager, entries, stored, () => hasSecret(kind, columns));
     if (violations.length > 0) throw invalidEntry(violations);
     return stored.rowOf(kind, entry);
   }

@@ -6,6 +6,11 @@ export const EXAMPLE = {
   serverClientId: '2d1f4b7c90a84e35b6c1d8f7a2e0935c',
   nativeClientId: '5e0c7d1a3b8f4296a1c4e7f09d2b6835',
   clientSecret: 'example-secret-of-32-or-more-characters',
+  publicKey: {
+    ...{ kty: 'EC', crv: 'P-256', kid: 'key-1' },
+    x: 'QgWBAF50LTnJsr9bBXK_L_j58evyNkxtjMNC7rQIxtE',
+    y: 'NHJPskA8ojcqxrY6wNWaqiDBOfvsGeRmyTXtSzFysb0',
+  },
   redirectUri: 'http://localhost:3000/',
   origin: 'http://localhost:8080',
   resourceServerId: 'chat-api',

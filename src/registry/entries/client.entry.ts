@@ -5,12 +5,13 @@ import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
 import { IsIdentifier, IsUuid } from '../../platform/validation/text-rules.js';
 import { ApiEnum } from '../../platform/validation/validation.js';
+import { AssertionKeyFields, assertionKeyFields, assertionKeysOf } from '../assertion-keys.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
 import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsName } from './entry-rules.js';
 
-export class ClientEntry {
+export class ClientEntry extends AssertionKeyFields {
   @IsIdentifier()
   @ApiProperty(
     'The id of the client. It has 1 to 128 characters: letters, digits, `.`, `_`, `~` and `-`.',
@@ -100,6 +101,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
     field: 'client_secret',
     column: 'secretHash',
     isRequired: false,
+    removed: { secretHash: null, previousSecrets: null },
     /** Another secret, which the operator chose, ends the secret in use and all earlier ones at once. */
     async columnsOf(secret: string, stored?: ClientApplication): Promise<Partial<ClientApplication>> {
       const secretHash = sha256(secret);
@@ -113,6 +115,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       name: entry.name,
       clientType: entry.client_type,
       organizationId: entry.organization_id ?? null,
+      assertionKeys: assertionKeysOf(entry),
       redirectUris: entry.redirect_uris,
       redirectUriMatch: entry.redirect_uri_match,
       origins: entry.origins,
@@ -130,6 +133,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       name: row.name,
       client_type: row.clientType,
       organization_id: row.organizationId ?? undefined,
+      ...assertionKeyFields(row.assertionKeys),
       redirect_uris: row.redirectUris,
       redirect_uri_match: row.redirectUriMatch,
       origins: row.origins,

@@ -3,11 +3,12 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { sha256 } from '../../platform/secret.js';
 import { IsIdentifier } from '../../platform/validation/text-rules.js';
+import { AssertionKeyFields, assertionKeyFields, assertionKeysOf } from '../assertion-keys.js';
 import { type ReadableEvents, ResourceServer } from '../resource-server.entity.js';
 import type { EntryKind } from './entry-kind.js';
 import { ApiSecret, IsReadableEvents } from './entry-rules.js';
 
-export class ResourceServerEntry {
+export class ResourceServerEntry extends AssertionKeyFields {
   @IsIdentifier()
   @ApiProperty(
     'The id with which the resource server authenticates. It has the form of a client id.',
@@ -41,14 +42,16 @@ export const RESOURCE_SERVERS: EntryKind<ResourceServerEntry, ResourceServer> = 
     field: 'secret',
     column: 'secretHash',
     isRequired: true,
+    removed: { secretHash: '' },
     columnsOf: async (secret: string): Promise<Partial<ResourceServer>> => ({ secretHash: sha256(secret) }),
   },
 
-  toColumns({ id, audiences, events }: ResourceServerEntry): Partial<ResourceServer> {
-    return { id, audiences, events: events ?? null };
+  toColumns(entry: ResourceServerEntry): Partial<ResourceServer> {
+    const { id, audiences, events = null } = entry;
+    return { id, audiences, events, assertionKeys: assertionKeysOf(entry) };
   },
 
-  toEntry({ id, audiences, events }: ResourceServer): object {
-    return { id, audiences, events: events ?? undefined };
+  toEntry({ id, audiences, events, assertionKeys }: ResourceServer): object {
+    return { id, ...assertionKeyFields(assertionKeys), audiences, events: events ?? undefined };
   },
 };

@@ -4,6 +4,7 @@ import { Page, PageQuery } from '../../../oauth/pages.js';
 import { ApiInheritedRoutes, ApiProperty } from '../../../platform/http/api-route.js';
 import { RESOURCE_SERVERS, ResourceServerEntry } from '../../../registry/entries/resource-server.entry.js';
 import type { ResourceServer } from '../../../registry/resource-server.entity.js';
+import { hasSecret } from '../entry-checks.js';
 import { RegistryEditor } from '../registry-editor.js';
 import { RegistryLists } from '../registry-lists.js';
 import { AdminController } from './admin-controller.js';
@@ -16,7 +17,7 @@ class ResourceServerResponse extends ResourceServerEntry {
   override secret?: never;
 
   @IsBoolean()
-  @ApiProperty('Always `true`.', true)
+  @ApiProperty('Whether the resource server has a secret.', true)
   has_secret!: boolean;
 
   @ApiFromFile()
@@ -44,6 +45,6 @@ export class ResourceServerController extends EntryController<ResourceServer> {
   }
 
   protected toResponse(row: ResourceServer): object {
-    return { ...RESOURCE_SERVERS.toEntry(row), has_secret: true, from_file: row.fromFile };
+    return { ...RESOURCE_SERVERS.toEntry(row), has_secret: hasSecret(RESOURCE_SERVERS, row), from_file: row.fromFile };
   }
 }

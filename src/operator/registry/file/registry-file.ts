@@ -11,7 +11,7 @@ import { RegistryRevision } from '../../../registry/registry-revision.entity.js'
 import { pagesOf } from '../../../registry/row-pages.js';
 import { type Entry, fieldPath, keyInFile, type ListedEntries } from '../entry.js';
 import { changeOf, type EntryChange } from '../entry-change.js';
-import { EntryChecks } from '../entry-checks.js';
+import { EntryChecks, hasSecret } from '../entry-checks.js';
 import { RegistryTransactions } from '../registry-transactions.js';
 import { deletedKeys, leavingOrganizations, StoredEntries, whenFree } from '../stored-entries.js';
 import { ListedSecrets, passwordsHash } from './listed-secrets.js';
@@ -105,7 +105,8 @@ export class RegistryFile {
       const addColumns = async ({ entry }: { entry: Entry }) => {
         const row = stored.rowOf(kind, entry);
         const secret = isSecretKnown ? {} : await secrets.columnsOf(kind, entry, row);
-        columnsByEntry.set(entry, { ...kind.toColumns(entry, row), ...secret, fromFile: true });
+        const without = row ? {} : kind.secret?.removed;
+        columnsByEntry.set(entry, { ...without, ...kind.toColumns(entry, row), ...secret, fromFile: true });
       };
       await Promise.all(entries.of(kind).map(addColumns));
       for (const { entry } of entries.of(kind)) {
@@ -138,11 +139,11 @@ export class RegistryFile {
     stored: StoredEntries,
     manager: EntityManager,
   ): Promise<void> {
-    const isStored = (kind: EntryKind, entry: Entry) => stored.rowOf(kind, entry) !== undefined;
+    const isSecretStored = (kind: EntryKind, entry: Entry) => hasSecret(kind, stored.rowOf(kind, entry));
     const violations = [
       ...unreadable.map((field) => `${field}: the file cannot be read, or is not UTF-8`),
       ...(await deletedViolations(manager, entries)),
-      ...(await this.checks.violations(manager, entries, stored, isStored)),
+      ...(await this.checks.violations(manager, entries, stored, isSecretStored)),
     ];
     if (violations.length > 0) throw new RegistryFileError(violations);
   }
