@@ -41,8 +41,9 @@ export class JwtProofs {
    *
    * @throws OAuthError `invalid_grant`; 503 while the keys of the issuer cannot be fetched
    */
-  async verify(token: string, { issuer, audience = this.audience, ...keys }: JwtIssuer): Promise<ProvenJwt> {
-    const rules = { keys, issuer, audience, algorithms: ASSERTION_ALGORITHMS, types: ACCEPTED_TYPES };
+  async verify(token: string, issuer: JwtIssuer): Promise<ProvenJwt> {
+    const { issuer: iss, audience = this.audience, ...keys } = issuer;
+    const rules = { keys, issuer: iss, audience, algorithms: ASSERTION_ALGORITHMS, types: ACCEPTED_TYPES };
     const requiredClaims = ['iss', 'sub', 'aud', 'exp', 'jti'];
     const claims = await this.jwts.verify(token, { ...rules, requiredClaims }).catch((error) => {
       throw error instanceof InvalidJwt ? invalidJwt(error.message) : error;
@@ -50,11 +51,11 @@ export class JwtProofs {
     const { sub, jti, aud, exp } = claims;
     // an issuer that also issues agent tokens (protocol §6.10) tells the two apart by the audience alone
     const audiences = [aud].flat();
-    if (this.agentIssuers.some((agents) => agents.issuer === issuer && audiences.includes(agents.audience)))
+    if (this.agentIssuers.some((agents) => agents.issuer === iss && audiences.includes(agents.audience)))
       throw invalidJwt('aud is the audience of agent tokens');
     if (!isIdText(sub)) throw invalidJwt('sub is no text of 1 to 255 characters');
     if (!isIdText(jti)) throw invalidJwt('jti is no text of 1 to 255 characters');
-    return { issuer, sub, jti, expiresAt: new Date((exp as number) * 1000), claims };
+    return { issuer: iss, sub, jti, expiresAt: new Date((exp as number) * 1000), claims };
   }
 }
 

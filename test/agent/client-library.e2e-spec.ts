@@ -4,26 +4,42 @@ import { freePort } from '../../scripts/free-port.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { AgentBrowser, BACKEND_CALLBACK, isForm, NATIVE_CALLBACK, targetOf } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET } from '../support/test-registry.js';
+import { manage } from '../support/management-api.js';
+import { TestIssuer } from '../support/test-issuer.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 /** The service under test has no TLS. All other checks of the library stay enabled. */
 const insecure = { [oauth.allowInsecureRequests]: true };
 const backend: oauth.Client = { client_id: ACME_BACKEND };
+const signing: oauth.Client = { client_id: 'acme-signing-backend' };
+const signingServer: oauth.Client = { client_id: 'signing-api' };
 const native: oauth.Client = { client_id: ACME_NATIVE };
 const byBasic = oauth.ClientSecretBasic(BACKEND_SECRET);
+/** Signs with the key of the client. The library calls it with each request. */
+const byKey: oauth.ClientAuth = (...parameters) => {
+  const [{ privateKey, kid }] = keys.keys as [TestIssuer['keys'][number]];
+  return oauth.PrivateKeyJwt({ key: privateKey, kid })(...parameters);
+};
 
+let keys: TestIssuer;
 let service: TestService;
 let server: oauth.AuthorizationServer;
 beforeAll(async () => {
   const port = await freePort();
   const environment = { PORT: String(port), AUTH_URL: `http://127.0.0.1:${port}` };
-  service = await startTestService({ environment });
+  keys = await TestIssuer.start();
+  const registry = testRegistry();
+  const jwks = { keys: keys.keys.map(({ jwk }) => jwk) };
+  const client = { name: 'Backend', client_type: 'server', organization_id: ACME, scopes: ['customers:own'] };
+  registry.clients.push({ ...client, ...signing, redirect_uris: [BACKEND_CALLBACK], jwks });
+  registry.resource_servers.push({ id: signingServer.client_id, audiences: ['agent-api'], jwks });
+  service = await startTestService({ environment, registry });
   const issuer = new URL(environment.AUTH_URL);
   const response = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
   server = await oauth.processDiscoveryResponse(issuer, response);
 });
-afterAll(() => service?.stop());
+afterAll(() => Promise.all([service?.stop(), keys?.stop()]));
 
 interface Authorized {
   /** The URL that the browser was redirected to at the end. */
@@ -69,6 +85,7 @@ describe('an OAuth client library that is configured from the metadata alone', (
   it.each<[string, oauth.Client, oauth.ClientAuth, string]>([
     ['a server application, by client_secret_basic', backend, byBasic, BACKEND_CALLBACK],
     ['a server application, by client_secret_post', backend, oauth.ClientSecretPost(BACKEND_SECRET), BACKEND_CALLBACK],
+    ['a server application, by private_key_jwt', signing, byKey, BACKEND_CALLBACK],
     ['a native application, without a secret', native, oauth.None(), NATIVE_CALLBACK],
   ])(
     'gets tokens by the code flow with PKCE, and refreshes and uses them: %s',
@@ -86,6 +103,21 @@ describe('an OAuth client library that is configured from the metadata alone', (
       expect(await response.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
     },
   );
+
+  it('introspects a token by private_key_jwt, at the endpoint that the management port names', async () => {
+    const { access_token } = await exchange(
+      signing,
+      byKey,
+      BACKEND_CALLBACK,
+      await authorize(signing, BACKEND_CALLBACK),
+    );
+    const path = '/.well-known/oauth-authorization-server';
+    const { body } = await manage(service, 'GET', path);
+    const inCluster = { ...server, introspection_endpoint: body.introspection_endpoint };
+    const response = await oauth.introspectionRequest(inCluster, signingServer, byKey, access_token, insecure);
+    const introspected = await oauth.processIntrospectionResponse(inCluster, signingServer, response);
+    expect(introspected).toMatchObject({ active: true, client_id: signing.client_id });
+  });
 
   it('rejects a response from another issuer (RFC 9207)', async () => {
     const { callback, state } = await authorize(backend, BACKEND_CALLBACK);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { encodeCursor } from '../../src/oauth/pages.js';
 import { basic } from '../support/authorization-headers.js';
+import { JWT_ASSERTION } from '../support/client-assertions.js';
 import { ACME_AGENT, ACME_BACKEND, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import type { Fields } from './body-mutations.js';
 import { type Browser, type FuzzRequest, setHeader } from './fuzz-request.js';
@@ -182,6 +183,11 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   refresh_token: ({ world, random }) => world.refreshTokens.pick(random),
   client_secret: ({ operation }) =>
     operation.path.startsWith('/admin/') ? 'fz-secret-of-a-client-0123456789' : BACKEND_SECRET,
+  client_assertion: ({ random }) => (random.chance(0.05) ? 'e30.e30.AAAA' : undefined),
+  client_assertion_type: ({ random }) => (random.chance(0.05) ? JWT_ASSERTION : undefined),
+  jwks: () => undefined,
+  jwks_uri: ({ random }) => (random.chance(0.1) ? 'https://made.example/keys' : undefined),
+  federated: () => undefined,
   token: tokenToInspect,
   request: ({ role }) =>
     `response_type=${role.response_type}&client_id=${role.client_id}&redirect_uri=${encodeURIComponent(role.redirect_uri)}`,

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AUTH_URL } from '../support/assertion-issuer.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import {
   API_ACCOUNT,
-  AUTH_URL,
   accountToken,
   asForm,
   asserting,
@@ -394,7 +394,7 @@ describe.each(['/oauth2/revocations', '/oauth2/events'])('a POST %s', (path) => 
       expect(status).toBe(200);
       expect(Object.keys(body)).toEqual(Object.keys(byGet.body));
     }
-    const { cursor } = asAPost[0]?.body;
+    const cursor: string = asAPost[0]?.body.cursor;
     const after = asserting(SIGNING_SERVER, await sign(ofServer), { after: cursor, wait: '0' });
     expect((await manage(service, 'POST', path, {}, after)).status).toBe(200);
   });

@@ -1,5 +1,4 @@
 import { AUTH_URL } from './assertion-issuer.js';
-import { basic } from './authorization-headers.js';
 import { FORM } from './authorization-page.js';
 import { manage } from './management-api.js';
 import type { TestIssuer } from './test-issuer.js';
@@ -74,5 +73,3 @@ export const asForm = (parameters: object): [Record<string, string>, string] => 
   { 'content-type': FORM },
   new URLSearchParams({ ...parameters }).toString(),
 ];
-
-export { AUTH_URL, basic };

@@ -367,7 +367,8 @@ describe('GET /.well-known/oauth-authorization-server', () => {
   });
 
   it('names the endpoints of the management port, with their methods, on the management port only', async () => {
-    const methods = ['client_secret_basic', 'client_secret_post'];
+    const methods = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'];
+    const algorithms = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
     const { body, headers } = await manage(service, 'GET', '/.well-known/oauth-authorization-server');
     const { body: ofPublicPort } = await service.send('GET', '/.well-known/oauth-authorization-server');
     expect(JSON.stringify(ofPublicPort)).not.toMatch(/introspect|revo|oauth2/);
@@ -375,8 +376,10 @@ describe('GET /.well-known/oauth-authorization-server', () => {
       ...ofPublicPort,
       introspection_endpoint: service.managementUrl + INTROSPECT,
       introspection_endpoint_auth_methods_supported: methods,
+      introspection_endpoint_auth_signing_alg_values_supported: algorithms,
       revocation_endpoint: service.managementUrl + REVOKE,
       revocation_endpoint_auth_methods_supported: methods,
+      revocation_endpoint_auth_signing_alg_values_supported: algorithms,
     });
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('access-control-allow-origin')).toBeNull();
