@@ -4,6 +4,7 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { SessionModule } from '../session/session.module.js';
 import { AgentTokenController } from './agent-token.controller.js';
 import { AgentTokenIssuer } from './agent-token-issuer.js';
+import { ClientCredentials } from './client-credentials.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent } from './page/consent.entity.js';
 import { Consents } from './page/consents.js';
@@ -23,7 +24,7 @@ const PAGE = [Authorizer, Consents, PageResponses];
 @Module({
   imports: [TypeOrmModule.forFeature([Consent, SignInFailure]), AccessTokenModule, SessionModule],
   controllers: [PageController, AgentTokenController],
-  providers: [AgentTokenIssuer, ...SESSION, ...PAGE],
+  providers: [AgentTokenIssuer, ClientCredentials, ...SESSION, ...PAGE],
   exports: [AgentTokenIssuer, Consents],
 })
 export class AgentAuthModule {}

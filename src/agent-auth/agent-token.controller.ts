@@ -27,6 +27,7 @@ import {
   grantedScope,
   spaceDelimited,
 } from './agent-token-issuer.js';
+import { CLIENT_CREDENTIALS_ERRORS, ClientCredentials } from './client-credentials.js';
 
 /** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 class CodeExchangeBody extends CredentialParameters {
@@ -62,13 +63,26 @@ class RefreshBody extends CredentialParameters {
   scope?: string;
 }
 
+/** RFC 6749 §4.4.2. */
+class ClientCredentialsBody extends CredentialParameters {
+  @ApiEnum(['client_credentials'], 'Gets a token of the agent that the entry of the client names.')
+  grant_type!: 'client_credentials';
+
+  @ApiOptionalString('Fewer scopes than the client and the agent have in common. Separated by spaces.', EXAMPLE.scope)
+  @MaxLength(1000)
+  scope?: string;
+}
+
 const excessiveScope = () => OAuthError.invalidRequest('scope: exceeds the granted scope');
 const onlyAtPage = () =>
   OAuthError.unauthorizedClient('client_id: a web application gets its token at the authorization page');
 
-class TokenPairResponse extends AgentTokenResponse {
-  @ApiString('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
-  refresh_token!: string;
+class TokenResponse extends AgentTokenResponse {
+  @ApiOptionalString(
+    'Gets the next access token by the grant `refresh_token`. Each use replaces it. Absent for `client_credentials`.',
+    EXAMPLE.refreshToken,
+  )
+  refresh_token?: string;
 
   @ApiString('The id of the agent.', EXAMPLE.agentId)
   account_id!: string;
@@ -92,29 +106,31 @@ export class AgentTokenController {
     private readonly sessions: AgentSessions,
     private readonly agents: Agents,
     private readonly tokens: AgentTokenIssuer,
+    private readonly clientCredentials: ClientCredentials,
     private readonly audit: Audit,
     private readonly limits: Limits,
   ) {}
 
   @Post()
   @ApiRoute({
-    summary: 'Get an agent token pair for an authorization code or a refresh token (RFC 6749)',
+    summary: 'Get an agent token for a code, a refresh token or the credentials of the client (RFC 6749)',
     description:
       'The token endpoint for applications of agents, of type `server` or `native`. A web application gets its token at the authorization page instead.',
-    body: [CodeExchangeBody, RefreshBody],
+    body: [CodeExchangeBody, RefreshBody, ClientCredentialsBody],
     bodyFormats: ['form', 'json'],
     bodyExamples: {
       'a client that authenticates by the header Authorization': [],
       'a client that sends its secret in the body': ['client_id', 'client_secret'],
       'a client without a secret': ['client_id', 'code_verifier'],
     },
-    response: TokenPairResponse,
+    response: TokenResponse,
     security: ['client', 'none'],
     errors: () => [
       OAuthError.unsupportedGrantType(),
       OAuthError.invalidGrant('example'),
       onlyAtPage(),
       excessiveScope(),
+      ...Object.values(CLIENT_CREDENTIALS_ERRORS).map((error) => error()),
       REQUEST_ERRORS.secretTwice(),
       REQUEST_ERRORS.clientOfOtherHeader(),
       OAuthError.rateLimited(1, 'example'),
@@ -124,10 +140,11 @@ export class AgentTokenController {
   async token(
     @Caller(ClientGuard) client: ClientApplication,
     @Req() { body: parameters }: Request,
-  ): Promise<TokenPairResponse> {
+  ): Promise<TokenResponse> {
     this.limits.takeKeys('tokens', client.clientId);
     if (client.clientType === 'web') throw onlyAtPage();
     const grantType = requiredString('grant_type', parameters.grant_type);
+    if (grantType === 'client_credentials') return this.ofClient(client, parameters);
     if (grantType !== 'authorization_code' && grantType !== 'refresh_token') throw OAuthError.unsupportedGrantType();
     requestContext.set({ grant: grantType, invalidGrantHint: INVALID_GRANT_HINTS[grantType] });
     return grantType === 'refresh_token' ? this.refresh(client, parameters) : this.exchange(client, parameters);
@@ -145,22 +162,29 @@ export class AgentTokenController {
     return {};
   }
 
-  private async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
+  private async ofClient(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenResponse> {
+    requestContext.set({ grant: 'client_credentials' });
+    const { scope } = readParameters(ClientCredentialsBody, parameters);
+    const { grant, session } = await this.clientCredentials.grant(client, scope);
+    return this.tokenResponse(grant, session);
+  }
+
+  private async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
     return traced('redemption', { 'cas.code_kind': 'authorization' }, async () => {
       const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
       const granted = await this.codes.find(code, proof);
       const grant = await this.currentGrant(client, granted);
       const refreshToken = await this.refreshTokens.begin(granted);
-      return this.tokenPairResponse(grant, { id: granted.id, epoch: 0 }, refreshToken);
+      return this.tokenResponse(grant, { id: granted.id, epoch: 0 }, refreshToken);
     });
   }
 
-  private async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
+  private async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
     const decide = async (row: AgentRefreshRow) => narrowScope(await this.currentGrant(client, grantOf(row)), scope);
     const { row, access, refreshToken } = await this.refreshTokens.refresh(refresh_token, client.clientId, decide);
-    return this.tokenPairResponse(access, row, refreshToken);
+    return this.tokenResponse(access, row, refreshToken);
   }
 
   /** What the agent can grant the client now: the client may have lost scopes. A changed agent has ended the session. */
@@ -174,14 +198,14 @@ export class AgentTokenController {
     return { agentId, organizationId, clientId, scope };
   }
 
-  private tokenPairResponse(
+  private tokenResponse(
     grant: AgentGrant,
     session: { id: string; epoch: number },
-    refreshToken: string,
-  ): TokenPairResponse {
+    refreshToken?: string,
+  ): TokenResponse {
     return {
       ...this.tokens.issueFor(grant, session),
-      refresh_token: refreshToken,
+      ...(refreshToken !== undefined && { refresh_token: refreshToken }),
       account_id: grant.agentId,
       organization_id: grant.organizationId,
     };

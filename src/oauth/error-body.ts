@@ -11,6 +11,7 @@ const ERROR_CODES = [
   'invalid_token',
   'invalid_grant',
   'unauthorized_client',
+  'invalid_scope',
   'unsupported_grant_type',
   'insufficient_scope',
   'invalid_client',

@@ -94,6 +94,12 @@ export class OAuthError extends Error {
     return new OAuthError('unauthorized_client', 400, NOT_AUTHORIZED, { hint });
   }
 
+  /** The request, the client and the agent have no scope in common: 400. @internal */
+  static invalidScope(): OAuthError {
+    const hint = 'scope: the request, the client and the agent have no scope in common';
+    return new OAuthError('invalid_scope', 400, 'The requested scope cannot be granted', { hint });
+  }
+
   /** The user has not decided yet; the client polls again: 400. Only for a grant that declares `polling`. */
   static authorizationPending(): OAuthError {
     return new OAuthError('authorization_pending', 400, 'The authorization request is still pending');

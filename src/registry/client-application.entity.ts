@@ -1,4 +1,5 @@
-import { Column, DeleteDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Column, DeleteDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { Agent } from './agent.entity.js';
 import type { AssertionKeys } from './assertion-keys.js';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
@@ -11,6 +12,7 @@ export type ClientType = 'web' | 'server' | 'native';
 @Entity('client_application')
 @Index('client_application_revision', ['revision', 'clientId'])
 @Index('client_application_of_organization', ['organizationId', 'clientId'])
+@Index('client_application_agent_id', ['agentId'])
 export class ClientApplication {
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
   clientId!: string;
@@ -52,7 +54,7 @@ export class ClientApplication {
   @Column('simple-json')
   origins!: string[];
 
-  /** The customer grants that the client may use; `null`: all except grants with `optIn`. */
+  /** The grants that the client may use; `null`: all customer grants except those with `optIn`. */
   @Column('simple-json', { name: 'grant_types', nullable: true })
   grantTypes!: string[] | null;
 
@@ -62,6 +64,15 @@ export class ClientApplication {
 
   @Column('simple-json')
   grants!: GrantSettings;
+
+  /** The agent for whom the client gets tokens with its own credentials. `null` again if this agent is deleted. @internal */
+  @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
+  agentId!: string | null;
+
+  /** Only read where an entry is shown. @internal */
+  @ManyToOne(() => Agent, { nullable: true, createForeignKeyConstraints: false })
+  @JoinColumn({ name: 'agent_id' })
+  agent?: Agent | null;
 
   /** Seconds for which customer tokens of the client are valid; `null` is CUSTOMER_TOKEN_TTL. @internal */
   @Column('integer', { name: 'customer_token_ttl', nullable: true })

@@ -20,7 +20,7 @@ export async function* pagesOf<Row extends ObjectLiteral>(
   entity: Type<Row>,
   column: string,
   filter: object = {},
-  options: { withDeleted?: boolean; select?: object } = {},
+  options: { withDeleted?: boolean; select?: object; relations?: object } = {},
 ): AsyncGenerator<Row[], void> {
   for (let after = ''; ; await nextTick()) {
     const where: object = { ...filter, [column]: MoreThan(after) };

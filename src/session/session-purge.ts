@@ -8,7 +8,7 @@ import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type EntityRow, type NotNull, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { Registry } from '../registry/registry.js';
-import { AgentSession } from './agent/agent-session.entity.js';
+import { AgentSession, type AgentSessionKind } from './agent/agent-session.entity.js';
 import { Browsers } from './browsers.js';
 import { Session, type SessionKind } from './session.entity.js';
 import { SessionLifetime } from './session-lifetime.js';
@@ -23,10 +23,14 @@ type PurgedRow = NotNull<EntityRow<Session, 'id' | 'customer_id' | 'created_at'>
   EntityRow<Session, 'browser_id' | 'parent_id' | 'parent_epoch'>;
 
 /**
- * What a client may still redeem: an `own` session with a client has a refresh token. Sessions of other kinds have access
+ * What a client may still redeem: an `own` session with a client has a refresh token, and one of the kind `client` gives
+ * further tokens. Sessions of other kinds have access
  * tokens only, or belong to a browser.
  */
-const REDEEMABLE_KINDS: readonly string[] = ['own', 'code', 'refresh', 'proof'] satisfies SessionKind[];
+const REDEEMABLE_KINDS: readonly string[] = ['own', 'code', 'refresh', 'proof', 'client'] satisfies (
+  | SessionKind
+  | AgentSessionKind
+)[];
 /** So long ago that the purge deletes the session at once, if nothing refers to it. */
 const LONG_AGO_MS = 3 * DAY_MS;
 

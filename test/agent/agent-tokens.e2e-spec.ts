@@ -233,7 +233,7 @@ it('DELETE /v2/token ends all access tokens of the session so far, and not its r
   expect((await refresh(service, unrelated.refresh_token)).status).toBe(200);
 });
 
-it.each(['client_credentials', 'cookie', '__proto__'])(
+it.each(['password', 'cookie', '__proto__'])(
   'POST /v2/token refuses the grant_type %s as unsupported',
   async (grant_type) => {
     const response = await askToken(service, { grant_type });

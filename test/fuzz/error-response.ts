@@ -14,6 +14,7 @@ const STATUSES: Record<string, number[]> = {
   invalid_token: [401],
   invalid_grant: [400],
   unauthorized_client: [400],
+  invalid_scope: [400],
   unsupported_grant_type: [400],
   insufficient_scope: [403],
   invalid_client: [401],

@@ -215,6 +215,8 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   origins: () => ['https://made.example'],
   audiences: () => ['customer-api'],
   events: ({ role, random }) => random.pick(['all', [role.organization_id]]),
+  // only some clients may have one
+  agent: () => undefined,
   grant_types: () => ['cookie'],
   grants: () => ({}),
   license: () => ({ chat_between_groups: true }),

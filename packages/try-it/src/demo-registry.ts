@@ -29,6 +29,7 @@ const PAGE_ORIGINS = ['http://localhost:8080', 'http://shop.localhost:8080'];
 /** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const BACKEND_AGENT_EMAIL = 'backend@acme.example';
 const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
@@ -102,6 +103,8 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         client_secret: clientSecret,
         redirect_uris: [...redirect_uris, BACKEND_CALLBACK],
         scopes: BACKEND_SCOPES,
+        agent: BACKEND_AGENT_EMAIL,
+        grant_types: ['client_credentials', 'agent_token', 'identity_token'],
       },
       {
         client_id: DEMO.nativeClientId,
@@ -117,7 +120,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
     resource_servers: [{ id: 'chat-api', secret: randomSecret('base64url'), audiences: ['customer-api'] }],
     agents: [
       demoAgent(DEMO.agentEmail, 'Agent One', ['customers:own']),
-      demoAgent('backend@acme.example', 'Agent of the Acme backend', BACKEND_SCOPES),
+      demoAgent(BACKEND_AGENT_EMAIL, 'Agent of the Acme backend', BACKEND_SCOPES),
     ],
   };
 }

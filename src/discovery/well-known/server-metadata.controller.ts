@@ -30,6 +30,7 @@ class ServerMetadata {
 
   @ApiStringArray('The grants of agents. Customers use other grants.', [
     'authorization_code',
+    'client_credentials',
     'implicit',
     'refresh_token',
   ])
@@ -132,7 +133,7 @@ function metadataOf({ AUTH_URL }: Configuration): ServerMetadata {
     jwks_uri: `${AUTH_URL}/.well-known/jwks.json`,
     response_types_supported: ['code', 'token'],
     response_modes_supported: ['query', 'fragment'],
-    grant_types_supported: ['authorization_code', 'implicit', 'refresh_token'],
+    grant_types_supported: ['authorization_code', 'client_credentials', 'implicit', 'refresh_token'],
     token_endpoint_auth_methods_supported: [...AUTHENTICATION_METHODS, 'none'],
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     code_challenge_methods_supported: ['S256'],

@@ -38,8 +38,13 @@ export function changeOf(
   };
 }
 
-function changedFields({ secret, toEntry }: EntryKind, row: ObjectLiteral, columns: ObjectLiteral): string[] {
+function changedFields(
+  { secret, reference, toEntry }: EntryKind,
+  row: ObjectLiteral,
+  columns: ObjectLiteral,
+): string[] {
   const [before, after]: ObjectLiteral[] = [toEntry(row), toEntry({ ...row, ...columns })];
   const changed = Object.keys(before as object).filter((name) => !isSameValue(before?.[name], after?.[name]));
-  return secret && secret.column in columns ? [...changed, secret.field] : changed;
+  const others = [secret, reference].flatMap((other) => (other && other.column in columns ? [other.field] : []));
+  return [...changed, ...others];
 }

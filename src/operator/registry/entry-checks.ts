@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
+import { canonicalEmail, comparableEmail } from '../../registry/agent-email.js';
+import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../registry/entries/entry-kinds.js';
@@ -14,12 +16,17 @@ interface OtherEntries {
   proofIssuers: ProofIssuers;
   isSecretStored(kind: EntryKind, entry: Entry): boolean;
   hasOrganization(id: string): boolean;
+  /** The organization of an agent; `true` if it is supposed to be the right one. */
+  organizationOfAgent(email: string): unknown;
 }
 
 const MAX_VALUE_BYTES = 65_535;
 
 const UNKNOWN_GRANT = 'not a grant of this service; remove it, or start the service with the extension that has it';
 const NO_SETTINGS = 'this grant has no settings; remove the entry';
+
+const NO_AGENT = 'only for a client of type server that belongs to an organization';
+const FOREIGN_AGENT = "an agent of another organization than the client's";
 
 const SHARED_PROOFS =
   'another organization accepts the same issuer, or a federated entry does; each needs an audience, and no value may be in both';
@@ -39,8 +46,10 @@ export class EntryChecks {
   ): Promise<string[]> {
     const proofIssuers = await ProofIssuers.read(manager, entries, this.settingsClasses);
     return this.violationsOf(entries, {
-      ...{ proofIssuers, isSecretStored },
+      proofIssuers,
+      isSecretStored,
       hasOrganization: (id) => stored.hasOrganization(id),
+      organizationOfAgent: (email) => stored.agentOf(email)?.organizationId,
     });
   }
 
@@ -51,6 +60,7 @@ export class EntryChecks {
       proofIssuers,
       isSecretStored: () => areStored,
       hasOrganization: () => areStored,
+      organizationOfAgent: () => areStored || undefined,
     });
   }
 
@@ -58,6 +68,9 @@ export class EntryChecks {
     const violations = [...entries.violations];
     const invalidPaths = new Set(violations.map((violation) => violation.replace(/: .*$/s, '')));
     const organizationIds = new Set(entries.of(ORGANIZATIONS).map(({ entry }) => entry.id));
+    const agents = new Map(entries.of(AGENTS).map(({ entry }) => [keyInFile(AGENTS, entry), entry.organization_id]));
+    const organizationOfAgent = (email: string) =>
+      agents.get(comparableEmail(email)) ?? others.organizationOfAgent(email);
     for (const kind of ENTRY_KINDS) {
       const keys = new Set<string>();
       for (const { path, entry } of entries.of(kind)) {
@@ -78,6 +91,7 @@ export class EntryChecks {
         const isKnown = typeof id !== 'string' || organizationIds.has(id) || others.hasOrganization(id);
         if (!isKnown && !invalidPaths.has(organizationPath))
           violations.push(`${organizationPath}: not a registered organization`);
+        if (kind === CLIENTS) violations.push(...agentViolations(path, entry, organizationOfAgent));
         if (lacksSecret(kind, entry) && !others.isSecretStored(kind, entry))
           violations.push(`${fieldPath(path, String(kind.secret?.field))}: ${requiredSecret(kind)}`);
       }
@@ -123,6 +137,21 @@ const requiredSecret = (kind: EntryKind) =>
 
 export function hasSecret({ secret }: EntryKind, row: ObjectLiteral | undefined): boolean {
   return secret !== undefined && Boolean(row?.[secret.column]);
+}
+
+/** A violation of the form of the email is left to the class of the entry. */
+function agentViolations(
+  path: string,
+  client: Entry,
+  organizationOfAgent: OtherEntries['organizationOfAgent'],
+): string[] {
+  const { agent, client_type, organization_id } = client;
+  if (typeof agent !== 'string' || canonicalEmail(agent) === undefined) return [];
+  const agentPath = fieldPath(path, 'agent');
+  if (client_type !== 'server' || organization_id === undefined) return [`${agentPath}: ${NO_AGENT}`];
+  const organization = organizationOfAgent(agent);
+  if (organization === undefined) return [`${agentPath}: not a registered agent`];
+  return organization === true || organization === organization_id ? [] : [`${agentPath}: ${FOREIGN_AGENT}`];
 }
 
 /** A list or a mapping must fit into a `text` of MySQL, on each database. */

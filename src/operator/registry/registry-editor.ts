@@ -11,7 +11,7 @@ import { UUID } from '../../platform/uuid.js';
 import { UUID_RULE } from '../../platform/validation/text-rules.js';
 import { prototypeKeyViolations, UNKNOWN_FIELD } from '../../platform/validation/violations.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
-import { type EntryKind, fileKeyOf, nounOf } from '../../registry/entries/entry-kind.js';
+import { type EntryKind, fileKeyOf, nounOf, relationsOf } from '../../registry/entries/entry-kind.js';
 import { ORGANIZATIONS } from '../../registry/entries/organization.entry.js';
 import { withNewSecret } from '../../registry/previous-secrets.js';
 import { type Entry, isMapping, ListedEntries, secretColumns } from './entry.js';
@@ -171,13 +171,14 @@ export class RegistryEditor {
     secret: ObjectLiteral,
   ): Promise<EntryChange> {
     const { column, field } = kind.key;
-    const other = await this.storedRow(manager, kind, newEntry, {});
+    const stored = await this.storedEntries(manager, kind, newEntry, {});
+    const other = stored.rowOf(kind, newEntry.entry);
     if (other) throw other[column] === key ? EDITOR_ERRORS.exists(kind) : EDITOR_ERRORS.belongsToAnother(kind);
     if ((await deletedKeys(manager, kind, { [column]: key })).has(key))
       throw OAuthError.conflict(`${field}: ${key} was deleted, and ${whenFree(kind)}`);
     const columns = {
       ...{ ...kind.secret?.removed, ...kind.toColumns(newEntry.entry), ...secret },
-      ...{ [column]: key, fromFile: false },
+      ...{ ...stored.referenceColumns(kind, newEntry.entry), [column]: key, fromFile: false },
     };
     return { kind, key, change: 'created', columns };
   }
@@ -191,24 +192,25 @@ export class RegistryEditor {
     columns: ObjectLiteral,
   ): Promise<EntryChange | undefined> {
     const { column } = kind.key;
-    const other = await this.storedRow(manager, kind, newEntry, { ...row, ...columns });
+    const stored = await this.storedEntries(manager, kind, newEntry, { ...row, ...columns });
+    const other = stored.rowOf(kind, newEntry.entry);
     if (other && other[column] !== row[column]) throw EDITOR_ERRORS.belongsToAnother(kind);
-    const change = changeOf(kind, columns, row);
+    const change = changeOf(kind, { ...columns, ...stored.referenceColumns(kind, newEntry.entry) }, row);
     if (change && kind === ORGANIZATIONS && row.offboardingAt !== null) throw EDITOR_ERRORS.offboarding();
     return change;
   }
 
-  /** The row with the key or email of the entry. @throws OAuthError `invalid_request` if the entry is not valid */
-  private async storedRow(
+  /** What is stored with the keys and emails of the entry. @throws OAuthError `invalid_request` if the entry is not valid */
+  private async storedEntries(
     manager: EntityManager,
     kind: EntryKind,
-    { entry, entries }: ParsedEntry,
+    { entries }: ParsedEntry,
     columns: ObjectLiteral,
-  ): Promise<ObjectLiteral | undefined> {
+  ): Promise<StoredEntries> {
     const stored = await StoredEntries.read(manager, entries);
     const violations = await this.checks.violations(manager, entries, stored, () => hasSecret(kind, columns));
     if (violations.length > 0) throw invalidEntry(violations);
-    return stored.rowOf(kind, entry);
+    return stored;
   }
 
   /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
@@ -265,11 +267,14 @@ function assertMatches(ifMatch: string | undefined, row: ObjectLiteral | undefin
  */
 async function rowOf<Row extends ObjectLiteral = ObjectLiteral>(
   manager: EntityManager,
-  { name, entity, key: { column } }: EntryKind<object, Row>,
+  kind: EntryKind<object, Row>,
   key: string,
 ): Promise<Row | undefined> {
+  const { name, entity } = kind;
+  const { column } = kind.key;
   const where: object = { [column]: key };
-  const [row] = await manager.find<Row>(entity, { where, withDeleted: name === ORGANIZATIONS.name });
+  const options = { where, relations: relationsOf(kind), withDeleted: name === ORGANIZATIONS.name };
+  const [row] = await manager.find<Row>(entity, options);
   return row?.[column] === key ? row : undefined;
 }
 

@@ -7,7 +7,7 @@ import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-route.js';
 import { IsUuid } from '../../platform/validation/text-rules.js';
 import { Optional } from '../../platform/validation/validation.js';
-import { type EntryKind, listOf } from '../../registry/entries/entry-kind.js';
+import { type EntryKind, listOf, relationsOf } from '../../registry/entries/entry-kind.js';
 
 /** More than a page can have, so that a full page knows whether an entry follows. */
 const ROWS_PER_PORTION = 250;
@@ -48,7 +48,8 @@ export class RegistryLists {
     const { column } = kind.key;
     const where: object = { [column]: In(keys) };
     const order: object = { [column]: 'ASC' };
-    return { rows: await this.database.manager.find<Row>(kind.entity, { where, order }), next_cursor };
+    const options = { where, order, relations: relationsOf(kind) };
+    return { rows: await this.database.manager.find<Row>(kind.entity, options), next_cursor };
   }
 
   /** The names are compared here, because the databases treat upper and lower case differently. */

@@ -8,6 +8,7 @@ import { Database } from '../../platform/database/database.js';
 import { DatabaseClock } from '../../platform/database/database-clock.js';
 import { portionsOf } from '../../platform/database/value-list.js';
 import { Agent } from '../../registry/agent.entity.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
 import { AGENTS, COLUMNS_OF_SESSIONS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import type { EntryKind } from '../../registry/entries/entry-kind.js';
@@ -86,6 +87,8 @@ export class RegistryTransactions {
     const now = Math.max(this.clock.now(), this.databaseClock.now());
     const changesOf = (kind: EntryKind, type: EntryChange['change']) =>
       changes.filter((change) => change.kind === kind && change.change === type);
+    // before the rows name another agent
+    await this.agentSessions.endOfClients(clientsWithOtherAgents(changesOf(CLIENTS, 'changed')), manager);
     for (const kind of ENTRY_KINDS) {
       await insertRows(manager, kind, changesOf(kind, 'created'), revision);
       const issued = await updateRows(manager, kind, changesOf(kind, 'changed'), { revision, now });
@@ -97,6 +100,9 @@ export class RegistryTransactions {
     for (const ids of portionsOf(ended.agentIds)) await manager.increment(Agent, { id: In(ids) }, 'generation', 1);
     await this.agentSessions.endAllOf(ended.agentIds, manager, recordsAgentSessions);
     await this.endConsentsAndClients(ended, manager);
+    // an agent that is created again later with the email or the id is another one
+    for (const { key: agentId } of changesOf(AGENTS, 'deleted'))
+      await manager.update(ClientApplication, { agentId }, { agentId: null, revision });
     for (const kind of ENTRY_KINDS) await deleteRows(manager, kind, changesOf(kind, 'deleted'), { revision, now });
   }
 
@@ -114,6 +120,10 @@ function endedBy(changes: EntryChange[]): EndedEntries {
     agentIds: changes.filter((change) => change.kind === AGENTS && isEnded(change)).map(({ key }) => key),
     clientIds: changes.filter(({ kind, change }) => kind === CLIENTS && change === 'deleted').map(({ key }) => key),
   };
+}
+
+function clientsWithOtherAgents(changes: EntryChange[]): string[] {
+  return changes.flatMap(({ key, columns = {} }) => ('agentId' in columns ? [key] : []));
 }
 
 interface Written {

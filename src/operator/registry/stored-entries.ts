@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { type EntityManager, type FindOptionsWhere, In, IsNull, Not, type ObjectLiteral } from 'typeorm';
 import { portionsOf } from '../../platform/database/value-list.js';
+import { comparableEmail } from '../../registry/agent-email.js';
 import { AGENTS } from '../../registry/entries/agent.entry.js';
 import { CLIENTS } from '../../registry/entries/client.entry.js';
 import { type EntryKind, fileKeyOf } from '../../registry/entries/entry-kind.js';
@@ -10,8 +12,11 @@ import { Organization } from '../../registry/organization.entity.js';
 import { ROWS_PER_PAGE } from '../../registry/row-pages.js';
 import { type Entry, keyInFile, type ListedEntries } from './entry.js';
 
-/** The rows of listed entries, and of the organizations that the entries belong to. */
+/** The rows of listed entries, and of the organizations and agents that the entries name. */
 export class StoredEntries {
+  /** By email. */
+  private readonly newAgentIds = new Map<string, string>();
+
   private constructor(private readonly rows: Map<EntryKind, Map<string, ObjectLiteral>>) {}
 
   static async read(manager: EntityManager, entries: ListedEntries): Promise<StoredEntries> {
@@ -33,6 +38,25 @@ export class StoredEntries {
     return this.rows.get(kind)?.get(keyInFile(kind, entry) ?? '');
   }
 
+  agentOf(email: string): ObjectLiteral | undefined {
+    return this.rows.get(AGENTS)?.get(comparableEmail(email));
+  }
+
+  /** Of an agent that is not stored, the id that it gets if the same file lists it. */
+  agentId(email: string): string {
+    const key = comparableEmail(email);
+    const id = this.agentOf(key)?.id ?? this.newAgentIds.get(key) ?? randomUUID();
+    this.newAgentIds.set(key, id);
+    return id;
+  }
+
+  /** The column with the id of the agent that an entry names. */
+  referenceColumns({ reference }: EntryKind, entry: Entry): ObjectLiteral {
+    if (!reference) return {};
+    const email = entry[reference.field];
+    return { [reference.column]: typeof email === 'string' ? this.agentId(email) : null };
+  }
+
   hasOrganization(id: string): boolean {
     return this.rows.get(ORGANIZATIONS)?.has(id) ?? false;
   }
@@ -42,6 +66,9 @@ function keysOf(kind: EntryKind, entries: ListedEntries): string[] {
   const keys: unknown[] = entries.of(kind).map(({ entry }) => keyInFile(kind, entry));
   if (kind === ORGANIZATIONS)
     for (const owned of [CLIENTS, AGENTS]) keys.push(...entries.of(owned).map(({ entry }) => entry.organization_id));
+  if (kind === AGENTS)
+    for (const { entry } of entries.of(CLIENTS))
+      if (typeof entry.agent === 'string') keys.push(comparableEmail(entry.agent));
   return [...new Set(keys)].filter((key): key is string => typeof key === 'string' && key !== '');
 }
 

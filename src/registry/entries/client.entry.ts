@@ -9,7 +9,7 @@ import { AssertionKeyFields, assertionKeyFields, assertionKeysOf } from '../asse
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import type { EntryKind } from './entry-kind.js';
-import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsName } from './entry-rules.js';
+import { ApiSecret, AreOrigins, AreRedirectUris, AreScopes, IsEmailAddress, IsName } from './entry-rules.js';
 
 export class ClientEntry extends AssertionKeyFields {
   @IsIdentifier()
@@ -59,7 +59,7 @@ export class ClientEntry extends AssertionKeyFields {
   @IsOptional()
   @IsArray()
   @IsString({ each: true })
-  @ApiProperty('The customer grants that the client may use. If omitted, all except those that a client must list.', [
+  @ApiProperty('The grants that the client may use. If omitted, all except those that a client must list.', [
     'agent_token',
   ])
   grant_types?: string[];
@@ -68,6 +68,14 @@ export class ClientEntry extends AssertionKeyFields {
   @AreScopes()
   @ApiProperty('The scopes that the client may request from agents.', [EXAMPLE.scope])
   scopes: string[] = [];
+
+  @IsOptional()
+  @IsEmailAddress()
+  @ApiProperty(
+    'The email of the agent for whom the client gets tokens with the grant `client_credentials`. Absent if this agent was deleted.',
+    EXAMPLE.agentEmail,
+  )
+  agent?: string;
 
   @IsOptional()
   @IsObject()
@@ -109,6 +117,8 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
     },
   },
 
+  reference: { field: 'agent', column: 'agentId' },
+
   toColumns(entry: ClientEntry, stored?: ClientApplication): Partial<ClientApplication> {
     return {
       clientId: entry.client_id,
@@ -139,6 +149,7 @@ export const CLIENTS: EntryKind<ClientEntry, ClientApplication> = {
       origins: row.origins,
       grant_types: row.grantTypes ?? undefined,
       scopes: row.scopes,
+      agent: row.agent?.email,
       grants: row.grants,
       customer_token_ttl: row.customerTokenTtl ?? undefined,
       suspended: row.suspended,

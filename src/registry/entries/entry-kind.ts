@@ -13,8 +13,10 @@ export interface EntryKind<Fields extends object = object, Row extends ObjectLit
   readonly fileKey?: FieldAndColumn;
   /** Only its hash is stored, and no response has it. The registry file may name a file instead: `FIELD_file`. */
   readonly secret?: SecretField<Row>;
+  /** The agent that an entry names by its email. The row has the agent's id, and the relation of the field's name. */
+  readonly reference?: FieldAndColumn;
   /**
-   * All columns of the fields, but for the secret. `stored` is the row that a PUT or the registry file replaces, whose
+   * All columns of the fields, but for the secret and the reference. `stored` is the row that a PUT or the registry file replaces, whose
    * values of some fields stay if the entry omits them.
    */
   toColumns(entry: Fields, stored?: Row): Partial<Row>;
@@ -38,6 +40,9 @@ interface SecretField<Row> extends FieldAndColumn {
 
 /** In messages: `resource server`. */
 export const nounOf = ({ name }: Pick<EntryKind, 'name'>): string => name.replace('_', ' ');
+
+/** What `find` also reads of a row for `toEntry`. */
+export const relationsOf = ({ reference }: EntryKind): object => (reference ? { [reference.field]: true } : {});
 
 export const listOf = ({ name }: Pick<EntryKind, 'name'>): string => `${name}s`;
 

@@ -8,9 +8,10 @@ import { RedeemableSession } from '../redeemable-session.js';
  * - `code`: an unredeemed authorization code. Its redemption changes the kind of the row to `refresh`.
  * - `refresh`: a refresh token, with the access tokens that it renews.
  * - `token`: one access token without a refresh token.
+ * - `client`: the access tokens that a client gets with its own credentials. It does not expire.
  * - `issuer`: a token of a trusted issuer, which was used for a customer or ended. The id is a hash of the token.
  */
-export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'issuer';
+export type AgentSessionKind = 'page' | 'code' | 'refresh' | 'token' | 'client' | 'issuer';
 
 /**
  * One thing with which an application, or the page, acts for an agent (protocol §6). What an agent obtains for a customer

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, In, IsNull, MoreThan } from 'typeorm';
+import { type EntityManager, In, IsNull, MoreThan, Not } from 'typeorm';
 import type { InactiveReason } from '../../access-token/inactive-reason.js';
 import type { Actor, RevocableClaims } from '../../access-token/session-claims.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -9,8 +9,10 @@ import { selectIn } from '../../platform/database/in-transaction.js';
 import type { SqlValue } from '../../platform/database/sql-dialect.js';
 import { type EntityRow, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../../platform/database/value-list.js';
-import type { Agent } from '../../registry/agent.entity.js';
+import { uuidv7 } from '../../platform/uuid.js';
+import { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
+import { ClientApplication } from '../../registry/client-application.entity.js';
 import { pagesOf } from '../../registry/row-pages.js';
 import { RecordedEndings } from '../recorded-endings.js';
 import { Session } from '../session.entity.js';
@@ -20,6 +22,8 @@ import { AgentSession, type AgentSessionKind } from './agent-session.entity.js';
 const RETENTION_MS = 2 * DAY_MS;
 /** The same for a session without tokens. Covers requests under way and clocks that differ. */
 const MARGIN_MS = 120_000;
+/** When the session of a client expires: it has one, which ends with the client or the agent. */
+const NEVER = new Date('9999-12-31T00:00:00Z');
 
 /** The kinds without access tokens: verifiers need not learn of their end, and nothing refers to them. */
 const WITHOUT_TOKENS: AgentSessionKind[] = ['page', 'code'];
@@ -74,13 +78,21 @@ const FIND_AT_PAGE = selectStatement<[id: string, now: Date], AgentAtPage>({
   batch: true,
 });
 
+type ClientSession = EntityRow<AgentSession, 'id' | 'epoch'>;
+
+const FIND_OF_CLIENT = selectStatement<[agentId: string, clientId: string, now: Date], ClientSession>({
+  columns: ['id', 'epoch'],
+  from: "agent_session WHERE agent_id = ? AND client_id = ? AND kind = 'client' AND expires_at > ?",
+  batch: true,
+});
+
 const FIND_EPOCH = selectStatement<[id: string], EntityRow<AgentSession, 'epoch'>>({
   columns: ['epoch'],
   from: 'agent_session WHERE id = ?',
   batch: true,
 });
 
-type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind'>;
+type AgentSessionRow = EntityRow<AgentSession, 'id' | 'kind' | 'client_id'>;
 
 /** The values of a new session. The rest is `null` or 0. */
 export type NewAgentSession = Pick<
@@ -120,11 +132,30 @@ export class AgentSessions {
   async begin(session: NewAgentSession, generation: number): Promise<void> {
     await this.database.transaction(async (manager) => {
       if (!(await this.agents.lockIn(manager, session.agentId, generation))) throw new AgentChangedError();
-      const now = new Date(this.clock.now());
-      const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
-      if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
-        throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
-      await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
+      await this.insertIn(manager, session);
+    });
+  }
+
+  /**
+   * The session of the tokens that a client gets with its own credentials. The first request begins it: the lock on the
+   * agent admits one of several first requests at a time.
+   *
+   * @throws AgentChangedError also if the entry of the client names another agent by now
+   * @throws OAuthError 429 if the agent has too many sessions
+   */
+  async ofClient(clientId: string, { id: agentId, organizationId, generation }: Agent): Promise<ClientSession> {
+    const now = this.clock.now();
+    const key = [agentId, clientId, new Date(now)] as const;
+    const [live] = await this.database.select(FIND_OF_CLIENT, [...key]);
+    if (live) return live;
+    const id = uuidv7(now);
+    return this.database.transaction(async (manager) => {
+      if (!(await this.agents.lockIn(manager, agentId, generation))) throw new AgentChangedError();
+      const [begun] = await selectIn(manager, FIND_OF_CLIENT, [...key]);
+      if (begun) return begun;
+      if (!(await manager.existsBy(ClientApplication, { clientId, agentId }))) throw new AgentChangedError();
+      await this.insertIn(manager, { id, kind: 'client', agentId, organizationId, clientId, expiresAt: NEVER });
+      return { id, epoch: 0 };
     });
   }
 
@@ -188,12 +219,22 @@ export class AgentSessions {
   async endAllOf(agentIds: string[], manager: EntityManager, isRecorded: boolean): Promise<void> {
     for (const portion of portionsOf(agentIds)) {
       const ids = valueList(portion);
-      // locked, so that no code among them is redeemed before the transaction ends
-      const lock = selectStatement<SqlValue[], AgentSessionRow>(
-        ({ forUpdate }) => `SELECT id, kind FROM agent_session
-          WHERE agent_id IN (${placeholdersFor(ids)}) AND issuer IS NULL${forUpdate}`,
-      );
-      await this.deleteIn(manager, await selectIn(manager, lock, ids), isRecorded ? 'agent_changed' : undefined);
+      const sessions = await lockSessionsOf(manager, ids);
+      await this.deleteIn(manager, sessions, isRecorded ? 'agent_changed' : undefined);
+    }
+  }
+
+  /** Ends the sessions of clients that get other agents, in the transaction that then writes these. */
+  async endOfClients(clientIds: string[], manager: EntityManager): Promise<void> {
+    for (const portion of portionsOf(clientIds)) {
+      const clients = await manager.findBy(ClientApplication, { clientId: In(portion), agentId: Not(IsNull()) });
+      if (clients.length === 0) continue;
+      const agentIds = valueList(clients.map(({ agentId }) => agentId as string));
+      // no session of the clients begins meanwhile
+      await manager.increment(Agent, { id: In(agentIds) }, 'version', 1);
+      const sessions = await lockSessionsOf(manager, agentIds);
+      const isEnded = ({ kind, client_id }: AgentSessionRow) => kind === 'client' && portion.includes(client_id);
+      await this.deleteIn(manager, sessions.filter(isEnded), 'revoked');
     }
   }
 
@@ -247,6 +288,14 @@ export class AgentSessions {
     }
   }
 
+  private async insertIn(manager: EntityManager, session: NewAgentSession): Promise<void> {
+    const now = new Date(this.clock.now());
+    const ofAgent = { agentId: session.agentId, issuer: IsNull(), expiresAt: MoreThan(now) };
+    if ((await manager.countBy(AgentSession, ofAgent)) >= MAX_SESSIONS_COUNT)
+      throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'agent_sessions');
+    await manager.insert(AgentSession, { epoch: 0, createdAt: now, ...session });
+  }
+
   private async deleteUnused(rows: { id: string }[]): Promise<number> {
     const ids = valueList(rows.map(({ id }) => id));
     const deleteUnused = writeStatement<string[]>(
@@ -258,7 +307,7 @@ export class AgentSessions {
 
   private async deleteIn(
     manager: EntityManager,
-    rows: AgentSessionRow[],
+    rows: Pick<AgentSessionRow, 'id' | 'kind'>[],
     reason: InactiveReason | undefined,
   ): Promise<void> {
     for (const portion of portionsOf(rows))
@@ -289,4 +338,13 @@ export class AgentSessions {
 
 function retentionMsOf(kind: AgentSessionKind): number {
   return WITHOUT_TOKENS.includes(kind) ? MARGIN_MS : RETENTION_MS;
+}
+
+/** Locks the sessions of agents of this service, so that no code among them is redeemed before the transaction ends. */
+function lockSessionsOf(manager: EntityManager, agentIds: string[]): Promise<AgentSessionRow[]> {
+  const lock = selectStatement<SqlValue[], AgentSessionRow>(
+    ({ forUpdate }) => `SELECT id, kind, client_id FROM agent_session
+      WHERE agent_id IN (${placeholdersFor(agentIds)}) AND issuer IS NULL${forUpdate}`,
+  );
+  return selectIn(manager, lock, agentIds);
 }

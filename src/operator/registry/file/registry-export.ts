@@ -1,6 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
-import { listOf } from '../../../registry/entries/entry-kind.js';
+import { listOf, relationsOf } from '../../../registry/entries/entry-kind.js';
 import { ENTRY_KINDS } from '../../../registry/entries/entry-kinds.js';
 import { ORGANIZATIONS } from '../../../registry/entries/organization.entry.js';
 import { pagesOf } from '../../../registry/row-pages.js';
@@ -16,7 +16,8 @@ export async function exportRegistry(manager: EntityManager): Promise<string> {
   for (const kind of ENTRY_KINDS) {
     const entries: object[] = [];
     lists[listOf(kind)] = entries;
-    for await (const rows of pagesOf(manager, kind.entity, kind.key.column)) {
+    const options = { relations: relationsOf(kind) };
+    for await (const rows of pagesOf(manager, kind.entity, kind.key.column, {}, options)) {
       const staying = rows.filter((row) => !leavingIds.has(kind === ORGANIZATIONS ? row.id : row.organizationId));
       entries.push(...staying.map(kind.toEntry));
     }

@@ -106,7 +106,9 @@ export class RegistryFile {
         const row = stored.rowOf(kind, entry);
         const secret = isSecretKnown ? {} : await secrets.columnsOf(kind, entry, row);
         const without = row ? {} : kind.secret?.removed;
-        columnsByEntry.set(entry, { ...without, ...kind.toColumns(entry, row), ...secret, fromFile: true });
+        const id = kind === AGENTS ? { id: stored.agentId(String(entry.email)) } : stored.referenceColumns(kind, entry);
+        const columns = { ...without, ...kind.toColumns(entry, row), ...id, ...secret };
+        columnsByEntry.set(entry, { ...columns, fromFile: true });
       };
       await Promise.all(entries.of(kind).map(addColumns));
       for (const { entry } of entries.of(kind)) {
