@@ -8,12 +8,15 @@ const TOKEN = /^[!-~]{1,8192}$/;
 /**
  * Sends a request that may be repeated. Repeats it after 408, 429 and 5xx, and if the connection fails. The function
  * takes at most `maxWaitSeconds` in all. If `Retry-After` is too long for this, the function returns the response.
+ * `init` may be a function that makes the options of each attempt.
  */
 export async function fetchWithRetries(url, init, maxWaitSeconds = 10, maxAttempts = MAX_ATTEMPTS) {
   const endMs = Date.now() + maxWaitSeconds * 1000;
   for (let attempt = 1; ; attempt++) {
     const timeoutMs = Math.max(MIN_TIMEOUT_MS, Math.min(TIMEOUT_MS, Math.round(endMs - Date.now())));
-    const result = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) }).catch((error) => ({ error }));
+    const options = typeof init === 'function' ? await init() : init;
+    const signal = AbortSignal.timeout(timeoutMs);
+    const result = await fetch(url, { ...options, signal }).catch((error) => ({ error }));
     const mayRepeat = result.error || [408, 429].includes(result.status) || result.status >= 500;
     const delaySeconds = Number(result.headers?.get('Retry-After')) || DEFAULT_DELAY_SECONDS;
     const remainingMs = endMs - MIN_TIMEOUT_MS - Date.now();

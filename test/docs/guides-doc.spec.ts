@@ -37,6 +37,14 @@ describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
     for (const code of codesIn(read(page), CODE_ROW)) expect(definedCodes).toContain(code);
   });
 
+  it('backend.md has at most 3,500 words, and at most 400 on its first screen', () => {
+    const wordCount = (text: string) => text.split(/\s+/).filter(Boolean).length;
+    const text = read('docs/integrating/backend.md');
+    expect(wordCount(text)).toBeLessThanOrEqual(3_500);
+    const [firstScreen = ''] = text.split('\n## Your own backend\n');
+    expect(wordCount(firstScreen)).toBeLessThanOrEqual(400);
+  });
+
   it('errors-and-retries.md lists every code that callers may get', () => {
     const listed = codesIn(read('docs/integrating/errors-and-retries.md'), CODE_ROW);
     const forOperators = ['409 conflict', '412 precondition_failed'];

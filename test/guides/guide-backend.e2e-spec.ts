@@ -7,7 +7,16 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { read } from '../support/project-files.js';
 import { TestIssuer } from '../support/test-issuer.js';
-import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_SITE,
+  BACKEND_SECRET,
+  changed,
+  RIVAL,
+  testRegistry,
+} from '../support/test-registry.js';
 import { type HttpClient } from '../support/test-service.js';
 import { agentTokenPair, authorizationCode, infoStatus, newCustomer } from '../support/transfers.js';
 import { serviceOfTest, useService } from '../support/use-service.js';
@@ -51,9 +60,14 @@ class SharedStore {
 const service = useService(async () => {
   issuer = await TestIssuer.start('RS256');
   const TRUSTED_AGENT_ISSUERS = JSON.stringify([{ ...configured, jwks_uri: issuer.trust().jwks_uri }]);
-  return { environment: { TRUSTED_AGENT_ISSUERS } };
+  const registry = testRegistry();
+  const fields = { grant_types: ['client_credentials', 'agent_token'], agent: ACME_AGENT.email };
+  registry.clients = changed(registry.clients, [ACME_BACKEND], fields);
+  return { registry, environment: { TRUSTED_AGENT_ISSUERS } };
 });
 let issuer: TestIssuer;
+const { isTemporary } = await loadExample('fetch-with-retries.js');
+const { ClientCredentials, fromFile } = await loadExample('backend/client-credentials.js');
 const { AgentSession } = await loadExample('backend/agent-session.js');
 const { customerToken } = await loadExample('backend/customer-token.js');
 const { CustomerTokens } = await loadExample('backend/customer-tokens.js');
@@ -89,6 +103,41 @@ function trustedToken(): Promise<string> {
   };
   return issuer.sign(service.clock.now(), claims, { typ: configured.typ });
 }
+
+describe('backend/client-credentials.js', () => {
+  const credentials = (more: object = {}) =>
+    new ClientCredentials({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, ...more });
+
+  it('gets one agent token for parallel calls, and keeps it', async () => {
+    const session = credentials();
+    const tokens = await Promise.all(Array.from({ length: 5 }, () => session.token()));
+    expect(new Set([...tokens, await session.token()]).size).toBe(1);
+    expect(await statusOf(tokens[0])).toBe(200);
+  });
+
+  it('gets a new token after a 401, also if another replica has ended the tokens of the client', async () => {
+    const [one, two] = [credentials(), credentials()];
+    await one.token();
+    await service.send('DELETE', '/v2/token', bearer(await two.token()));
+    expect(await tokenFor(one, 'user-of-replicas')).toMatchObject({ created: true });
+    expect(await statusOf(await two.token(await two.token()))).toBe(200);
+  });
+
+  it('keeps the token while no new one can be had, and rejects with the error when it has expired', async () => {
+    const session = credentials();
+    const token = await session.token();
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 28_770_000); // 30 s before its end
+    session.clientSecret = 'x'.repeat(32);
+    expect(await session.token()).toBe(token);
+    await expect(session.token(token)).rejects.toMatchObject({ status: 401, error: 'invalid_client' });
+  });
+
+  it('reports a temporary error if the assertion cannot be read', async () => {
+    const session = credentials({ assertion: fromFile('/nonexistent/token') });
+    const error = await session.token().catch((reason: unknown) => reason);
+    expect(isTemporary(error)).toBe(true);
+  });
+});
 
 describe('backend/agent-session.js with two replicas', () => {
   it('exchanges the code of a sign-in, and fills the store', async () => {

@@ -1,17 +1,11 @@
-"""`python first_token.py CODE` signs in, and prints the customer of a user. Without CODE it uses the stored tokens."""
+"""Prints the customer of a user."""
 
 import os
-import sys
 
-from agent_session import AgentSession
+from client_credentials import ClientCredentials
 from customers import Customers
-from token_store import TokenStore
 
 URL, CLIENT, SECRET = (os.environ[name] for name in ('SERVICE', 'CLIENT', 'CLIENT_SECRET'))
-REDIRECT_URI = os.environ.get('REDIRECT_URI', f'{URL}/try/signed-in')
 
-session = AgentSession(URL, CLIENT, SECRET, TokenStore('tokens.sqlite'))
-if len(sys.argv) > 1:
-    print('agent', session.sign_in(sys.argv[1], REDIRECT_URI))
-session.start()
+session = ClientCredentials(URL, CLIENT, SECRET)
 print('customer', Customers(URL, CLIENT, session).request_token('user-4711')['entity_id'])

@@ -42,18 +42,19 @@ class Bearer(requests.auth.AuthBase):
         return request
 
 
-def send(method, url, failure, max_wait_seconds=10, max_attempts=MAX_ATTEMPTS, **options):
+def send(method, url, failure, max_wait_seconds=10, max_attempts=MAX_ATTEMPTS, data=None, **options):
     """
     Returns the JSON of a response, or raises ServiceError. Repeats the request after 408, 429 and 5xx, and if no
-    response arrives, for `max_wait_seconds` in all. A response that arrives in pieces can take longer, because requests
-    applies the timeout to each piece.
+    response arrives, for `max_wait_seconds` in all. `data` may be a function that makes the body of each attempt. A
+    response that arrives in pieces can take longer, because requests applies the timeout to each piece.
     """
     end = time.monotonic() + max_wait_seconds
     for attempt in range(1, max_attempts + 1):
         cause = response = None
         timeout = max(MIN_TIMEOUT_SECONDS, min(TIMEOUT_SECONDS, end - time.monotonic()))
         try:
-            response = requests.request(method, url, timeout=timeout, allow_redirects=False, **options)
+            body = data() if callable(data) else data
+            response = requests.request(method, url, timeout=timeout, allow_redirects=False, data=body, **options)
         except requests.RequestException as error:
             cause = error
         result = json_of(response, None) if response is not None and response.ok else None

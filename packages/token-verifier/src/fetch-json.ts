@@ -1,7 +1,8 @@
-/** A GET request with limits. */
+/** A request with limits: a POST if it has a body, and a GET otherwise. */
 export interface JsonRequest {
   url: URL;
   headers?: Record<string, string>;
+  body?: URLSearchParams;
   timeoutMs: number;
   maxBytes: number;
   /** Ends the request early. */
@@ -38,6 +39,7 @@ export class MalformedResponseError extends Error {
 export async function fetchJson({
   url,
   headers = {},
+  body,
   timeoutMs,
   maxBytes,
   signal,
@@ -50,7 +52,7 @@ export async function fetchJson({
     signal.throwIfAborted();
     const accept = { Accept: 'application/json', ...headers };
     const options = { redirect: 'manual', cache: 'no-store', signal: controller.signal } as const;
-    const response = await fetch(url, { headers: accept, ...options });
+    const response = await fetch(url, { headers: accept, ...options, ...(body && { method: 'POST', body }) });
     if (response.status !== 200) {
       await response.body?.cancel();
       throw new StatusError(response.status, response.headers.get('Retry-After'));

@@ -4,7 +4,13 @@ export interface RevocationOptions {
   url: string;
   /** The id of the resource server in the registry of the service. */
   id: string;
-  secret: string;
+  /** The secret of the resource server; or `assertion`. */
+  secret?: string | undefined;
+  /**
+   * Resolves to a client assertion (RFC 7523 §2.2), such as the content of a file with a projected token of Kubernetes. The
+   * verifier calls it for each request.
+   */
+  assertion?: (() => Promise<string>) | undefined;
   /** How old the list of revocations may be, in seconds: 5 to 3,600. */
   maxAgeSeconds: number;
   /**
@@ -40,11 +46,14 @@ export interface CheckedOptions {
   maxKeyAgeMs: number;
   cacheSize: number;
   feedUrl: URL;
-  authorization: string;
+  credentials: Credentials;
   maxAgeSeconds: number;
   onStale: 'reject' | 'accept';
   maxEntries: number;
 }
+
+/** How the resource server authenticates. */
+export type Credentials = { id: string } & ({ secret: string } | { assertion: () => Promise<string> });
 
 const AUDIENCES = ['customer-api', 'agent-api'];
 /** `URL` writes each IPv4 address with four numbers, and each IPv6 address in its shortest form. */
@@ -60,13 +69,13 @@ export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
     cacheSize = 1_000,
     allowPlainHttp = false,
   } = options;
-  const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 5_000_000 } = revocations ?? ({} as RevocationOptions);
+  const feed = revocations ?? ({} as RevocationOptions);
+  const { url, maxAgeSeconds, onStale, maxEntries = 5_000_000 } = feed;
   const jwksUrl = options.jwksUrl ?? `${issuer}`.replace(/\/?$/, '/.well-known/jwks.json');
   const audiences = [audience].flat();
   if (audiences.length === 0 || !audiences.every((each) => AUDIENCES.includes(each)))
     throw new TypeError('audience: must be customer-api, agent-api, or a list of both');
-  assertText('revocations.id', id);
-  assertText('revocations.secret', secret);
+  const credentials = checkCredentials(feed);
   assertInteger({ maxAgeSeconds }, 5, 3_600);
   assertInteger({ maxKeyAgeSeconds }, 0, 86_400);
   assertInteger({ maxEntries }, 1, 10_000_000);
@@ -82,16 +91,22 @@ export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
     maxKeyAgeMs: maxKeyAgeSeconds * 1000,
     cacheSize,
     feedUrl: urlOf('revocations.url', url),
-    authorization: basicCredentials(id, secret),
+    credentials,
     maxAgeSeconds,
     onStale,
     maxEntries,
   };
 }
 
-/** Both parts are form-urlencoded (RFC 6749 §2.3.1). */
-function basicCredentials(id: string, secret: string): string {
-  return `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`;
+function checkCredentials({ id, secret, assertion }: RevocationOptions): Credentials {
+  assertText('revocations.id', id);
+  if (assertion === undefined) {
+    assertText('revocations.secret', secret);
+    return { id, secret };
+  }
+  if (typeof assertion !== 'function') throw new TypeError('revocations.assertion: must be a function');
+  if (secret !== undefined) throw new TypeError('revocations: must have secret or assertion, and not both');
+  return { id, assertion };
 }
 
 /** With plain http, an attacker in the network can replace the keys, hide revocations and read the secret. */
@@ -104,7 +119,7 @@ function checkUrl(name: string, text: string, allowPlainHttp: boolean): URL {
   return url;
 }
 
-function assertText(name: string, text: string): void {
+function assertText(name: string, text: unknown): asserts text is string {
   if (typeof text !== 'string' || text === '') throw new TypeError(`${name}: must be a string that is not empty`);
 }
 

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ageMs, type Clock, type Moment, momentBefore, momentOf } from './clock.js';
 import { type FeedProblem, problemOf } from './feed-problem.js';
+import { feedRequest } from './feed-request.js';
 import { readFeedPage } from './feed-response.js';
 import { fetchJson, StatusError } from './fetch-json.js';
+import type { Credentials } from './options.js';
 import { retryAfterMs, retryDelayMs } from './retry-delay.js';
 import type { RevocationList } from './revocation-list.js';
 
@@ -21,7 +23,7 @@ const EARLY_PAUSE_MS = 1_000;
 
 export interface RevocationFeedOptions {
   url: URL;
-  authorization: string;
+  credentials: Credentials;
   maxAgeSeconds: number;
   signal: AbortSignal;
 }
@@ -77,9 +79,9 @@ export class RevocationFeed {
     if (this.list.isIncompleteAt(this.clock.now())) this.startOver();
     const waitSeconds = this.isCaughtUp ? this.waitSeconds() : 0;
     const sentAt = momentOf(this.clock);
+    const { url, credentials } = this.#options;
     const response = await fetchJson({
-      url: this.urlOf(waitSeconds),
-      headers: { Authorization: this.#options.authorization },
+      ...(await feedRequest(url, this.parametersOf(waitSeconds), credentials)),
       timeoutMs: waitSeconds * 1000 + FEED_TIMEOUT_MS,
       maxBytes: MAX_RESPONSE_BYTES,
       signal: this.#options.signal,
@@ -123,11 +125,11 @@ export class RevocationFeed {
     return Math.min(MAX_WAIT_SECONDS, Math.floor(this.#options.maxAgeSeconds / 3));
   }
 
-  private urlOf(waitSeconds: number): URL {
-    const url = new URL(this.#options.url);
-    if (this.cursor !== undefined) url.searchParams.set('after', this.cursor);
-    if (waitSeconds > 0) url.searchParams.set('wait', `${waitSeconds}`);
-    return url;
+  private parametersOf(waitSeconds: number): Record<string, string> {
+    return {
+      ...(this.cursor !== undefined && { after: this.cursor }),
+      ...(waitSeconds > 0 && { wait: `${waitSeconds}` }),
+    };
   }
 }
 

@@ -46,12 +46,12 @@ export class TokenVerifier {
     private readonly clock: Clock = systemClock,
   ) {
     this.#options = checkOptions(options);
-    const { jwksUrl, maxKeyAgeMs, feedUrl, authorization, maxAgeSeconds, maxEntries, cacheSize } = this.#options;
+    const { jwksUrl, maxKeyAgeMs, feedUrl, credentials, maxAgeSeconds, maxEntries, cacheSize } = this.#options;
     const { signal } = this.stopped;
     this.tokens = new VerifiedTokens(cacheSize);
     this.list = new RevocationList(maxEntries);
     this.keys = new IssuerKeys({ url: jwksUrl, maxAgeMs: maxKeyAgeMs, signal }, clock);
-    const feedOptions = { url: feedUrl, authorization, maxAgeSeconds, signal };
+    const feedOptions = { url: feedUrl, credentials, maxAgeSeconds, signal };
     this.feed = new RevocationFeed(feedOptions, this.list, clock, () => this.readiness.add('list'));
     void this.feed.follow();
     this.keys.load().then(

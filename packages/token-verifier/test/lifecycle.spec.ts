@@ -90,6 +90,8 @@ it.each<[string, () => object]>([
   ['revocations.id', () => ({ revocations: undefined })],
   ['revocations.id', () => revocations({ id: '' })],
   ['revocations.secret', () => revocations({ secret: undefined })],
+  ['revocations.assertion', () => revocations({ secret: undefined, assertion: 'text' })],
+  ['revocations', () => revocations({ assertion: async () => 'text' })],
   ['revocations.url', () => revocations({ url: 'https://user:password@auth.example/oauth2/revocations' })],
   ['maxAgeSeconds', () => revocations({ maxAgeSeconds: 4 })],
   ['maxAgeSeconds', () => revocations({ maxAgeSeconds: undefined })],

@@ -30,6 +30,28 @@ describe('the revocation feed', () => {
     expect({ id, secret }).toEqual(RESOURCE_SERVER);
   });
 
+  it('is read by POST with a new assertion for each request, which is in no URL', async () => {
+    let count = 0;
+    const assertion = async () => `assertion-${++count}\n`;
+    await test.start(test.revocations({ secret: undefined, assertion }));
+    await eventually(() => expect(test.issuer.feed.requests.length).toBeGreaterThan(1));
+    const [first, second] = test.issuer.feed.requests;
+    const client_assertion_type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+    const proof = { client_id: RESOURCE_SERVER.id, client_assertion_type };
+    expect(first).toMatchObject({ authorization: undefined, form: { ...proof, client_assertion: 'assertion-1' } });
+    expect(second?.form).toEqual({ ...proof, client_assertion: 'assertion-2', after: '1.0', wait: '20' });
+    expect([first?.url.search, second?.url.search]).toEqual(['', '']);
+  });
+
+  it('names in its state that there is no assertion, and goes on when there is one', async () => {
+    let assertion: () => Promise<string> = () => Promise.reject(new Error('no file'));
+    const verifier = test.create(test.revocations({ secret: undefined, assertion: () => assertion() }));
+    await eventually(() => expect(verifier.state.problem).toBe('no_assertion'));
+    assertion = async () => 'text';
+    await verifier.ready();
+    expect(verifier.state).toMatchObject({ revocations: 'current' });
+  });
+
   it.each([
     [5, 1],
     [10, 3],

@@ -1,10 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 
 const PAGE_ENTRIES_COUNT = 1_000;
 
 /** The revocation feed of the test's issuer. A cursor is the number of entries before it. */
 export class TestFeed {
-  readonly requests: { url: URL; authorization: string | undefined }[] = [];
+  readonly requests: { url: URL; authorization: string | undefined; form: Record<string, string> }[] = [];
   /** Replaces the responses of the feed. */
   handler: RequestListener | undefined;
   private entries: object[] = [];
@@ -28,18 +29,20 @@ export class TestFeed {
     return this.requests.at(-1)?.url;
   }
 
-  respond(request: IncomingMessage, response: ServerResponse): void {
+  async respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '', 'http://feed.test');
-    this.requests.push({ url, authorization: request.headers.authorization });
+    const form = new URLSearchParams(request.method === 'POST' ? await text(request) : '');
+    this.requests.push({ url, authorization: request.headers.authorization, form: Object.fromEntries(form) });
     if (this.handler) return void this.handler(request, response);
-    const [generation, start] = (url.searchParams.get('after') ?? `${this.generation}.0`).split('.').map(Number);
+    const parameters = request.method === 'POST' ? form : url.searchParams;
+    const [generation, start] = (parameters.get('after') ?? `${this.generation}.0`).split('.').map(Number);
     if (generation !== this.generation) return void response.writeHead(400).end('{"error":"invalid_request"}');
     const send = () => {
       if (generation === this.generation) this.sendPage(response, Number(start));
       else response.destroy();
     };
-    if (Number(start) < this.entries.length || !url.searchParams.has('wait')) return send();
-    const timer = setTimeout(send, Number(url.searchParams.get('wait')) * 1000);
+    if (Number(start) < this.entries.length || !parameters.has('wait')) return send();
+    const timer = setTimeout(send, Number(parameters.get('wait')) * 1000);
     response.on('close', () => clearTimeout(timer));
     this.waiting.push(send);
   }

@@ -70,7 +70,7 @@ export class TestIssuer {
   }
 
   private respond(request: IncomingMessage, response: ServerResponse): void {
-    if (request.url?.startsWith('/oauth2/revocations')) return this.feed.respond(request, response);
+    if (request.url?.startsWith('/oauth2/revocations')) return void this.feed.respond(request, response);
     this.jwksRequests += 1;
     if (this.jwks) return void this.jwks(request, response);
     response
