@@ -24,7 +24,7 @@ const components = folders('components');
 const component = (name: string) => `components/${name}`;
 /** All components that can be used together. The other two are `gateway` and `flux`. */
 const TOGETHER = [
-  ...['parameters', 'ingress', 'monitoring', 'database-ca', 'argo-cd', 'cpu-limits'],
+  ...['parameters', 'ingress', 'monitoring', 'database-ca', 'key-sets', 'argo-cd', 'cpu-limits'],
   ...['external-secrets-registry', 'external-secrets'],
 ].map(component);
 
