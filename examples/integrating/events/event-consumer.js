@@ -3,6 +3,7 @@ import { logError, readResult } from '../fetch-with-retries.js';
 import { assignOwners } from './conversation-store.js';
 
 const KINDS = 'customer.linked,customer.erased';
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const WAIT_SECONDS = 25;
 const TIMEOUT_MS = 30_000;
 const PAUSE_SECONDS = 1;
@@ -10,11 +11,12 @@ const DAY_MS = 86_400_000;
 
 /** Follows the events of the service, and applies them to the store. */
 export class EventConsumer {
-  /** @param options `url` of the route, `id` and `secret` of the resource server, `store`, and EVENT_DAYS of the operator */
-  constructor({ url, id, secret, store, eventDays = 7 }) {
-    const credentials = [id, secret].map(encodeURIComponent).join(':');
-    this.headers = { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
-    Object.assign(this, { url, store, eventDays });
+  /**
+   * @param options `url` of the route, `id` of the resource server with its `secret`, or with a function `assertion` that
+   * resolves to an assertion, `store`, and EVENT_DAYS of the operator
+   */
+  constructor({ url, id, secret, assertion, store, eventDays = 7 }) {
+    Object.assign(this, { url, id, secret, assertion, store, eventDays });
   }
 
   /** Reads and applies pages until `signal` aborts. Rejects if the consumer was away for longer than events are kept. */
@@ -36,9 +38,9 @@ export class EventConsumer {
   /** Applies one page, and stores the new cursor in the same step. Resolves to the page. */
   async readPage(waitSeconds = 0, signal = undefined) {
     const { cursor } = await this.store.read();
-    const query = new URLSearchParams({ kinds: KINDS, wait: waitSeconds, ...(cursor && { after: cursor }) });
+    const parameters = { kinds: KINDS, wait: waitSeconds, ...(cursor && { after: cursor }) };
     const signals = [AbortSignal.timeout(TIMEOUT_MS), signal].filter(Boolean);
-    const response = await fetch(`${this.url}?${query}`, { headers: this.headers, signal: AbortSignal.any(signals) });
+    const response = await this.#request(parameters, AbortSignal.any(signals));
     const page = await readResult(response, 'events');
     await this.store.update((state) => {
       for (const event of page.events) note(state, event);
@@ -47,6 +49,18 @@ export class EventConsumer {
       if (page.complete) state.currentAtMs = Date.now();
     });
     return page;
+  }
+
+  /** An assertion is in the body, because access logs contain the URL. */
+  async #request(parameters, signal) {
+    if (!this.assertion) {
+      const credentials = [this.id, this.secret].map(encodeURIComponent).join(':');
+      const headers = { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+      return fetch(`${this.url}?${new URLSearchParams(parameters)}`, { headers, signal });
+    }
+    const client_assertion = await this.assertion();
+    const proof = { client_id: this.id, client_assertion_type: ASSERTION_TYPE, client_assertion };
+    return fetch(this.url, { method: 'POST', body: new URLSearchParams({ ...parameters, ...proof }), signal });
   }
 
   async #assertNothingMissed() {
