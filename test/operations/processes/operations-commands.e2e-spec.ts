@@ -92,8 +92,8 @@ describe.runIf(findProgram(['curl']))('the commands of docs/operations.md, secti
     return stdout.split(SEPARATOR).map((output) => output.trim());
   }
 
-  it('create an organization, two clients, a first secret, an agent and a first token', () => {
-    const [, organization = '', site = '', backend = '', agent = '', check = '', found = ''] = outputs;
+  it('create an organization, two clients, an agent, a first secret and a first token', () => {
+    const [, organization = '', site = '', agent = '', backend = '', check = '', found = ''] = outputs;
     const { id } = JSON.parse(organization);
     expect(JSON.parse(site)).toMatchObject({ client_id: 'example-site', organization_id: id, has_secret: false });
     const [, entry = '', secret] = /^(.*\})([^}]*)$/s.exec(backend) ?? [];
